@@ -190,14 +190,25 @@ CREATE TABLE "hold_changes" (
 	CONSTRAINT "hold_changes_pkey" PRIMARY KEY("merchant_code","id")
 );
 --> statement-breakpoint
+CREATE TABLE "installation" (
+	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
+	"epoch" integer DEFAULT 0 NOT NULL,
+	"system_identifier" text NOT NULL,
+	"timeline" bigint NOT NULL,
+	"has_standby" boolean NOT NULL,
+	"stopped_at" timestamp with time zone,
+	"stopped_because" text,
+	"restored_at" timestamp with time zone,
+	CONSTRAINT "installation_one_row" CHECK ("only"),
+	CONSTRAINT "installation_stopped" CHECK (("stopped_at" is null) = ("stopped_because" is null))
+);
+--> statement-breakpoint
 CREATE TABLE "ipn_events" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"merchant_code" text NOT NULL,
-	"fingerprint" "bytea" NOT NULL,
-	"signed_key" bigint,
-	"published" boolean DEFAULT true NOT NULL,
-	"hint" boolean DEFAULT false NOT NULL,
-	"recut" boolean DEFAULT false NOT NULL,
+	"text_hash" uuid NOT NULL,
+	"reading" smallint DEFAULT 1 NOT NULL,
+	"documented" boolean DEFAULT true NOT NULL,
 	"kind" text NOT NULL,
 	"transaction_id" text,
 	"payment_id" text,
@@ -211,12 +222,14 @@ CREATE TABLE "ipn_events" (
 	"verdict" text NOT NULL,
 	"body" text NOT NULL,
 	"address" text NOT NULL,
-	"trace_parent" text,
 	"deliveries" integer NOT NULL,
+	"added" integer DEFAULT 1 NOT NULL,
 	"first_received_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"last_received_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "ipn_events_fingerprint" UNIQUE NULLS NOT DISTINCT("merchant_code","transaction_id","fingerprint"),
+	CONSTRAINT "ipn_events_one_text" UNIQUE("merchant_code","text_hash","reading"),
 	CONSTRAINT "ipn_events_deliveries_positive" CHECK ("deliveries" > 0),
+	CONSTRAINT "ipn_events_first_is_documented" CHECK ("reading" > 1 or "documented"),
+	CONSTRAINT "ipn_events_readings_bounded" CHECK ("reading" in (1, 2) or ("reading" in (3, 4) and "kind" = 'refund')),
 	CONSTRAINT "ipn_events_kind_has_its_id" CHECK (case "kind" when 'payment' then "transaction_id" is not null when 'refund' then "request_id" is not null and "transaction_id" is null else false end)
 );
 --> statement-breakpoint
@@ -253,6 +266,17 @@ CREATE TABLE "payments" (
 	CONSTRAINT "payments_pkey" PRIMARY KEY("merchant_code","payment_id"),
 	CONSTRAINT "payments_amounts_not_negative" CHECK ("amount" >= 0 and "refunded_amount" >= 0),
 	CONSTRAINT "payments_amounts_exact" CHECK (scale("amount") <= 4 and scale("refunded_amount") <= 4 and "amount" < 1e18 and "refunded_amount" < 1e18)
+);
+--> statement-breakpoint
+CREATE TABLE "processes" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"role" text NOT NULL,
+	"version" text NOT NULL,
+	"commit" text,
+	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"writing_since" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "processes_role_known" CHECK ("role" in ('all', 'web', 'worker'))
 );
 --> statement-breakpoint
 CREATE TABLE "refund_attempts" (
@@ -398,12 +422,10 @@ CREATE TABLE "transactions" (
 	"merchant_code" text NOT NULL,
 	"transaction_id" text NOT NULL,
 	"order_id" text,
-	"order_id_verified" boolean DEFAULT false NOT NULL,
 	"merchant_txn_id" text,
-	"merchant_txn_id_verified" boolean DEFAULT false NOT NULL,
 	"currency" text,
-	"currency_verified" boolean DEFAULT false NOT NULL,
 	"expected_amount" numeric,
+	"order_verified" boolean DEFAULT false NOT NULL,
 	"state" text DEFAULT 'pending' NOT NULL,
 	"final" boolean DEFAULT false NOT NULL,
 	"paid_amount" numeric DEFAULT '0' NOT NULL,
@@ -415,6 +437,7 @@ CREATE TABLE "transactions" (
 	"version" bigint DEFAULT 1 NOT NULL,
 	"due_at" timestamp with time zone,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"want" bigint DEFAULT 1 NOT NULL,
 	"claimed" bigint DEFAULT 0 NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
@@ -430,7 +453,6 @@ CREATE TABLE "transactions" (
 	"ipn_count" integer DEFAULT 0 NOT NULL,
 	"unconfirmed" boolean DEFAULT false NOT NULL,
 	"asked_by" uuid,
-	"ipn_measured" boolean DEFAULT false NOT NULL,
 	"first_seen_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "transactions_pkey" PRIMARY KEY("merchant_code","transaction_id"),
@@ -467,6 +489,7 @@ CREATE TABLE "webhook_deliveries" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"failing_since" timestamp with time zone,
 	"last_error" text,
 	CONSTRAINT "webhook_deliveries_pkey" PRIMARY KEY("endpoint_id","event_id"),
@@ -508,7 +531,6 @@ CREATE INDEX "events_of_merchant" ON "events" USING btree ("merchant_code","id")
 CREATE INDEX "foreign_refunds_of_payment" ON "foreign_refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
 CREATE INDEX "gateway_calls_transaction" ON "gateway_calls" USING btree ("merchant_code","transaction_id","sent_at");--> statement-breakpoint
 CREATE INDEX "ipn_events_of_transaction" ON "ipn_events" USING btree ("merchant_code","transaction_id","first_received_at") WHERE "transaction_id" is not null;--> statement-breakpoint
-CREATE INDEX "ipn_events_signed" ON "ipn_events" USING btree ("merchant_code","signed_key") WHERE "signed_key" is not null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "kind" = 'refund';--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_unhandled" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "kind" = 'refund' and "handled_at" is null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_code",lower("request_id"),"handled_at") WHERE "kind" = 'refund';--> statement-breakpoint

@@ -1,14 +1,17 @@
 import type { Hono } from 'hono'
 import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
-import type { CardsContext } from './cards/context.ts'
+import type { CardsContext } from './cards/cache.ts'
 import { cardRoutes } from './cards/routes.ts'
+import type { ConsoleContext } from './console/context.ts'
 import { mountConsole } from './console/mount.ts'
+import { reviewRoutes } from './decisions/discrepancy-routes.ts'
+import { externalRefundRoutes } from './decisions/external-routes.ts'
+import { holdRoutes } from './decisions/hold-routes.ts'
+import { approvalRoutes, decisionRoutes } from './decisions/refund-routes.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
-import type { HealthContext } from './health/gauges.ts'
 import { healthRoutes } from './health/routes.ts'
-import { holdRoutes } from './holds/routes.ts'
 import {
   createBaseApp,
   holdRefusals,
@@ -22,16 +25,11 @@ import type { HttpEnv } from './http/problems.ts'
 import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
-import { approvalRoutes } from './refunds/approval/routes.ts'
-import { externalRefundRoutes } from './refunds/external/routes.ts'
-import { decisionRoutes } from './refunds/review/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
-import { surplusRoutes } from './refunds/surplus/routes.ts'
-import { reviewRoutes } from './review/routes.ts'
-import { searchRoutes } from './search/routes.ts'
+import { surplusRoutes } from './refunds/surplus-routes.ts'
+import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { mountWebhooks } from './webhooks/change-routes.ts'
-import type { WebhooksContext } from './webhooks/context.ts'
 
 /** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {
@@ -137,7 +135,7 @@ const API: ApiInfo = {
   parameters: PARAMETERS,
 }
 
-type AppContext = CardsContext & HealthContext & WebhooksContext & ReferenceContext
+type AppContext = CardsContext & ConsoleContext & ReferenceContext
 
 /**
  * Creates the HTTP application: everything but `/ipn`, which it only describes. A worker serves only health and

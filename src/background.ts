@@ -1,5 +1,6 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
+import { expireApprovals } from './decisions/approval.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import {
@@ -16,10 +17,11 @@ import {
   requeueUnhandled,
 } from './maintenance/housekeeping.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
+import { releaseUnseen } from './maintenance/processes.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
+import { createServerWatch } from './maintenance/watch-server.ts'
 import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
-import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
@@ -32,8 +34,12 @@ type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 const PUBLISH_EVERY_MS = 5_000
 /** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
 const DELIVER_EVERY_MS = 1_000
+/** A process that dies holds its work up for this long at most, beyond the time until it counts as dead. */
+const TAKE_OVER_EVERY_MS = 1_000
 /** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
+/** How soon a failover is known. What is sent asks by itself whether it may be. */
+const SERVER_EVERY_MS = 5_000
 const MINUTE_MS = 60_000
 
 /** Starts the background work of a process, which runs until it stops. */
@@ -68,6 +74,8 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       begin: createDeliveryRound(ctx),
       idleMs: () => Promise.resolve(DELIVER_EVERY_MS),
     },
+    once('takeovers', TAKE_OVER_EVERY_MS, () => releaseUnseen(ctx)),
+    once('server', SERVER_EVERY_MS, createServerWatch(ctx)),
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),

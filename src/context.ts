@@ -18,6 +18,8 @@ import type { Tracing } from './platform/telemetry/tracing.ts'
  */
 export type Context = {
   config: Config
+  /** New with every start: the owner of this process's claims. */
+  processId: string
   log: Log
   metrics: Metrics
   tracing: Tracing

@@ -1,35 +1,38 @@
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { createKeyLimits } from './access/key-limits.ts'
 import { createKeyUses } from './access/key-uses.ts'
 import { createKeyCache } from './access/keys.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
-import { createCardCache } from './cards/cache.ts'
-import type { CardsContext } from './cards/context.ts'
+import { type CardsContext, createCardCache } from './cards/cache.ts'
 import type { Config } from './config/config.ts'
+import type { ConsoleContext } from './console/context.ts'
 import type { Context } from './context.ts'
 import { type Database, openDatabase, requireTimeZone } from './db/client.ts'
 import { openDataKeys } from './db/data-keys.ts'
 import { countReadConnections, createReads } from './db/reads.ts'
+import { DISCREPANCY_KINDS } from './discrepancies/kinds.ts'
 import { createStreams, type StreamLimits } from './feed/context.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/card-gateway.ts'
 import { createGatewayClient } from './gateway/client.ts'
-import { beginLifecycle, createEndedRefundCounter, type HealthContext } from './health/gauges.ts'
-import { openTelemetry } from './health/open-telemetry.ts'
+import { createEndedRefundCounter } from './health/gauges.ts'
 import type { ReferenceContext } from './http/reference.ts'
 import { createInbox } from './ipn/inbox.ts'
+import { CALL_OUTCOMES, createMetrics, type Metrics } from './metrics.ts'
 import { createBatcher } from './platform/concurrency/batcher.ts'
 import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
 import { createSlots, type Slots } from './platform/concurrency/slots.ts'
 import { createWaiters } from './platform/concurrency/waiters.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
+import { NO_TRACING, type Tracing } from './platform/telemetry/tracing.ts'
 import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
-import type { WebhooksContext } from './webhooks/context.ts'
+import { PACKAGE } from './version.ts'
 import { createWebhookSender, type WebhookTimeouts } from './webhooks/sender.ts'
 
 /** The shared state, with the state of every folder. */
-export type ServiceContext = CardsContext & HealthContext & WebhooksContext & ReferenceContext
+export type ServiceContext = CardsContext & ConsoleContext & ReferenceContext
 
 export type ContextOptions = {
   config: Config
@@ -68,7 +71,8 @@ const SLOW_BATCH_MS = 100
  */
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
-  const { metrics, tracing } = await openTelemetry(config, log)
+  const metrics = openMetrics(config)
+  const tracing = await openTracing(config, log)
   const readConnections = countReadConnections(config.DATABASE_POOL)
   const database = openDatabase(options.databaseUrl, config.DATABASE_POOL - readConnections)
   const readDatabase = database.openReads(readConnections)
@@ -99,6 +103,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
   const base: Context = {
     config,
+    processId: randomUUID(),
     log,
     metrics,
     tracing,
@@ -116,7 +121,8 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     givingUp: givingUp.signal,
     now: () => new Date(),
   }
-  const ctx = { ...base, webhooks, ...createFolderState(options, database) }
+  const state = createFolderState(options, database)
+  const ctx = { ...base, webhooks, ...state, measure: () => measure(base, state) }
   return { ctx, stopping, givingUp, close }
 }
 
@@ -135,9 +141,44 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     feedWaiters: createWaiters(),
     streams: createStreams(streamLimits),
     countEndedRefunds: createEndedRefundCounter(sql),
-    lifecycle: beginLifecycle(),
+    lifecycle: { phase: 'starting' },
     referenceExamples: new Map(),
-  } satisfies Omit<ServiceContext, keyof Context | 'webhooks'>
+  } satisfies Omit<ServiceContext, keyof Context | 'webhooks' | 'measure'>
+}
+
+/** Breaker states; the index is the value in the metrics. */
+const BREAKER_STATES = ['closed', 'half-open', 'open']
+
+/** Sets the gauges of what this process holds. */
+function measure(
+  { metrics, breakers }: Pick<Context, 'metrics' | 'breakers'>,
+  { inbox, transactionWaiters, feedWaiters, streams }: ReturnType<typeof createFolderState>,
+): void {
+  for (const { merchantCode: merchant, operation, state } of breakers.list()) {
+    metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
+  }
+  metrics.ipnWaiting.set(inbox.readGauges().waiting)
+  metrics.waitingReaders.set(transactionWaiters.count() + feedWaiters.count())
+  metrics.eventStreams.set(streams.open.held())
+}
+
+/** Creates the metrics, with every known series at 0. */
+function openMetrics({ accounts, sharedToken }: Config): Metrics {
+  const metrics = createMetrics()
+  for (const kind of Object.keys(DISCREPANCY_KINDS)) metrics.discrepancies.inc({ kind }, 0)
+  if (!sharedToken && !accounts.some(({ token }) => token)) return metrics
+  for (const command of ['cards', 'token']) {
+    for (const outcome of CALL_OUTCOMES) metrics.gatewayCall.zero({ command, outcome })
+  }
+  return metrics
+}
+
+/** Loads the OpenTelemetry SDK only if tracing is configured. */
+export async function openTracing(config: Config, log: Log): Promise<Tracing> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config
+  if (!endpoint) return NO_TRACING
+  const { startTracing } = await import('./platform/telemetry/otlp.ts')
+  return startTracing(endpoint, PACKAGE.version, log)
 }
 
 /** Creates the breakers of all accounts and operations up front, so that the metrics show all of them. */

@@ -17,6 +17,22 @@ export function parseAmount(text: string): string | undefined {
   return AMOUNT.test(plain) ? plain : undefined
 }
 
+/** One to three digits, groups of three behind one kind of separator, and perhaps a decimal part behind another. */
+const GROUPED = /^[1-9]\d{0,2}([., \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d{1,2})?$/
+const CURRENCY = /^(?:[A-Z]{3}|₫)\s*|\s*(?:[A-Z]{3}|₫)$/gu
+
+/**
+ * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `1 110 000`, `1.110,50`. Three digits behind a single
+ * separator are a group: currencies with as many decimals are rare, and nobody writes them to the last one.
+ * @returns a decimal string, or `undefined` if the text is not an amount
+ */
+export function readWrittenAmount(text: string): string | undefined {
+  const digits = text.trim().replaceAll(CURRENCY, '')
+  const [, separator = ''] = GROUPED.exec(digits) ?? []
+  const whole = separator === '' ? digits : digits.replaceAll(separator, '')
+  return parseAmount(whole.replace(/,(\d{1,2})$/, '.$1'))
+}
+
 /** Adds decimal strings. The sum has as many decimals as the most precise of them, as in SQL `numeric`. */
 export function addAmounts(amounts: readonly string[]): string {
   const sum = amounts.reduce((total, amount) => total.plus(amount), new Big(0))

@@ -5,9 +5,11 @@ import { listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
+import { writeStopped } from './db/processes.ts'
 import { formatUnknownKey } from './db/transaction-key.ts'
-import { openMetricsServer } from './health/routes.ts'
+import { healthRoutes } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
+import { createBaseApp, paceRequests } from './http/app.ts'
 import { createBodyBudget } from './http/body.ts'
 import { createForwardedWarning } from './http/client-address.ts'
 import { answerUnreadable } from './http/problems.ts'
@@ -23,6 +25,8 @@ import {
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
+import { keepSeen } from './maintenance/processes.ts'
+import { createServerWatch } from './maintenance/watch-server.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
@@ -47,7 +51,7 @@ export type ServiceOptions = ContextOptions & {
 
 /** How long calls in flight may continue when the process stops (ms); the whole stop takes less than 10 s. */
 const GRACE_MS = 6_000
-/** How long the last record of key uses may take when the process stops (ms). */
+/** How long each of the last writes may take when the process stops (ms). */
 const FLUSH_TIMEOUT_MS = 500
 
 /** Several times within the minute after which a fresh data key is in use (ms). */
@@ -73,7 +77,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   const server = openHttpServer(ctx, limits, policy)
   const metricsServer = openMetricsServer(ctx, limits, policy)
-  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx)]
+  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx), keepSeen(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
@@ -85,6 +89,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
+    await createServerWatch(ctx)()
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
     if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx, listPasses(ctx))))
     ctx.lifecycle.phase = 'ready'
@@ -105,6 +110,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     clearTimeout(giveUpTimer)
     clearTimeout(cutOffTimer)
     await withTimeout(FLUSH_TIMEOUT_MS, ctx.keyUses.flush()).catch(() => undefined)
+    await withTimeout(FLUSH_TIMEOUT_MS, writeStopped(ctx)).catch(() => undefined)
     await close()
     await new Promise((resolve) => {
       metricsServer.close(resolve)
@@ -205,4 +211,29 @@ function rereadDataKeys({ encryption, log, stopping }: ServiceContext): WorkerLo
     },
     idleMs: () => Promise.resolve(REREAD_KEYS_EVERY_MS),
   })
+}
+
+/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
+const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
+
+/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
+function openMetricsServer(
+  ctx: ServiceContext,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
+  const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
+  app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
+  app.route('/', healthRoutes(ctx, true))
+  const serve = getRequestListener(app.fetch, {
+    errorHandler: (error) => answerUnreadable(ctx.log, error),
+  })
+  return openServer(
+    (request, response) => {
+      setSecurityHeaders(response)
+      void serve(request, response)
+    },
+    { ...limits, ...CONNECTIONS },
+    policy,
+  )
 }

@@ -1,3 +1,7 @@
+import type { Context } from '../context.ts'
+
+export type CardsContext = Context & { cardCache: CardCache }
+
 /** Caches answers for a short time. Equal reads at the same time share one load, even when nothing is cached. */
 export type CardCache = {
   /**

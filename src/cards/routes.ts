@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
-import type { CardsContext } from './context.ts'
+import type { CardsContext } from './cache.ts'
 import { type CardLanguage, listCards, readCard, resolveAccount } from './read-cards.ts'
 import { CardEnvelope, CardListEnvelope } from './view.ts'
 

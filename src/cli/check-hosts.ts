@@ -5,7 +5,15 @@ import type { Config } from '../config/config.ts'
 import { CERTIFICATE_CODES } from './explain.ts'
 
 /** What is checked. */
-export type CheckName = 'settings' | 'database' | 'schema' | 'key' | 'clock' | 'gateway' | 'tokens'
+export type CheckName =
+  | 'settings'
+  | 'database'
+  | 'schema'
+  | 'restore'
+  | 'key'
+  | 'clock'
+  | 'gateway'
+  | 'tokens'
 
 /** `skipped`: there is nothing to check, or an earlier check failed that this one depends on. */
 export type Status = 'ok' | 'failed' | 'skipped'

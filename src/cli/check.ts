@@ -3,6 +3,7 @@ import { ConfigError } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'
 import { openDatabase, requireTimeZone } from '../db/client.ts'
 import { readDataKeys } from '../db/data-keys.ts'
+import { describeStop, findStop } from '../db/installation.ts'
 import {
   countPending,
   MIGRATE_COMMAND,
@@ -83,10 +84,11 @@ type Checked = { writes: Sql; sql: Sql; place: string; config: Config }
 
 /** What is checked of a database that can be used, in this order. Each returns what it found, or throws what is wrong. */
 const DEPENDENT: readonly [
-  'schema' | 'key' | 'clock',
+  'schema' | 'restore' | 'key' | 'clock',
   (checked: Checked) => Promise<string | { skipped: string }>,
 ][] = [
   ['schema', checkSchema],
+  ['restore', checkRestore],
   ['key', checkKey],
   ['clock', checkClock],
 ]
@@ -183,6 +185,14 @@ async function checkSchema({ sql, config }: Checked): Promise<string> {
   const what = `${countPending(pending)}, up to ${pending.at(-1)}`
   if (config.MIGRATE === 'auto') return `${what}: the start applies them`
   throw new CheckError(`${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`)
+}
+
+/** Says whether anything would be sent. The start succeeds all the same: notifications are stored. */
+async function checkRestore({ writes }: Checked): Promise<string> {
+  const [table] = await writes<{ name: string | null }[]>`
+    select to_regclass('installation') as name`
+  const stop = table?.name ? await findStop(writes) : undefined
+  return stop ? describeStop(stop) : 'the server of before'
 }
 
 /** Checks that the encryption key opens what the database stores. */

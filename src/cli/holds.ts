@@ -1,28 +1,21 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import { changeHold } from '../holds/change-hold.ts'
 import {
   findSubject,
   HOLD_TARGETS,
   type HoldTarget,
   type ListedHold,
   listHolds,
-} from '../holds/find-subject.ts'
+} from '../decisions/hold-subject.ts'
+import { changeHold } from '../decisions/holds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import { Reason } from '../refunds/request/params.ts'
+import { Reason } from '../refunds/request-schema.ts'
 import { readActor } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
-import { type Cli, formatTable } from './print.ts'
+import { type Cli, formatTable, NO_KEY } from './print.ts'
 
 type ChangeOptions = Json & { reason: string; merchant?: string }
-
-/** Receivers stay encrypted in events, so the command line needs no encryption key. */
-const NO_KEY = {
-  decrypt(): never {
-    throw new Error('the command line has no encryption key')
-  },
-}
 
 /** Adds `holds list | set | release`. */
 export function addHoldCommands(program: Command, { emit, onDatabase, log }: Cli): void {

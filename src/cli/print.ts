@@ -49,3 +49,10 @@ export function describeEnded(endpoints: readonly EndedEndpoint[]): string {
   const lines = endpoints.map(({ id, host }) => `  ${id}  ${host}\n`)
   return `These webhook endpoints belong to it, and are disabled:\n${lines.join('')}`
 }
+
+/** Receivers stay encrypted in events, so that commands which record some need no encryption key. */
+export const NO_KEY = {
+  decrypt(): never {
+    throw new Error('the command line has no encryption key')
+  },
+}

@@ -12,6 +12,7 @@ import { addMigrateCommand } from './migrate.ts'
 import { UsageError } from './options.ts'
 import { addPeopleCommands } from './people.ts'
 import type { Cli } from './print.ts'
+import { addRestoredCommand } from './restored.ts'
 import { addSigningCommands } from './sign.ts'
 
 const EXIT = { done: 0, invalid: 1, usage: 2, failed: 3 }
@@ -57,6 +58,7 @@ function buildProgram(cli: Cli): Command {
   addHoldCommands(program, cli)
   addAuditCommand(program, cli)
   addMigrateCommand(program, cli)
+  addRestoredCommand(program, cli)
   return program
 }
 

@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import {
-  accessToken,
-  clientId,
-  clientSecret,
-  isPlainRemote,
-  merchantCode,
-  secret,
-  tokenScope,
-  webAddress,
-} from './setting-types.ts'
-import type { Settings } from './settings.ts'
+import { isPlainRemote } from './setting-types.ts'
+import { ACCOUNT, type Settings } from './settings.ts'
+
+/** Where the access token for virtual cards comes from: set directly, or fetched (OAuth 2.0 client credentials). */
+export type TokenSource =
+  | { kind: 'static'; accessToken: string }
+  | {
+      kind: 'client'
+      /** A URL, or a path below the gateway's base URL. */
+      url: string
+      clientId: string
+      clientSecret: string
+      scope?: string | undefined
+    }
 
 /** One account at the gateway. Its secrets are only ever here, never in the database. */
 export type MerchantAccount = {
@@ -65,7 +68,7 @@ export function readAccounts(
   const { MERCHANTS_FILE: file } = settings
   const token = readToken(settings, problems)
   const accounts = file
-    ? readMerchantsFile(file, refusePlainHttp(settings), problems)
+    ? readMerchantsFile(file, settings.GATEWAY_ALLOW_HTTP, problems)
     : readSingleAccount(settings, demo, problems)
   const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: secret } = settings
   if (file && (code || secret || settings.GATEWAY_SECRET_PREVIOUS)) {
@@ -115,50 +118,23 @@ function readToken(settings: Settings, problems: string[]): TokenSource | undefi
     clientSecret: settings.GATEWAY_CLIENT_SECRET,
     tokenScope: settings.GATEWAY_TOKEN_SCOPE,
   }
-  const { source, problem } = resolveTokenSource(
-    members,
-    describeSetting,
-    refusePlainHttp(settings),
-  )
-  if (problem) problems.push(problem)
-  return source
-}
-
-const describeSetting: DescribeMember = (member) => {
-  const name = `GATEWAY_${member.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
-  const value =
-    member === 'tokenUrl' ? 'https://gateway.example/v2/auth/oauth2/token' : '<as issued>'
-  return { name, example: `${name}=${value}` }
-}
-
-/** Matches URLs to which a secret must not be sent. */
-function refusePlainHttp({ GATEWAY_ALLOW_HTTP: allowHttp }: Settings) {
-  return (url: URL) => !allowHttp && isPlainRemote(url)
+  return resolveTokenSource(members, {
+    allowHttp: settings.GATEWAY_ALLOW_HTTP,
+    describe(member) {
+      const name = `GATEWAY_${member.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+      const example = member === 'tokenUrl' ? TOKEN_URL_EXAMPLE : '<as issued>'
+      return { name, example: `${name}=${example}` }
+    },
+    report: (problem) => problems.push(problem),
+  })
 }
 
 const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
 
-const FILE_ACCOUNT = z.strictObject({
-  merchantCode: merchantCode(),
-  secret: secret(),
-  previousSecret: secret().optional(),
-  accessToken: accessToken().optional(),
-  tokenUrl: webAddress('https://gateway.example/v2/auth/oauth2/token'),
-  clientId: clientId().optional(),
-  clientSecret: clientSecret().optional(),
-  tokenScope: tokenScope().optional(),
-})
+const FILE_ACCOUNT = z.strictObject(ACCOUNT)
 
-/**
- * Reads the accounts file: each account with its signing secret and the source of its access token.
- * @param isInsecureUrl whether a client secret must not be sent to this URL
- * @param problems receives one line per error
- */
-export function readMerchantsFile(
-  file: string,
-  isInsecureUrl: (url: URL) => boolean,
-  problems: string[],
-) {
+/** Reads the accounts file: each account with its signing secret and the source of its access token. */
+function readMerchantsFile(file: string, allowHttp: boolean, problems: string[]) {
   try {
     const entries = z
       .array(FILE_ACCOUNT)
@@ -170,13 +146,17 @@ export function readMerchantsFile(
       problems.push(`MERCHANTS_FILE ${file} lists the account ${duplicate} twice; ${FILE_EXAMPLE}`)
     }
     return entries.map(({ merchantCode, secret, previousSecret, ...members }) => {
-      const { source, problem } = resolveTokenSource(members, describeMember, isInsecureUrl)
-      if (problem) problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${problem}`)
+      const token = resolveTokenSource(members, {
+        allowHttp,
+        describe: (member) => ({ name: member, example: `"${member}":"…"` }),
+        report: (problem) =>
+          problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${problem}`),
+      })
       return {
         merchantCode,
         secret,
         ...(previousSecret === undefined ? {} : { previousSecret }),
-        ...(source ? { token: source } : {}),
+        ...(token ? { token } : {}),
       }
     })
   } catch (error) {
@@ -184,8 +164,6 @@ export function readMerchantsFile(
     return []
   }
 }
-
-const describeMember: DescribeMember = (member) => ({ name: member, example: `"${member}":"…"` })
 
 /** Explains what is wrong with the file without quoting it: it holds secrets. */
 function explain(error: unknown): string {
@@ -201,67 +179,52 @@ function explain(error: unknown): string {
   return 'cannot be read'
 }
 
-/** Where the access token for virtual cards comes from: set directly, or fetched (OAuth 2.0 client credentials). */
-export type TokenSource =
-  | { kind: 'static'; accessToken: string }
-  | {
-      kind: 'client'
-      /** A URL, or a path below the gateway's base URL. */
-      url: string
-      clientId: string
-      clientSecret: string
-      scope?: string | undefined
-    }
-
 /** The token's members, from the settings or from one entry of the accounts file. */
-export type TokenMembers = {
-  accessToken?: string | undefined
-  tokenUrl?: string | undefined
-  clientId?: string | undefined
-  clientSecret?: string | undefined
-  tokenScope?: string | undefined
-}
+type TokenMembers = Omit<z.infer<typeof FILE_ACCOUNT>, 'merchantCode' | 'secret' | 'previousSecret'>
 
-/** Returns a member's name where it was configured, and a valid example. */
-export type DescribeMember = (member: keyof TokenMembers) => { name: string; example: string }
+type TokenRules = {
+  /** A client secret may be sent unencrypted. */
+  allowHttp: boolean
+  /** Returns a member's name where it was configured, and a valid example. */
+  describe: (member: keyof TokenMembers) => { name: string; example: string }
+  report: (problem: string) => void
+}
 
 /** The gateway family's token endpoint, below its base URL. */
 const TOKEN_PATH = '/v2/auth/oauth2/token'
+const TOKEN_URL_EXAMPLE = `https://gateway.example${TOKEN_PATH}`
 
-/**
- * Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4).
- * @param isInsecureUrl whether a client secret must not be sent to this URL
- * @returns an empty object when no member is set; a one-line `problem` when the members conflict
- */
-export function resolveTokenSource(
+/** Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4). */
+function resolveTokenSource(
   members: TokenMembers,
-  describeMember: DescribeMember,
-  isInsecureUrl: (url: URL) => boolean,
-): { source?: TokenSource; problem?: string } {
-  const { accessToken, tokenUrl, clientId, clientSecret, tokenScope } = members
+  { allowHttp, describe, report }: TokenRules,
+): TokenSource | undefined {
+  const { accessToken, tokenUrl, clientId, clientSecret, tokenScope: scope } = members
   const clientMember = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
     (member) => members[member] !== undefined,
   )
   if (accessToken !== undefined) {
-    if (!clientMember) return { source: { kind: 'static', accessToken } }
-    const token = describeMember('accessToken')
-    return {
-      problem: `${token.name} cannot be combined with ${describeMember(clientMember).name}; use one or the other, for example ${token.example} alone`,
-    }
+    if (!clientMember) return { kind: 'static', accessToken }
+    const token = describe('accessToken')
+    report(
+      `${token.name} cannot be combined with ${describe(clientMember).name}; use one or the other, for example ${token.example} alone`,
+    )
+    return undefined
   }
-  if (!clientMember) return {}
+  if (!clientMember) return undefined
   if (clientId === undefined || clientSecret === undefined) {
-    const missing = describeMember(clientId === undefined ? 'clientId' : 'clientSecret')
-    return {
-      problem: `${missing.name} is not set, but ${describeMember(clientMember).name} requires it; for example ${missing.example}`,
-    }
+    const missing = describe(clientId === undefined ? 'clientId' : 'clientSecret')
+    report(
+      `${missing.name} is not set, but ${describe(clientMember).name} requires it; for example ${missing.example}`,
+    )
+    return undefined
   }
-  if (tokenUrl !== undefined && isInsecureUrl(new URL(tokenUrl))) {
-    const url = describeMember('tokenUrl')
-    return {
-      problem: `${url.name} must start with https:// because the client secret is sent there; for example ${url.example}, or GATEWAY_ALLOW_HTTP=true on a private network`,
-    }
+  if (tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))) {
+    const url = describe('tokenUrl')
+    report(
+      `${url.name} must start with https:// because the client secret is sent there; for example ${url.example}, or GATEWAY_ALLOW_HTTP=true on a private network`,
+    )
+    return undefined
   }
-  const url = tokenUrl ?? TOKEN_PATH
-  return { source: { kind: 'client', url, clientId, clientSecret, scope: tokenScope } }
+  return { kind: 'client', url: tokenUrl ?? TOKEN_PATH, clientId, clientSecret, scope }
 }

@@ -9,75 +9,6 @@ import {
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
-export function merchantCode() {
-  return text({
-    form: /^[\x21-\x7e]{1,64}$/,
-    must: 'be the merchant code issued by the gateway',
-    example: 'SHOP1',
-  })
-}
-
-export function secret() {
-  return text({ must: 'not be empty', example: '<the signing secret>' })
-}
-
-/** A token that can be sent in a header unchanged (RFC 6750, 2.1). */
-export function accessToken() {
-  const form = /^[\x21-\x7e]{1,8192}$/
-  return text({ form, must: 'be a token without spaces', example: '<the access token>' })
-}
-
-export function clientId() {
-  return text({ form: /^[\x20-\x7e]{1,256}$/, must: 'be a client id', example: 'shop1' })
-}
-
-export function clientSecret() {
-  const form = /^[\x20-\x7e]{1,1024}$/
-  const must = 'be 1 to 1024 printable ASCII characters'
-  return text({ form, must, example: '<the client secret>' })
-}
-
-/** An API key of the operator's choice. Random ones have many different characters, and do not go on repeating. */
-export function apiKey() {
-  const example = '<the output of: openssl rand -hex 32>'
-  const must = 'be 32 to 256 visible ASCII characters without spaces'
-  return text({ form: /^[\x21-\x7e]{32,256}$/, must, example }).refine(
-    (key) => key.length < 32 || isUnforeseen(key),
-    `must not be easy to guess: it has too few different characters, or repeats them; ${example}`,
-  )
-}
-
-/** Characters of a key that do not follow from those before. */
-const LEAST_UNFORESEEN = 14
-
-/** Whether a text has many different characters, also without those that go on as in `aaaaa` or `12345`, and repeats nothing. */
-function isUnforeseen(text: string): boolean {
-  const codes = [...text].map((one) => one.charCodeAt(0))
-  const step = (at: number) => (codes[at] ?? 0) - (codes[at - 1] ?? 0)
-  const unforeseen = codes.filter((_, at) => at < 2 || step(at) !== step(at - 1))
-  return new Set(text).size >= 10 && !isRepetition(text) && unforeseen.length >= LEAST_UNFORESEEN
-}
-
-/** Whether a text goes on as it began, in steps of at most half its length. */
-function isRepetition(text: string): boolean {
-  const steps = Array.from({ length: text.length >> 1 }, (_, index) => index + 1)
-  return steps.some((step) => text.slice(step) === text.slice(0, -step))
-}
-
-export function encryptionKey() {
-  return text({
-    form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
-    must: 'be 32 bytes in Base64',
-    example: '<the output of: openssl rand -base64 32>',
-  })
-}
-
-/** A scope (RFC 6749, 3.3). */
-export function tokenScope() {
-  const form = /^[\x21-\x7e]+( [\x21-\x7e]+)*$/
-  return text({ form, must: 'be scopes separated by single spaces', example: 'cards:read' })
-}
-
 /** @param must completes the message "must …" */
 export function text({
   form = /./,
@@ -118,14 +49,6 @@ export function trueOrFalse() {
     .optional()
 }
 
-/** A share from 0 to 1. Only checked: the OpenTelemetry SDK reads the setting itself. */
-export function share() {
-  return z
-    .string()
-    .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1; 0.1')
-    .optional()
-}
-
 export function databaseUrl() {
   return z
     .string()
@@ -142,6 +65,33 @@ export function databaseUrl() {
       'must request a server that accepts writes; postgres://user:password@db1:5432,db2:5432/ipn?target_session_attrs=primary',
     )
     .optional()
+}
+
+/** An API key of the operator's choice. Random ones have many different characters, and do not go on repeating. */
+export function apiKey() {
+  const example = '<the output of: openssl rand -hex 32>'
+  const must = 'be 32 to 256 visible ASCII characters without spaces'
+  return text({ form: /^[\x21-\x7e]{32,256}$/, must, example }).refine(
+    (key) => key.length < 32 || isUnforeseen(key),
+    `must not be easy to guess: it has too few different characters, or repeats them; ${example}`,
+  )
+}
+
+/** Characters of a key that do not follow from those before. */
+const LEAST_UNFORESEEN = 14
+
+/** Whether a text has many different characters, also without those that go on as in `aaaaa` or `12345`, and repeats nothing. */
+function isUnforeseen(text: string): boolean {
+  const codes = [...text].map((one) => one.charCodeAt(0))
+  const step = (at: number) => (codes[at] ?? 0) - (codes[at - 1] ?? 0)
+  const unforeseen = codes.filter((_, at) => at < 2 || step(at) !== step(at - 1))
+  return new Set(text).size >= 10 && !isRepetition(text) && unforeseen.length >= LEAST_UNFORESEEN
+}
+
+/** Whether a text goes on as it began, in steps of at most half its length. */
+function isRepetition(text: string): boolean {
+  const steps = Array.from({ length: text.length >> 1 }, (_, index) => index + 1)
+  return steps.some((step) => text.slice(step) === text.slice(0, -step))
 }
 
 /** A URL of host and path: a user, query or fragment would silently be ignored. */
@@ -177,52 +127,28 @@ function isWebAddress(value: string): boolean {
   return username === '' && password === ''
 }
 
-/** A comma-separated list of parameter names; `none` is the empty list. */
-export function names(example: string) {
+/** A comma-separated list; `none` is the empty one. @param item the source of a regular expression */
+export function list(item: string, what: string, example: string) {
+  const form = new RegExp(`^(none|${item}(,${item})*)$`)
   return z
     .string()
-    .regex(
-      /^[A-Za-z0-9]+(,[A-Za-z0-9]+)*$/,
-      `must be a comma-separated list of names without the prefix, or none; ${example}`,
-    )
+    .regex(form, `must be a comma-separated list of ${what}, or none; ${example}`)
     .transform((value) => (value === 'none' ? [] : value.split(',')))
 }
-
-const CODE = '(0|-?[1-9]\\d{0,8})'
-const LIST = new RegExp(`^(none|${CODE}(,${CODE})*)$`)
 
 /** A response code of the gateway: a whole number as it is written. */
+const CODE = '(0|-?[1-9]\\d{0,8})'
+
 export function responseCode() {
-  return z.string().regex(new RegExp(`^${CODE}$`), 'must be a whole number; 1')
+  return text({ form: new RegExp(`^${CODE}$`), must: 'be a whole number', example: '1' })
 }
 
-/** A comma-separated list of response codes; `none` is the empty list. */
-export function responseCodes(example: string) {
-  return z
-    .string()
-    .regex(LIST, `must be a comma-separated list of whole numbers, or none; ${example}`)
-    .transform((value) => (value === 'none' ? [] : value.split(',')))
-}
-
-/**
- * A comma-separated list of response codes that may prove a failure; `none` is the empty list.
- * @param never codes that prove none
- */
-function failureCodes(example: string, never: readonly string[]) {
-  return responseCodes(example).refine(
+/** @param never codes that must not be listed: they never prove a failure */
+export function responseCodes(example: string, never: readonly string[] = []) {
+  return list(CODE, 'whole numbers', example).refine(
     (codes) => !codes.some((code) => never.includes(code)),
     `must not contain ${never.join(', ')}, which never prove a failure; 31,32`,
   )
-}
-
-/** Codes of the answer to a refund. 19 may mean that the gateway has the request already. */
-export function refusalCodes() {
-  return failureCodes('31,32,33,34,37', ['0', '9', '19', '99'])
-}
-
-/** Codes of the notification of a refund. */
-export function notifiedFailureCodes() {
-  return failureCodes('-1,1,18,30,31,32,33,34,37', ['0', '9', '99'])
 }
 
 /** An amount of one currency, as a decimal string. */

@@ -1,30 +1,64 @@
 import { z } from 'zod'
 import {
-  accessToken,
   amountsByCurrency,
   apiKey,
   choice,
   cidrs,
-  clientId,
-  clientSecret,
   databaseUrl,
-  encryptionKey,
-  merchantCode,
-  names,
-  notifiedFailureCodes,
-  refusalCodes,
+  list,
   responseCode,
   responseCodes,
-  secret,
-  share,
   text,
   timeZone,
-  tokenScope,
   trueOrFalse,
   webAddress,
   webOrigin,
   wholeNumber,
 } from './setting-types.ts'
+
+const SIGNING_SECRET = text({ must: 'not be empty', example: '<the signing secret>' })
+
+const DATA_KEY = text({
+  form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+  must: 'be 32 bytes in Base64',
+  example: '<the output of: openssl rand -base64 32>',
+})
+
+/** What an account has, alone in the environment or among others in a file. */
+export const ACCOUNT = {
+  merchantCode: text({
+    form: /^[\x21-\x7e]{1,64}$/,
+    must: 'be the merchant code issued by the gateway',
+    example: 'SHOP1',
+  }),
+  secret: SIGNING_SECRET,
+  previousSecret: SIGNING_SECRET.optional(),
+  // A token that can be sent in a header unchanged (RFC 6750, 2.1).
+  accessToken: text({
+    form: /^[\x21-\x7e]{1,8192}$/,
+    must: 'be a token without spaces',
+    example: '<the access token>',
+  }).optional(),
+  tokenUrl: webAddress('https://gateway.example/v2/auth/oauth2/token'),
+  clientId: text({
+    form: /^[\x20-\x7e]{1,256}$/,
+    must: 'be a client id',
+    example: 'shop1',
+  }).optional(),
+  clientSecret: text({
+    form: /^[\x20-\x7e]{1,1024}$/,
+    must: 'be 1 to 1024 printable ASCII characters',
+    example: '<the client secret>',
+  }).optional(),
+  // RFC 6749, 3.3.
+  tokenScope: text({
+    form: /^[\x21-\x7e]+( [\x21-\x7e]+)*$/,
+    must: 'be scopes separated by single spaces',
+    example: 'cards:read',
+  }).optional(),
+}
+
+const names = (example: string) => list('[A-Za-z0-9]+', 'names without the prefix', example)
 
 /** Every setting: its type, default, and an example for error messages. Times are in milliseconds. */
 export const SETTINGS = {
@@ -51,15 +85,15 @@ export const SETTINGS = {
     must: 'start with a letter and contain only letters and digits',
     example: 'svc',
   }).default('svc'),
-  GATEWAY_MERCHANT_CODE: merchantCode().optional(),
-  GATEWAY_SECRET: secret().optional(),
-  GATEWAY_SECRET_PREVIOUS: secret().optional(),
+  GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode.optional(),
+  GATEWAY_SECRET: SIGNING_SECRET.optional(),
+  GATEWAY_SECRET_PREVIOUS: ACCOUNT.previousSecret,
   MERCHANTS_FILE: text({ example: '/etc/ipn-processor/merchants.json' }).optional(),
-  GATEWAY_ACCESS_TOKEN: accessToken().optional(),
-  GATEWAY_TOKEN_URL: webAddress('https://gateway.example/v2/auth/oauth2/token'),
-  GATEWAY_CLIENT_ID: clientId().optional(),
-  GATEWAY_CLIENT_SECRET: clientSecret().optional(),
-  GATEWAY_TOKEN_SCOPE: tokenScope().optional(),
+  GATEWAY_ACCESS_TOKEN: ACCOUNT.accessToken,
+  GATEWAY_TOKEN_URL: ACCOUNT.tokenUrl,
+  GATEWAY_CLIENT_ID: ACCOUNT.clientId,
+  GATEWAY_CLIENT_SECRET: ACCOUNT.clientSecret,
+  GATEWAY_TOKEN_SCOPE: ACCOUNT.tokenScope,
   GATEWAY_CARDS_SUCCESS_CODE: responseCode().default('1'),
   GATEWAY_CARDS_NOT_FOUND_CODES: responseCodes('404').default([]),
   GATEWAY_CARDS_FIRST_PAGE: wholeNumber({ max: 1 }).default(1),
@@ -90,18 +124,13 @@ export const SETTINGS = {
   RECONCILE_FINAL_FOR_MS: wholeNumber().default(86_400_000),
   RETENTION_DAYS: wholeNumber({ min: 1, max: 36_500 }).default(400),
   GATEWAY_REFUND_DEDUPES: trueOrFalse(),
-  GATEWAY_REFUND_FINAL_CODES: refusalCodes().default(['31', '32', '33', '34', '37']),
-  IPN_REFUND_FINAL_CODES: notifiedFailureCodes().default([
-    '-1',
-    '1',
-    '18',
-    '30',
-    '31',
-    '32',
-    '33',
-    '34',
-    '37',
-  ]),
+  // 19 may mean that the gateway has the request already.
+  GATEWAY_REFUND_FINAL_CODES: responseCodes('31,32,33,34,37', ['0', '9', '19', '99']).default(
+    '31,32,33,34,37'.split(','),
+  ),
+  IPN_REFUND_FINAL_CODES: responseCodes('-1,1,18,30,31,32,33,34,37', ['0', '9', '99']).default(
+    '-1,1,18,30,31,32,33,34,37'.split(','),
+  ),
   REFUNDS_ENABLED: trueOrFalse().default(true),
   REFUND_BACKOFF_MS: wholeNumber({ min: 1 }).default(2_000),
   REFUND_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(900_000),
@@ -116,8 +145,8 @@ export const SETTINGS = {
   CAPS_TIME_ZONE: timeZone().default('UTC'),
   CONSOLE: choice(['on', 'off']).default('on'),
   CONSOLE_BASE_URL: webOrigin('https://console.shop.example'),
-  DATA_ENCRYPTION_KEY: encryptionKey().optional(),
-  DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
+  DATA_ENCRYPTION_KEY: DATA_KEY.optional(),
+  DATA_ENCRYPTION_KEY_PREVIOUS: DATA_KEY.optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse(),
   OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
   OTEL_TRACES_SAMPLER: choice([
@@ -128,8 +157,13 @@ export const SETTINGS = {
     'traceidratio',
     'always_off',
   ]).optional(),
-  OTEL_TRACES_SAMPLER_ARG: share(),
-  SIGNING_SECRET: secret().optional(),
+  // Only checked: the OpenTelemetry SDK reads it itself.
+  OTEL_TRACES_SAMPLER_ARG: text({
+    form: /^(0(\.\d+)?|1(\.0+)?)$/,
+    must: 'be a number from 0 to 1',
+    example: '0.1',
+  }).optional(),
+  SIGNING_SECRET: SIGNING_SECRET.optional(),
   SANDBOX_HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
   SANDBOX_PORT: wholeNumber({ max: 65_535 }).default(4010),
   SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),

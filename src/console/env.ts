@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import type { Access, Role } from '../access/types.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import type { View } from './view.tsx'
 
 /** A signed-in person's session. */
 export type ConsoleSession = {
@@ -19,6 +20,8 @@ export type ConsoleEnv = {
   Variables: HttpEnv['Variables'] & {
     /** The person's own key: what they do is recorded under their name. */
     access: Access
+    /** How the person reads; before the sign-in as everybody does. */
+    view: View
     /** Undefined on the pages that need none. */
     session: ConsoleSession | undefined
     /** Makes the token that every form of this session carries; each one differs. */

@@ -11,6 +11,7 @@ import { TASKS_PATH } from './paths.ts'
 import { hasRole, hasScope } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import { TEXTS } from './texts/en.ts'
+import { ForView } from './view.tsx'
 
 const { keys } = TEXTS.frame
 
@@ -102,7 +103,7 @@ export function renderConsolePage(
       <main id="main" tabindex={-1}>
         {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
         <h1>{title}</h1>
-        {body}
+        <ForView view={c.get('view')}>{body}</ForView>
       </main>
       {c.get('session') ? <ScriptParts /> : null}
     </Document>,

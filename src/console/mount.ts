@@ -59,6 +59,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.onError((error, c) => respondError(ctx, error, c))
   app.route('/', assetRoutes())
   app.use('/console/*', async (c, next) => {
+    c.set('view', { zone: ctx.config.CAPS_TIME_ZONE })
     await next()
     c.header('content-security-policy', PAGE_POLICY)
   })

@@ -29,7 +29,7 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
 export class SignInAgainError extends Error {}
 
 /**
- * Call it before money is moved or decided about, and before access is granted.
+ * Call it before access is granted.
  * @throws SignInAgainError when the last sign-in is more than 15 minutes ago
  */
 export function requireRecentSignIn(c: ConsoleRequest): void {

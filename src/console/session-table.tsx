@@ -1,5 +1,6 @@
 import type { ListedSession } from '../access/sessions.ts'
-import { Badge, DataTable, Time } from '../platform/html/components.tsx'
+import { Badge, DataTable } from '../platform/html/components.tsx'
+import { Time } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
 import { TEXTS } from './texts/en.ts'

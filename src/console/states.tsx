@@ -27,14 +27,39 @@ const REFUND_TONES: Record<RefundView['status'], Tone> = {
 
 const PAYMENT_TONES: Record<string, Tone> = { SUCCESS: 'good', FAILED: 'bad', PROCESSING: 'soft' }
 
+/** A state in words, and how it is meant. */
+export type Sign = [words: string, tone: Tone]
+
+/** The state of a transaction; that it was paid more than once goes before it. */
+export function signTransaction(
+  t: Pick<TransactionView, 'state'> & { duplicatePayment?: boolean },
+): Sign {
+  const isTwice = t.duplicatePayment === true && t.state === 'paid'
+  return isTwice
+    ? [states.paidTwice, 'warn']
+    : [states.transaction[t.state], TRANSACTION_TONES[t.state]]
+}
+
+/** The status of a refund. */
+export function signRefund(status: RefundView['status']): Sign {
+  return [states.refund[status], REFUND_TONES[status]]
+}
+
+/** The status of a payment; one that is not documented is shown as it came. */
+export function signPayment(status: string): Sign {
+  return [describeStatus(status), PAYMENT_TONES[status] ?? 'warn']
+}
+
 /** The state of a transaction as a badge. */
-export function TransactionState({ state }: { state: TransactionView['state'] }) {
-  return <Badge tone={TRANSACTION_TONES[state]}>{states.transaction[state]}</Badge>
+export function TransactionState(props: { state: TransactionView['state'] }) {
+  const [words, tone] = signTransaction(props)
+  return <Badge tone={tone}>{words}</Badge>
 }
 
 /** The status of a refund as a badge. */
 export function RefundStatus({ status }: { status: RefundView['status'] }) {
-  return <Badge tone={REFUND_TONES[status]}>{states.refund[status]}</Badge>
+  const [words, tone] = signRefund(status)
+  return <Badge tone={tone}>{words}</Badge>
 }
 
 /** The state of a refund that was made elsewhere. */
@@ -42,9 +67,10 @@ export function ExternalRefundState({ state }: { state: ExternalState }) {
   return <Badge tone={state === 'matched' ? 'good' : 'soft'}>{states.externalRefund[state]}</Badge>
 }
 
-/** The status of a payment as a badge; one that is not documented is shown as it came. */
+/** The status of a payment as a badge. */
 export function PaymentStatus({ status }: { status: string }) {
-  return <Badge tone={PAYMENT_TONES[status] ?? 'warn'}>{describeStatus(status)}</Badge>
+  const [words, tone] = signPayment(status)
+  return <Badge tone={tone}>{words}</Badge>
 }
 
 /** The status of a payment in words; one that is not documented is shown as it came. */

@@ -14,6 +14,7 @@ import {
   numeric,
   pgTable,
   primaryKey,
+  smallint,
   text,
   timestamp,
   unique,
@@ -22,13 +23,13 @@ import {
 } from 'drizzle-orm/pg-core'
 
 /**
- * Every table, in the order money flows: accounts, keys and people, notifications, transactions, payments, refunds,
+ * Every table, in the order money flows: processes, accounts, keys and people, notifications, transactions, payments, refunds,
  * discrepancies, gateway calls, changes, events, webhooks. Ids from the gateway's messages are unique only
  * together with the merchant code, so keys made of them start with it; ids assigned by this service are keys
  * by themselves.
  *
  * The times beside an index are those of its statement with and without it, with a million transactions and
- * a tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
+ * a tenth as many refunds.
  */
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
@@ -53,6 +54,24 @@ export type StoredResolution = {
 /** A note of a person, as it is stored; `at` is ISO 8601, UTC. */
 export type ReviewNote = { at: string; by: string; text: string }
 
+/** The processes of this installation, each from its start to its end, or until long after it was seen last. */
+export const processes = pgTable(
+  'processes',
+  {
+    /** New with every start. */
+    id: uuid('id').primaryKey(),
+    role: text('role').notNull(),
+    version: text('version').notNull(),
+    commit: text('commit'),
+    startedAt: time('started_at').notNull().defaultNow(),
+    /** Written every few seconds, so that others know that it lives. */
+    seenAt: time('seen_at').notNull().defaultNow(),
+    /** Since when it could write without a gap. */
+    writingSince: time('writing_since').notNull().defaultNow(),
+  },
+  (t) => [check('processes_role_known', sql`${t.role} in ('all', 'web', 'worker')`)],
+)
+
 /** Merchant accounts at the gateway. Their secrets are in the settings only. */
 export const merchantAccounts = pgTable('merchant_accounts', {
   merchantCode: text('merchant_code').primaryKey(),
@@ -62,6 +81,32 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   /** Whoever records an attempt to send a refund locks the row (`for key share`) before anything else. */
   hold: hold(),
 })
+
+/**
+ * One row: which server the database is, and the epoch of everything that readers were given, which `cli restored` raises.
+ * A server that is another one, or goes on from another moment, may have lost commits: then nothing is sent.
+ */
+export const installation = pgTable(
+  'installation',
+  {
+    only: boolean('only').primaryKey().default(true),
+    epoch: integer('epoch').notNull().default(0),
+    systemIdentifier: text('system_identifier').notNull(),
+    timeline: bigint('timeline', { mode: 'number' }).notNull(),
+    /** A synchronous standby was configured: one that takes over has every commit that was acknowledged. */
+    hasStandby: boolean('has_standby').notNull(),
+    /** Since when nothing is sent, until a person says what was lost. */
+    stoppedAt: time('stopped_at'),
+    /** Why, as a clause. */
+    stoppedBecause: text('stopped_because'),
+    /** When a person said last that commits were lost: what is older may have been done before, and forgotten. */
+    restoredAt: time('restored_at'),
+  },
+  (t) => [
+    check('installation_one_row', sql`${t.only}`),
+    check('installation_stopped', sql`(${t.stoppedAt} is null) = (${t.stoppedBecause} is null)`),
+  ],
+)
 
 /** Append-only: every hold that was set or released, with who did it and why. */
 export const holdChanges = pgTable(
@@ -296,16 +341,15 @@ export const ipnEvents = pgTable(
   {
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     merchantCode: text('merchant_code').notNull(),
-    /** SHA-256 of the merchant code and what is signed. */
-    fingerprint: bytes('fingerprint').notNull(),
-    /** The first 64 bits of a verified hash: equal for every way to cut the signed text into members. */
-    signedKey: bigint('signed_key', { mode: 'bigint' }),
-    /** In published form: only members that the gateway is known to sign. */
-    published: boolean('published').notNull().default(true),
-    /** Not the reading of its hash that is trusted: it leads to a query, but settles and names nothing. */
-    hint: boolean('hint').notNull().default(false),
-    /** Its hash was received with another reading. */
-    recut: boolean('recut').notNull().default(false),
+    /** The first 128 bits of a SHA-256 of the signed text: equal for every way to cut it into members. */
+    textHash: uuid('text_hash').notNull(),
+    /**
+     * The place of this reading among those of its text. The first is trusted; any other leads to a query, and names
+     * nothing. Above 2: about a refund of ours to the letter, with a result (3) or without one (4).
+     */
+    reading: smallint('reading').notNull().default(1),
+    /** In documented form: only members that the gateway is known to sign. */
+    documented: boolean('documented').notNull().default(true),
     kind: text('kind', { enum: ['payment', 'refund'] }).notNull(),
     /** Null for a refund's notification, which carries an unrelated id under that name. */
     transactionId: text('transaction_id'),
@@ -313,7 +357,7 @@ export const ipnEvents = pgTable(
     requestId: text('request_id'),
     /**
      * As notified. A refund's amount is trusted only under the conditions of
-     * `src/refunds/reconcile/handle-notifications.ts`; a payment's, which is the order's amount, never: it is compared
+     * `src/refunds/notifications.ts`; a payment's, which is the order's amount, never: it is compared
      * with what was paid.
      */
     amount: amount('amount'),
@@ -328,26 +372,19 @@ export const ipnEvents = pgTable(
     /** As received, with tokens and card data masked; of members that any sender can add, the names. At most 8 KiB. */
     body: text('body').notNull(),
     address: text('address').notNull(),
-    /** The span that received it (W3C Trace Context), linked from the query it causes; null without tracing. */
-    traceParent: text('trace_parent'),
     deliveries: integer('deliveries').notNull(),
+    /** How many of them the last statement brought: what it adds to its transaction. */
+    added: integer('added').notNull().default(1),
     firstReceivedAt: time('first_received_at').notNull().defaultNow(),
     lastReceivedAt: time('last_received_at').notNull().defaultNow(),
   },
   (t) => [
-    // Finds repeated deliveries, and a transaction's notifications for its timeline. Transaction ids start with
-    // their time, so inserts share the last pages of the index; by fingerprint alone each hit a page of its own.
-    unique('ipn_events_fingerprint')
-      .on(t.merchantCode, t.transactionId, t.fingerprint)
-      .nullsNotDistinct(),
+    // Decides about repeated deliveries, and about the readings of a text.
+    unique('ipn_events_one_text').on(t.merchantCode, t.textHash, t.reading),
     // A page of a transaction's notifications, oldest or newest first: of 50,000 it reads a page, not all.
     index('ipn_events_of_transaction')
       .on(t.merchantCode, t.transactionId, t.firstReceivedAt)
       .where(sql`${t.transactionId} is not null`),
-    // The readings of a signed text.
-    index('ipn_events_signed')
-      .on(t.merchantCode, t.signedKey)
-      .where(sql`${t.signedKey} is not null`),
     // The refund notifications of a transaction, also for its timeline. 0.03 ms, without it 266 ms.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)
@@ -363,6 +400,11 @@ export const ipnEvents = pgTable(
       .on(t.merchantCode, sql`lower(${t.requestId})`, t.handledAt)
       .where(sql`${t.kind} = 'refund'`),
     check('ipn_events_deliveries_positive', sql`${t.deliveries} > 0`),
+    check('ipn_events_first_is_documented', sql`${t.reading} > 1 or ${t.documented}`),
+    check(
+      'ipn_events_readings_bounded',
+      sql`${t.reading} in (1, 2) or (${t.reading} in (3, 4) and ${t.kind} = 'refund')`,
+    ),
     check(
       'ipn_events_kind_has_its_id',
       sql`case ${t.kind} when 'payment' then ${t.transactionId} is not null when 'refund' then ${t.requestId} is not null and ${t.transactionId} is null else false end`,
@@ -376,15 +418,14 @@ export const transactions = pgTable(
   {
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
-    /** As notifications name them: the first verified one that does, or else the first one. */
+    /** As one notification names them, the first verified one if there is any; later verified ones fill what is null. */
     orderId: text('order_id'),
-    orderIdVerified: boolean('order_id_verified').notNull().default(false),
     merchantTxnId: text('merchant_txn_id'),
-    merchantTxnIdVerified: boolean('merchant_txn_id_verified').notNull().default(false),
     currency: text('currency'),
-    currencyVerified: boolean('currency_verified').notNull().default(false),
-    /** The order's amount, from the first verified notification that states one. */
+    /** The order's amount, as verified notifications state it. */
     expectedAmount: amount('expected_amount'),
+    /** A verified notification has named the transaction. */
+    orderVerified: boolean('order_verified').notNull().default(false),
 
     state: text('state', { enum: ['pending', 'paid', 'partially_refunded', 'refunded', 'failed'] })
       .notNull()
@@ -406,6 +447,8 @@ export const transactions = pgTable(
     dueAt: time('due_at'),
     /** The fencing token: a worker that lost its lease writes nothing. */
     leaseId: uuid('lease_id'),
+    /** The process that made the claim; says nothing without a lease. */
+    leaseOwner: uuid('lease_owner'),
     /** How often a query was requested, and that count when the running claim was made. */
     want: counter('want').notNull().default(1),
     claimed: counter('claimed').notNull().default(0),
@@ -434,8 +477,6 @@ export const transactions = pgTable(
     unconfirmed: boolean('unconfirmed').notNull().default(false),
     /** While it is unconfirmed: the first key of the rotation chain of the key that asked for it. */
     askedBy: uuid('asked_by'),
-    /** The delay of the first notification has been measured. */
-    ipnMeasured: boolean('ipn_measured').notNull().default(false),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
   },
@@ -1135,6 +1176,8 @@ export const webhookDeliveries = pgTable(
     dueAt: time('due_at').notNull().defaultNow(),
     /** The fencing token: a worker that lost its lease writes nothing. */
     leaseId: uuid('lease_id'),
+    /** The process that made the claim; says nothing without a lease. */
+    leaseOwner: uuid('lease_owner'),
     /** The first failed attempt: shows whether all failures were within one outage of the endpoint. */
     failingSince: time('failing_since'),
     lastError: text('last_error'),

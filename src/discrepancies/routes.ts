@@ -1,25 +1,105 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { desc, eq, sql } from 'drizzle-orm'
-import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { withScope } from '../access/authenticate.ts'
+import { type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals } from '../http/describe.ts'
-import { MerchantCode } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  type Position,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { Id, MerchantCode, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { cutPage, describePage, type Position, pageParameters } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
-import type { DiscrepancyRow } from './types.ts'
-import { Discrepancy, KindName, showDiscrepancy } from './view.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { DISCREPANCY_KINDS, type DiscrepancyRow } from './kinds.ts'
+
+export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
+
+const Side = z.strictObject({
+  source: z
+    .string()
+    .openapi({ description: 'service, query, earlier_query, notification, settings or person' }),
+  says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
+})
+
+/** A discrepancy as the API returns it. */
+export const Discrepancy = z
+  .strictObject({
+    id: z.string(),
+    kind: KindName,
+    merchantCode: z.string(),
+    transactionId: Id,
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
+    paymentId: Id.nullable(),
+    refundId: z.uuid().nullable(),
+    ours: Side,
+    theirs: Side,
+    times: z.int().openapi({ description: 'How often it was observed' }),
+    firstSeenAt: Time,
+    lastSeenAt: Time,
+    resolvedAt: Time.nullable().openapi({
+      description:
+        'When the sides agreed again, or a person resolved it; null while they differ, and for kinds where agreement cannot be detected',
+    }),
+    resolution: z.strictObject({ by: z.string(), reason: z.string() }).nullable().openapi({
+      description:
+        "A person's decision: the name of the API key or the person, and the reason. Null when the sides agreed again by themselves",
+    }),
+    assignee: z.string().nullable(),
+    notes: z.array(z.strictObject({ at: Time, by: z.string(), text: z.string() })),
+  })
+  .openapi('Discrepancy', {
+    example: {
+      id: '17',
+      kind: 'answer_went_backwards',
+      merchantCode: 'UFLIYL',
+      transactionId: '240830080146NDTISR',
+      orderId: 'DH1',
+      merchantTxnId: 'T1',
+      paymentId: '1439211',
+      refundId: null,
+      ours: { source: 'earlier_query', says: 'status SUCCESS' },
+      theirs: { source: 'query', says: 'status FAILED' },
+      times: 1,
+      firstSeenAt: '2026-11-22T09:33:05.120Z',
+      lastSeenAt: '2026-11-22T09:33:05.120Z',
+      resolvedAt: null,
+      resolution: null,
+      assignee: null,
+      notes: [],
+    },
+  })
+
+export type DiscrepancyView = z.infer<typeof Discrepancy>
+
+export function showDiscrepancy(row: DiscrepancyRow): DiscrepancyView {
+  const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId, times } =
+    row
+  const known: Record<string, { ours: string; theirs: string }> = DISCREPANCY_KINDS
+  const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
+  return {
+    id: String(row.id),
+    kind,
+    merchantCode,
+    transactionId,
+    orderId,
+    merchantTxnId,
+    paymentId,
+    refundId,
+    ours: { source: sides.ours, says: row.ours },
+    theirs: { source: sides.theirs, says: row.theirs },
+    times,
+    firstSeenAt: toIso(row.at),
+    lastSeenAt: toIso(row.lastSeenAt ?? row.at),
+    resolvedAt: toIso(row.resolvedAt),
+    resolution:
+      row.resolvedBy === null ? null : { by: row.resolvedBy, reason: row.resolution ?? '' },
+    assignee: row.assignee,
+    notes: row.notes,
+  }
+}
 
 const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'discrepancies')
 
@@ -59,6 +139,30 @@ export async function listDiscrepancies(
 
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }
 
+const query = {
+  kind: KindName.optional().openapi({ description: 'Only discrepancies of this kind' }),
+}
+
+/** Discrepancies, newest first. */
+export const DISCREPANCIES: Listing<typeof query, z.infer<typeof Discrepancy>> = {
+  name: 'discrepancies',
+  scope: 'ops',
+  query,
+  // They are numbers that fit in a bigint.
+  idForm: z.string().regex(/^\d{1,18}$/),
+  schema: Discrepancy,
+  async read(ctx, filter, limit, after) {
+    const rows = await listDiscrepancies(ctx, filter, limit, after)
+    return cutPage(rows, limit, locate, showDiscrepancy)
+  },
+}
+
+const locate = ({ at, id, merchantCode }: DiscrepancyRow) => ({
+  time: at,
+  id: String(id),
+  merchantCode,
+})
+
 const list = createRoute({
   method: 'get',
   path: '/v1/discrepancies',
@@ -68,7 +172,7 @@ const list = createRoute({
   ...withScope('ops'),
   request: {
     query: z.strictObject({
-      kind: KindName.optional().openapi({ description: 'Only discrepancies of this kind' }),
+      ...DISCREPANCIES.query,
       merchantCode: MerchantCode,
       ...pageParameters,
     }),
@@ -76,22 +180,9 @@ const list = createRoute({
   responses: { 200: describePage(Discrepancy), ...describeRefusals() },
 })
 
-/** Ids of this list are numbers that fit in a bigint. */
-const BIGINT_ID = z.string().regex(/^\d{1,18}$/)
-
 /** Creates the operators' route on discrepancies. */
 export function discrepancyRoutes(ctx: Context) {
-  return createRouter().openapi(list, async (c) => {
-    const { limit = DEFAULT_LIMIT, cursor, merchantCode, kind } = c.req.valid('query')
-    const merchants = narrowMerchants(c.get('access'), merchantCode)
-    const after = readCursor(cursor, BIGINT_ID)
-    const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-      listDiscrepancies(db, { merchants, kind }, limit, after),
-    )
-    return respondPage(c, cutPage(rows, limit, locate, showDiscrepancy), Discrepancy)
-  })
-}
-
-function locate({ at, id, merchantCode }: DiscrepancyRow) {
-  return { time: at, id: String(id), merchantCode }
+  return createRouter().openapi(list, (c) =>
+    serveListing(ctx, c, DISCREPANCIES, c.req.valid('query')),
+  )
 }

@@ -1,7 +1,24 @@
 import type { Context } from '../context.ts'
+import type { EventRow } from '../events/event.ts'
 import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
-import type { FeedPage } from './types.ts'
+
+/** Selects events of the feed. */
+export type FeedFilter = {
+  merchants: readonly string[]
+  types: readonly string[]
+  /** The reader may read refunds: also discrepancies that name one. */
+  withRefunds: boolean
+}
+
+/** Events in the order of the feed. */
+export type FeedPage = {
+  events: EventRow[]
+  /** The cursor to continue from, after every event that the read skipped. */
+  next: number
+  /** Whether the read found no event after `next`. */
+  atEnd: boolean
+}
 
 export type FeedContext = Context & {
   /** Long polls and streams waiting for the next event, by cursor. */

@@ -1,6 +1,5 @@
-import type { FeedContext } from './context.ts'
+import type { FeedContext, FeedFilter, FeedPage } from './context.ts'
 import { filterPage, readFeed } from './read-feed.ts'
-import type { FeedFilter, FeedPage } from './types.ts'
 
 /** Events of one read that is shared by all waiting readers. */
 const SHARED_LIMIT = 200

@@ -7,10 +7,9 @@ import { type EventRow, serializeEvent } from '../events/event.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import type { FeedContext } from './context.ts'
+import type { FeedContext, FeedPage } from './context.ts'
 import { awaitEvents, type FeedQuery } from './long-poll.ts'
 import { readFeed } from './read-feed.ts'
-import type { FeedPage } from './types.ts'
 
 /** How long a client waits before it reconnects (ms), sent as `retry`. */
 const RETRY_MS = 2_000

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context } from '../context.ts'
+import { MAY_SEND_SQL } from '../db/installation.ts'
 import { EVENTS_PUBLISHED, PUBLISHING_LOCK } from '../db/names.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { notify } from '../platform/postgres/notify.ts'
@@ -17,7 +18,8 @@ const PACE_MS = 20
  * behind a reader's cursor. An event that commits late is published late, and no commit waits.
  *
  * It is a single statement, which the server finishes even if this process dies. Its snapshot may predate the
- * lock: rows published meanwhile are skipped, rows not visible yet are left to the next call.
+ * lock: rows published meanwhile are skipped, rows not visible yet are left to the next call. While the database may have
+ * lost commits nothing is published: the positions were given before, to events that it does not know.
  * @param limit rows of this statement
  * @returns how many events it published; `limit` when there may be more
  */
@@ -28,7 +30,7 @@ export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promi
     ), taken as (
       delete from event_outbox
       where id in (select id from event_outbox order by id limit ${sql.unsafe(String(limit))})
-        and (select count(*) from turn) = 1
+        and (select count(*) from turn) = 1 and ${sql.unsafe(MAY_SEND_SQL)}
       returning *
     ), published as (
       insert into events (merchant_code, transaction_id, type, data, at)

@@ -1,5 +1,6 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
+import { MAY_SEND_SQL } from '../db/installation.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import {
@@ -11,9 +12,8 @@ import {
   listOrderIds,
 } from '../events/event.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { FeedContext } from './context.ts'
-import { refuseCursor } from './cursor.ts'
-import type { FeedFilter, FeedPage } from './types.ts'
+import type { FeedContext, FeedFilter, FeedPage } from './context.ts'
+import { refuseCursor } from './view.ts'
 
 /**
  * Returns the filter for the events that a key may read, or for the requested types.
@@ -73,15 +73,23 @@ export async function readEnd({ reads }: Pick<FeedContext, 'reads'>): Promise<nu
 /** For whom reads are that several readers share. */
 const HOLDER = 'feed'
 
-type Row = { removed: number; head: number; reach: number | null } & (EventRow | { id: null })
+type Row = Bounds & (EventRow | { id: null })
+
+type Bounds = {
+  removed: number
+  head: number
+  reach: number | null
+  /** Nothing is published, because the database may have lost commits. */
+  isStopped: boolean
+}
 
 /**
  * Reads the events after a cursor, oldest first.
  * @param filter undefined reads every event, for `filterPage`
  * @param after undefined begins with the oldest event kept
  * @param path the request field that held the cursor, for the problem
- * @throws DomainError `cursor_expired` when events after it were deleted, `invalid_request` for a cursor
- *   beyond the end of the feed: it was never issued, and an empty page would hide the events it skips
+ * @throws DomainError `cursor_expired` when events after it were deleted, or it is from before a restore; `invalid_request`
+ *   for a cursor beyond the end of the feed: it was never issued, and an empty page would hide the events it skips
  */
 export async function readFeed(
   { reads }: Pick<FeedContext, 'reads'>,
@@ -93,12 +101,15 @@ export async function readFeed(
   // A reader that searches far back for a rare type delays none of another account.
   const holder = filter ? `${HOLDER} ${filter.merchants.join()}` : HOLDER
   const rows = await reads.run(holder, ({ sql }) => selectEvents(sql, filter, after, limit))
-  const { removed = 0, head = 0, reach = null } = rows[0] ?? {}
+  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
   if (after !== undefined && after < removed) {
-    const detail = `Events after the cursor ${after} were deleted: read the current state, then continue from ${removed}`
+    const detail = `Events after the cursor ${after} were deleted, or lost when the database was restored: read the current state, then continue from ${removed}`
     throw new DomainError('cursor_expired', detail)
   }
   if (after !== undefined && after > head) {
+    // It may be of before the restore: then it is 410 as soon as an operator has confirmed that.
+    if (isStopped)
+      throw new DomainError('unavailable', 'The feed is stopped after a restore of the database')
     throw refuseCursor(path, '; leave it out to begin with the oldest event')
   }
   const events = rows.flatMap(pickEvent)
@@ -136,7 +147,8 @@ async function selectEvents(
       select id from (${behind} limit ${sql.unsafe(String(MAX_SCANNED))}) as looked
       ${wanted} order by id limit ${limit}::int
     )
-    select removed, head, case when (select count(*) from page) < ${limit}::int then
+    select removed, head, not ${sql.unsafe(MAY_SEND_SQL)} as "isStopped",
+      case when (select count(*) from page) < ${limit}::int then
         (select id from (${behind} offset ${sql.unsafe(String(MAX_SCANNED - 1))} limit 1) as last) end as reach,
       id, merchant_code as "merchantCode", transaction_id as "transactionId", type, data::text as data,
       at::text as at, ${namesRefund} as "namesRefund", ${sql.unsafe(listOrderIds('e'))}
@@ -146,6 +158,6 @@ async function selectEvents(
 
 function pickEvent(row: Row): EventRow[] {
   if (row.id === null) return []
-  const { removed: _, head: __, reach: ___, ...event } = row
+  const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
   return [event]
 }

@@ -14,11 +14,10 @@ import {
 } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { FeedContext } from './context.ts'
-import { After, Cursor } from './cursor.ts'
 import { longPoll } from './long-poll.ts'
 import { openStream } from './open-stream.ts'
 import { filterByScope, readEnd } from './read-feed.ts'
-import { CsvEvent, Event, EventPage, TypesParameter } from './view.ts'
+import { After, CsvEvent, Cursor, Event, EventPage, TypesParameter } from './view.ts'
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }
 

@@ -7,8 +7,7 @@ import {
   maskCardText,
 } from '../platform/crypto/masking.ts'
 import { isHarmless, maskNested, maskText } from './mask-texts.ts'
-import type { Notification } from './read-notification.ts'
-import { isListedMember } from './reading.ts'
+import { isListedMember, type NotificationKind } from './reading.ts'
 import type { SignatureRule } from './signature.ts'
 
 export type Members = Readonly<Record<string, unknown>>
@@ -82,7 +81,7 @@ const NOT_KEPT = '(not kept)'
 
 /** The form of an account's notifications of one kind. */
 export type NotificationForm = {
-  kind: Notification['kind']
+  kind: NotificationKind
   /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
   signature: SignatureRule

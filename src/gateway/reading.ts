@@ -1,33 +1,36 @@
 import { hash } from 'node:crypto'
-import type { Notification } from './read-notification.ts'
-import type { SignatureVerdict, WireParams } from './signature.ts'
+import { isResultCode } from './response-codes.ts'
+import type { SignatureVerdict } from './signature.ts'
 import { isPrintable } from './storable.ts'
+
+export type NotificationKind = 'payment' | 'refund'
 
 /**
  * A way to cut a signed text into members. The hash joins values without names or separators, so one hash is
  * valid for many readings.
  */
 export type Reading = {
-  /** SHA-256 of the merchant code and the signed members, in hexadecimal. */
-  fingerprint: string
-  /** The start of the signed hash, equal for all readings of a text; undefined unless the hash verified. */
-  signedKey: string | undefined
-  /** In published form: only members that the gateway is known to sign. */
-  published: boolean
-  /** Not the reading that is trusted: it leads to a query, but settles and names nothing. */
-  hint: boolean
-  /** The same hash was received with another reading. */
-  recut: boolean
-  /** Whether the signed text may be that of a request. */
-  origin: TextOrigin
+  /**
+   * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a text whose hash verified, whatever secret
+   * that was made with. What did not verify is another text with every other content.
+   */
+  textHash: string
+  /**
+   * In the form that gateways of this family document: only members that they are known to sign, in a text that is no
+   * other message's. The form of what did not verify proves nothing, and counts as documented.
+   */
+  documented: boolean
+  /** Set where the text may be that of a REFUND request for this payment: it is, if the account has the payment. */
+  requestOf: string | undefined
 }
 
+export type SignedMember = { name: string; text: string }
+
 type Signed = {
-  params: WireParams
   /** What `findSignedParams` returns of the parameters. */
-  signed: readonly { name: string; text: string }[] | undefined
+  signed: readonly SignedMember[] | undefined
   merchantCode: string
-  kind: Notification['kind']
+  kind: NotificationKind
   verdict: SignatureVerdict
   body: string
 }
@@ -42,51 +45,49 @@ export type SignedForm = {
   refundHashExclude: readonly string[]
 }
 
-const UNSIGNED = {
-  signedKey: undefined,
-  published: false,
-  hint: false,
-  recut: false,
-  origin: 'notification' as const,
-}
-
 /**
- * Identifies a notification by what is signed: the same signed content with other unsigned members is the same
- * notification. An empty value contributes nothing to the hash, so it does not count as a member either. What
- * cannot be signed is identified by its bytes.
+ * Identifies a notification by what is signed: the same signed text with other unsigned members is the same
+ * notification. An empty value contributes nothing to the hash, so it does not count as a member either. What cannot be
+ * signed is identified by its bytes.
  */
 export function readSigned(
-  { params, signed, merchantCode, kind, verdict, body }: Signed,
-  { prefix, known, refundHashExclude }: SignedForm,
+  { signed, merchantCode, kind, verdict, body }: Signed,
+  form: SignedForm,
 ): Reading {
-  const names: string[] = []
-  const present: [string, string][] = []
-  let joined = ''
-  for (const { name, text } of signed ?? []) {
-    if (text === '') continue
-    names.push(name)
-    present.push([name, text])
-    joined += text
+  if (verdict !== 'verified' || !signed) {
+    const present = signed?.filter(({ text }) => text !== '')
+    const content = present ? JSON.stringify(present) : body
+    const textHash = hashText('unverified', merchantCode, content)
+    return { textHash, documented: true, requestOf: undefined }
   }
-  const identity = signed ? JSON.stringify(present) : body
-  const fingerprint = hash('sha256', `${merchantCode}\n${identity}`)
-  if (verdict !== 'verified' || !signed) return { ...UNSIGNED, fingerprint }
-  const origin = findTextOrigin(joined, { kind, merchantCode, refundHashExclude })
-  const published = isPublishedForm(names, { kind, prefix, known })
-  const signedKey = shortenHash(String(params[`${prefix}_SecureHash`]))
-  return { fingerprint, signedKey, published, hint: !published, recut: false, origin }
+  const start = form.prefix.length + 1
+  let text = ''
+  let own = ''
+  let isListed = true
+  for (const { name, text: value } of signed) {
+    if (value === '') continue
+    text += value
+    const member = name.slice(start)
+    if (MEMBERS[kind].has(member)) own += value
+    else if (!form.known.includes(member)) isListed = false
+  }
+  const textHash = hashText('verified', merchantCode, text)
+  const isDocumented = isListed && isTextOf(kind, text, own)
+  if (!isDocumented || kind === 'payment') {
+    return { textHash, documented: isDocumented, requestOf: undefined }
+  }
+  return { textHash, ...compareWithRequests(text, merchantCode, form) }
 }
 
-/** The first 64 bits of a hash as a decimal: enough to find the other readings of a signed text. */
-function shortenHash(hex: string): string {
-  return BigInt.asIntN(64, BigInt(`0x${hex.slice(0, 16)}`)).toString()
+function hashText(proof: 'verified' | 'unverified', merchantCode: string, text: string): string {
+  return hash('sha256', `${proof}\0${merchantCode}\0${text}`).slice(0, 32)
 }
 
 const SHARED = ['Command', 'MerchantCode', 'OrderID', 'TransactionID', 'Amount', 'Version'] as const
 const RESULT = ['ResponseCode', 'ResponseMsg'] as const
 
-/** The signed members of a notification as gateways of this family publish them, without prefix. */
-const MEMBERS: Record<Notification['kind'], ReadonlySet<string>> = {
+/** The signed members of a notification as gateways of this family document them, without prefix. */
+const MEMBERS: Record<NotificationKind, ReadonlySet<string>> = {
   payment: new Set([
     ...SHARED,
     ...RESULT,
@@ -95,85 +96,89 @@ const MEMBERS: Record<Notification['kind'], ReadonlySet<string>> = {
   refund: new Set([...SHARED, ...RESULT, 'PaymentID', 'RequestID', 'Fee']),
 }
 
-/** Whether gateways of this family publish the member, or the settings name it. Names are without prefix. */
+/** Whether gateways of this family document the member, or the settings name it. Names are without prefix. */
 export function isListedMember(
   member: string,
-  { kind, known }: { kind: Notification['kind']; known: readonly string[] },
+  { kind, known }: { kind: NotificationKind; known: readonly string[] },
 ): boolean {
   return MEMBERS[kind].has(member) || known.includes(member)
 }
 
+/** The text of a refund's message: its amount and its command come first, whoever sent it. */
+const REFUND_START = /^\d+(?:\.\d+)?REFUND/
+
 /**
- * Whether a notification has the published form: every signed member is one that the gateway is known to sign.
- * The hash joins values without their names, so in other members the same hash is valid for other values.
- * @param signed the names of the signed members that are not empty, with prefix
- * @param known further members of this gateway's form, without prefix (`IPN_KNOWN_MEMBERS`)
+ * Whether a signed text can be that of a notification of the kind. The hash joins values without their names, so the text
+ * of a payment could be cut into a refund's members: what a payer writes into an order follows the command `PAY` there.
+ * @param own the text without the members that only the settings name, which may stand before the command
  */
-export function isPublishedForm(
-  signed: readonly string[],
-  { kind, prefix, known }: { kind: Notification['kind']; prefix: string; known: readonly string[] },
-): boolean {
-  const listed = { kind, known }
-  return signed.every((name) => isListedMember(name.slice(prefix.length + 1), listed))
+function isTextOf(kind: NotificationKind, text: string, own: string): boolean {
+  if (text.startsWith('QUERY_PT')) return false
+  if (kind === 'payment') return !REFUND_START.test(text)
+  return isRefundText(text, own)
 }
 
-/**
- * What a signed text is besides a notification of its kind: `request` when it has the form of one of this service's own
- * requests, or of a notification of the other kind;
- * `paymentId` when it is the text of a REFUND request provided that the account has this payment, whose id has another
- * form than those of the gateway.
- */
-export type TextOrigin = 'notification' | 'request' | { paymentId: string }
-
-/** The text of a REFUND request up to the merchant code, where only a notification has its fee in between. */
-const REFUND_START = /^\d+(?:\.\d+)?REFUND/
+function isRefundText(text: string, own: string): boolean {
+  return REFUND_START.test(own) && !text.slice(0, text.indexOf('REFUND')).includes('PAY')
+}
 
 /** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
 
 /**
- * An id of the gateway's payments. In its notifications in published form, what stands in its place also has the fee
- * before it, the message of the result and a transaction id, which are not digits alone.
+ * An id of the gateway's payments. In its documented notifications, what stands in its place also has the message of the
+ * result and a transaction id, which are not digits alone.
  */
 const PAYMENT_ID = /^\d+$/
 
+/** With which the text of every request of this service ends. */
+const REQUEST_VERSION = '1'
+
 const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-type SignedFor = {
-  kind: Notification['kind']
-  merchantCode: string
-  /** `GATEWAY_REFUND_HASH_EXCLUDE` */
-  refundHashExclude: readonly string[]
-}
+const NO_REQUEST = { documented: true, requestOf: undefined }
+const REQUEST = { documented: false, requestOf: undefined }
 
 /**
- * Compares a signed text with those of requests, which are signed with the same secret: the hash joins values without
- * their names, so the text of a request can be cut into the members of a notification.
+ * Compares the text of a refund's message with that of this service's REFUND requests, which are signed with the same
+ * secret: only a notification has its fee between the command and the merchant code.
  */
-export function findTextOrigin(
+function compareWithRequests(
   text: string,
-  { kind, merchantCode, refundHashExclude }: SignedFor,
-): TextOrigin {
-  if (text.startsWith(`QUERY_PT${merchantCode}`)) return 'request'
-  if (isOfOtherKind(text, kind)) return 'request'
+  merchantCode: string,
+  { refundHashExclude }: SignedForm,
+): Pick<Reading, 'documented' | 'requestOf'> {
   const [start = ''] = REFUND_START.exec(text) ?? []
-  if (start === '' || !text.startsWith(merchantCode, start.length)) return 'notification'
+  if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST
   const rest = text.slice(start.length + merchantCode.length)
-  if (!rest.endsWith('1')) return 'notification'
+  if (!rest.endsWith(REQUEST_VERSION)) return NO_REQUEST
   const signed = rest.slice(0, -1)
   const order = refundHashExclude.includes('RequestID') ? signed : signed.replace(REQUEST_ID, '')
   const [receiver] = RECEIVER.exec(order) ?? []
-  if (receiver) return order.endsWith(receiver) ? 'request' : 'notification'
-  if (PAYMENT_ID.test(order)) return 'request'
-  // No payment has such an id, and the database could not look it up.
-  return isPrintable(order) ? { paymentId: order } : 'notification'
+  if (receiver) return order.endsWith(receiver) ? REQUEST : NO_REQUEST
+  if (PAYMENT_ID.test(order)) return REQUEST
+  // No payment has another id, and the database could not look it up.
+  return isPrintable(order) ? { documented: true, requestOf: order } : NO_REQUEST
 }
 
 /**
- * Whether the text was signed for a notification of the other kind. What a payer writes into an order follows the
- * command `PAY` in the text of a payment's notification: it could be cut into a whole result of a refund.
+ * Returns the result that a refund's notification states, if its signed text fixes it, and undefined otherwise. The code
+ * directly follows the request id, which is compared whole: a value in between could take digits from one and give them to
+ * the other, and so could a digit behind the code. Behind the request id of a REFUND request stands its version alone.
  */
-function isOfOtherKind(text: string, kind: Notification['kind']): boolean {
-  if (kind === 'payment') return REFUND_START.test(text)
-  return text.slice(0, text.indexOf('REFUND')).includes('PAY')
+export function findResultCode(
+  signed: readonly SignedMember[],
+  { prefix, known }: SignedForm,
+): string | undefined {
+  const [idName, codeName] = [`${prefix}_RequestID`, `${prefix}_ResponseCode`]
+  const present = signed.filter(({ text }) => text !== '')
+  const at = present.findIndex(({ name }) => name === codeName)
+  const code = present[at]?.text ?? ''
+  const next = present[at + 1]?.text ?? ''
+  if (present[at - 1]?.name !== idName || !isResultCode(code) || /^\d/.test(next)) return undefined
+  if (code === REQUEST_VERSION && next === '') return undefined
+  const text = present.map((one) => one.text).join('')
+  const own = present.filter(({ name }) => !known.includes(name.slice(prefix.length + 1)))
+  const ownText = own.map((one) => one.text).join('')
+  return isRefundText(text, ownText) ? code : undefined
 }

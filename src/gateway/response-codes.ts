@@ -23,6 +23,11 @@ export function isOpenCode(code: string): boolean {
   return OPEN_CODES.includes(code)
 }
 
+/** Returns whether a text is a response code as the gateway writes them: `05` may be a `0` split elsewhere. */
+export function isResultCode(text: string): boolean {
+  return /^(0|-?[1-9]\d{0,8})$/.test(text)
+}
+
 /**
  * Returns the gateway's message, or, where it is empty, the published meaning of its code, marked as such. Only people
  * read it: no decision depends on the meaning of a code.

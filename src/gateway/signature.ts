@@ -103,6 +103,16 @@ export function verifySecureHash(
   return matches.includes(true) ? 'verified' : 'wrong'
 }
 
+/** Returns the text by which a value enters the hash; undefined when it holds an object. */
+export function formatSigned(value: unknown): string | undefined {
+  try {
+    return formatValue('', value)
+  } catch (error) {
+    if (error instanceof NotSignableError) return undefined
+    throw error
+  }
+}
+
 function formatValue(name: string, value: unknown): string {
   if (Array.isArray(value)) return value.map((item) => formatScalar(name, item)).join(',')
   return formatScalar(name, value)

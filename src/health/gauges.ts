@@ -3,11 +3,10 @@ import { Gauge } from 'prom-client'
 import { SELECT_CHECKPOINT_AGE } from '../access/audit-checkpoints.ts'
 import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
-import type { FeedContext } from '../feed/context.ts'
-import type { IpnContext } from '../ipn/inbox.ts'
+import type { Context } from '../context.ts'
+import { shareRuns } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { SyncContext } from '../sync/context.ts'
-import type { TransactionsContext } from '../transactions/context.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /**
  * Where a process stands between its start and its end. Only while it is `ready` does `/readyz` ask for requests; what
@@ -15,19 +14,13 @@ import type { TransactionsContext } from '../transactions/context.ts'
  */
 export type Lifecycle = { phase: 'starting' | 'ready' | 'stopping' }
 
-/** Creates the lifecycle of a process that has just started. */
-export function beginLifecycle(): Lifecycle {
-  return { phase: 'starting' }
+export type HealthContext = Context & {
+  lifecycle: Lifecycle
+  /** Counts succeeded and failed refunds, for the metrics. */
+  countEndedRefunds: () => Promise<EndedRefunds>
+  /** Sets the gauges of what this process holds. */
+  measure: () => void
 }
-
-export type HealthContext = FeedContext &
-  IpnContext &
-  SyncContext &
-  TransactionsContext & {
-    /** Counts succeeded and failed refunds, for the metrics. */
-    countEndedRefunds: () => Promise<EndedRefunds>
-    lifecycle: Lifecycle
-  }
 
 /** If a count of the whole table takes longer, its gauges keep the last value (ms). */
 const COUNT_TIMEOUT_MS = 250
@@ -43,10 +36,7 @@ const OPEN_STATUSES = [
   'needs_review',
 ] as const
 
-/** Breaker states; the index is the value in the metrics. */
-const BREAKER_STATES = ['closed', 'half-open', 'open']
-
-const OPEN_REFUND = "status not in ('succeeded', 'failed') and status <> 'returned'"
+const OPEN_REFUND = isUnendedSql('refunds')
 const PUBLIC_STATUS = "case status when 'sending' then 'pending' else status end as status"
 
 /** A gauge of what all processes have stored. */
@@ -129,12 +119,8 @@ type StoredValue = { value: number } & Record<string, string | number>
  * Sets all gauges of what is stored.
  * @throws database errors; the gauges keep their values
  */
-export async function setStoredGauges({
-  sql,
-  config,
-  metrics,
-  countEndedRefunds,
-}: Pick<HealthContext, 'sql' | 'config' | 'metrics' | 'countEndedRefunds'>): Promise<void> {
+export async function setStoredGauges(ctx: HealthContext): Promise<void> {
+  const { sql, config, metrics, countEndedRefunds } = ctx
   const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
   const [ended, ...values] = await Promise.all([
     Promise.race([countEndedRefunds(), timeout]),
@@ -176,16 +162,6 @@ function setEndedRefunds({ refunds }: HealthContext['metrics'], ended: EndedRefu
   }
 }
 
-/** Sets the gauges that do not need the database. */
-export function setProcessGauges(ctx: HealthContext): void {
-  for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
-    ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
-  }
-  ctx.metrics.ipnWaiting.set(ctx.inbox.readGauges().waiting)
-  ctx.metrics.waitingReaders.set(ctx.transactionWaiters.count() + ctx.feedWaiters.count())
-  ctx.metrics.eventStreams.set(ctx.streams.open.held())
-}
-
 export type EndedRefunds = { succeeded: number; failed: number; returned: number }
 
 /** A count is reused for this many times the time it took. */
@@ -194,32 +170,16 @@ const REUSE_FACTOR = 20
 /**
  * Counts refunds that have succeeded, failed or been returned. A count scans the whole table, so a large table is
  * counted less often: in a small installation the numbers are current, with some millions of rows they are a minute old.
- * @returns a function that resolves with the newest count. Concurrent callers share one count; it throws
- *   database errors
+ * @returns a function that resolves with the newest count; it throws database errors
  */
 export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> {
-  let newest: Promise<EndedRefunds> | undefined
-  let validUntil = 0
-
   async function count(): Promise<EndedRefunds> {
-    const started = performance.now()
     const [row] = await sql<EndedRefunds[]>`
       select count(*) filter (where status = 'succeeded') as succeeded,
         count(*) filter (where status = 'failed') as failed,
         count(*) filter (where status = 'returned') as returned
       from refunds`
-    const ended = performance.now()
-    validUntil = ended + REUSE_FACTOR * (ended - started)
     return row ?? { succeeded: 0, failed: 0, returned: 0 }
   }
-
-  return () => {
-    if (newest && performance.now() < validUntil) return newest
-    validUntil = Number.POSITIVE_INFINITY
-    newest = count().catch((error: unknown) => {
-      validUntil = 0
-      throw error
-    })
-    return newest
-  }
+  return shareRuns(count, ({ tookMs, failed }) => (failed ? 0 : REUSE_FACTOR * tookMs))
 }

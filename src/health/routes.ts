@@ -1,23 +1,15 @@
-import type { Server } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
+import { describeStop, findStop } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
+import { isWithoutWorker, NO_WORKER } from '../db/processes.ts'
 import { DomainError } from '../errors.ts'
-import { createBaseApp, createRouter, paceRequests } from '../http/app.ts'
+import { createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
-import { answerUnreadable } from '../http/problems.ts'
-import { setSecurityHeaders } from '../http/raw-response.ts'
-import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
-import {
-  clearStoredGauges,
-  type HealthContext,
-  setProcessGauges,
-  setStoredGauges,
-} from './gauges.ts'
+import { clearStoredGauges, type HealthContext, setStoredGauges } from './gauges.ts'
 import { proveWrites } from './watch-outages.ts'
 
 /** Why a process is not ready, by phase. */
@@ -42,17 +34,24 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const { healthReuseMs } = ctx.config
   const readMetrics = shareRuns(() => renderMetrics(ctx), healthReuseMs)
   const checkDatabase = shareRuns(() => findFault(ctx), healthReuseMs)
+  const checkWorkers = shareRuns(() => findNotes(ctx), healthReuseMs)
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
   const router = createRouter()
   return router
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
       // The signal to stop may arrive while the database is being asked.
-      const why = describePhase() ?? (await checkDatabase()) ?? describePhase()
+      const starting = describePhase()
+      const { why: fault, stopped } = starting === undefined ? await checkDatabase() : {}
+      const why = starting ?? fault ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
-      return c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
+      const { verbose } = c.req.valid('query')
+      const notes = verbose === undefined ? [] : await checkWorkers()
+      const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }
+      const ready = { status: 'ready' as const, ...waits }
+      return c.json({ ...ready, ...(notes.length > 0 ? { notes } : {}) }, 200)
     })
     .openapi(metrics, async (c) => {
       if (!showsMetrics) throw new DomainError('not_found', `There is no path ${c.req.path}`)
@@ -60,22 +59,35 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     })
 }
 
-/** Returns why the database cannot take requests: what the probe meets, or what other statements met and still lasts. */
-async function findFault({
-  sql,
-  log,
-}: Pick<HealthContext, 'sql' | 'log'>): Promise<string | undefined> {
+/** Why the database cannot take requests, and why nothing is sent, if so. */
+type Fault = { why?: string | undefined; stopped?: string | undefined }
+
+/** Finds what the probe meets, or what other statements met and still lasts. */
+async function findFault({ sql, log }: Pick<HealthContext, 'sql' | 'log'>): Promise<Fault> {
   const probe = async () => {
     await proveWrites(sql)
     return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
   }
   try {
-    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON
-    return listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return { why: OTHER_REASON }
+    const stop = await withTimeout(PROBE_TIMEOUT_MS, findStop(sql))
+    const why = listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    return { why, stopped: stop && describeStop(stop) }
   } catch (error) {
     noteOutage(log, error, 'probes')
-    return describeOutage(error)?.what ?? OTHER_REASON
+    return { why: describeOutage(error)?.what ?? OTHER_REASON }
   }
+}
+
+/** What does not make this process unready, but somebody should know. */
+async function findNotes(ctx: HealthContext): Promise<string[]> {
+  const isWithout = await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx)).catch(
+    (error: unknown) => {
+      noteOutage(ctx.log, error, 'probes')
+      return false
+    },
+  )
+  return isWithout ? [NO_WORKER] : []
 }
 
 const tags = ['Operations']
@@ -113,6 +125,13 @@ const Ready = z
       .openapi({
         description: 'Gateway calls that are paused because the gateway does not answer',
       }),
+    notes: z.array(z.string()).optional().openapi({
+      description: 'With `verbose`: what somebody should know, such as that no worker runs',
+    }),
+    stopped: z.string().optional().openapi({
+      description:
+        'Why nothing is sent, and what to run: the database may have lost commits. Notifications are stored all the same',
+    }),
   })
   .openapi('Readiness')
 
@@ -129,6 +148,18 @@ export const readiness = createRoute({
     '200 once everything has started, until the process is asked to stop, while the database accepts writes, with free space on its disk, and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
   tags,
   security: [],
+  request: {
+    query: z.object({
+      verbose: z
+        .string()
+        .optional()
+        .openapi({
+          param: { name: 'verbose', in: 'query' },
+          description: 'With any value: `notes` as well',
+          example: '',
+        }),
+    }),
+  },
   responses: {
     200: describeResponse('The process can take requests', Ready),
     ...describePublicRefusals('rate_limited'),
@@ -164,16 +195,13 @@ export const PROBE_TIMEOUT_MS = 2_000
 export async function renderMetrics(ctx: HealthContext): Promise<string> {
   const isUp = await refreshDatabaseGauges(ctx)
   ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-  setProcessGauges(ctx)
+  ctx.measure()
   return await ctx.metrics.registry.metrics()
 }
 
 /** @returns whether the database answered in time; otherwise its gauges are cleared */
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
-  const reads = ctx.reads.run('metrics', ({ sql }) => {
-    const own = { ...ctx, sql }
-    return setStoredGauges(own)
-  })
+  const reads = ctx.reads.run('metrics', ({ sql }) => setStoredGauges({ ...ctx, sql }))
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
     return true
@@ -185,29 +213,4 @@ async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
     }
     return false
   }
-}
-
-/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
-const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
-
-/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
-export function openMetricsServer(
-  ctx: HealthContext,
-  limits: ServerLimits,
-  policy: ConnectionPolicy,
-): Server {
-  const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
-  app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
-  app.route('/', healthRoutes(ctx, true))
-  const serve = getRequestListener(app.fetch, {
-    errorHandler: (error) => answerUnreadable(ctx.log, error),
-  })
-  return openServer(
-    (request, response) => {
-      setSecurityHeaders(response)
-      void serve(request, response)
-    },
-    { ...limits, ...CONNECTIONS },
-    policy,
-  )
 }

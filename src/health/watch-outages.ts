@@ -20,13 +20,8 @@ const ROWS = 20_000
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
  */
-export function watchOutages({
-  sql,
-  log,
-  breakers,
-  stopping,
-}: Pick<Context, 'sql' | 'log' | 'breakers' | 'stopping'>): WorkerLoop {
-  const outages = openOutageLog(log, (error) => describeOutage(error) ?? describeBacklog(error))
+export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerLoop {
+  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list()))
   let probing = false
 
   async function probe(): Promise<void> {
@@ -96,15 +91,27 @@ async function commitNothing(sql: Sql): Promise<void> {
 }
 
 /** The database answers, if at all, later than notifications and scrapes can wait. */
-function describeBacklog(error: unknown): Condition | undefined {
-  if (!(error instanceof InboxFullError || error instanceof TimeoutError)) return undefined
-  return {
-    name: 'backlog',
-    what: 'the database does not keep up',
-    meanwhile:
-      'notifications that cannot be committed in time get 503, so that the gateway sends them again, and metrics may be missing',
-    look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
-  }
+const BACKLOG: Condition = {
+  name: 'backlog',
+  what: 'the database does not keep up',
+  meanwhile:
+    'notifications that cannot be committed in time get 503, so that the gateway sends them again, and metrics may be missing',
+  look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
+}
+
+/** Says what an error is a sign of. A database that cannot be used is also late: that is no second condition. */
+export function classifyOutage(
+  error: unknown,
+  lasting: readonly Condition[],
+): Condition | undefined {
+  const found = describeOutage(error)
+  if (found) return { ...found, replaces: BACKLOG.name }
+  if (!isTooLate(error)) return undefined
+  return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? BACKLOG
+}
+
+function isTooLate(error: unknown): boolean {
+  return error instanceof TimeoutError || error instanceof InboxFullError
 }
 
 const GATEWAY = 'gateway'

@@ -190,6 +190,9 @@ type Column = readonly string[]
 /** Written before a text that a spreadsheet would take for a formula. */
 const GUARD = /^[=+\-@\t\r]/
 
+/** What ends a cell or a row (RFC 4180). */
+const SEPARATOR = /[",\r\n]/
+
 /**
  * Writes rows as CSV (RFC 4180) with a header row: a column for each member of their schema, the members of a nested
  * object as `object.member`, a list as its JSON. Text that begins with `= + - @`, tab or CR gets a `'` before it.
@@ -199,7 +202,7 @@ export function writeCsv(schema: z.ZodType, rows: readonly object[]): string {
   const columns = listColumns(schema)
   const header = columns.map((column) => column.join('.'))
   const lines = rows.map((row) => columns.map((column) => writeCell(readMember(row, column))))
-  return [header.map(quote), ...lines].map((cells) => `${cells.join(',')}\r\n`).join('')
+  return [header, ...lines].map((cells) => `${cells.join(',')}\r\n`).join('')
 }
 
 /** The columns of a schema, in its order. Of a union they are those of all its members, each once. */
@@ -238,11 +241,18 @@ function readMember(row: object, column: Column): unknown {
 
 function writeCell(value: unknown): string {
   if (value === undefined || value === null) return ''
-  if (typeof value === 'object') return quote(JSON.stringify(value))
-  if (typeof value !== 'string') return String(value)
-  return quote(GUARD.test(value) ? `'${value}` : value)
+  if (typeof value === 'object') return quote(JSON.stringify(value), SEPARATOR)
+  return typeof value === 'string' ? quoteCell(value, SEPARATOR) : String(value)
 }
 
-function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+/**
+ * Writes a text as a cell of CSV, which no spreadsheet takes for a formula.
+ * @param separator what a text holds that has to stand in quotes
+ */
+export function quoteCell(text: string, separator: RegExp): string {
+  return quote(GUARD.test(text) ? `'${text}` : text, separator)
+}
+
+function quote(text: string, separator: RegExp): string {
+  return separator.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -5,16 +5,16 @@ import { createBatcher } from '../platform/concurrency/batcher.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { formatRegistered } from '../transactions/due.ts'
-import { commitArrivals } from './commit.ts'
-import type { Arrival } from './types.ts'
+import { type Receipt, storeNotifications } from './readings.ts'
+import type { ReceivedNotification } from './store.ts'
 
 export type Inbox = {
   /**
-   * Resolves once the notification is committed and its transaction is due.
+   * Resolves with `stored` once the notification is committed and its transaction is due.
    * @throws InboxFullError when the queue is full, or this notification waited for too long; database
    *   errors unchanged
    */
-  store(arrival: Arrival): Promise<void>
+  store(notification: ReceivedNotification): Promise<Receipt>
   /** Whether `store` would refuse the next notification. */
   isFull(): boolean
   /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
@@ -44,7 +44,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * The queue is bounded in number, size and time: a slow database causes refusals, not memory growth.
  */
 export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
-  const batcher = createBatcher<Arrival, void>(MAX_BATCH, patience.runTimeoutMs, {
+  const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {
       if (started) return new InboxFullError('the commit took too long')
@@ -57,9 +57,11 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batcher.countQueued() >= MAX_WAITING ||
     characters >= MAX_CHARACTERS ||
     batcher.measureOldestWait() >= patience.staleMs
-  async function run(batch: readonly Arrival[]): Promise<PromiseSettledResult<void>[]> {
+  async function run(
+    batch: readonly ReceivedNotification[],
+  ): Promise<PromiseSettledResult<Receipt>[]> {
     try {
-      const results = await commitArrivals(sql, batch)
+      const results = await storeNotifications(sql, batch)
       wakeReaders(sql, batch, results)
       return results
     } finally {
@@ -67,12 +69,12 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     }
   }
   return {
-    store(arrival) {
+    store(notification) {
       if (isFull()) {
         return Promise.reject(new InboxFullError('too many notifications wait for the database'))
       }
-      characters += arrival.body.length
-      return batcher.add(arrival, run)
+      characters += notification.body.length
+      return batcher.add(notification, run)
     },
     isFull,
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),
@@ -83,13 +85,13 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
 /** Wakes those who wait for a transaction that one of the stored notifications may have registered. */
 function wakeReaders(
   sql: Sql,
-  batch: readonly Arrival[],
-  results: readonly PromiseSettledResult<void>[],
+  batch: readonly ReceivedNotification[],
+  results: readonly PromiseSettledResult<Receipt>[],
 ): void {
-  const ids = batch.flatMap(({ notification }, place) =>
-    notification.kind === 'payment' && results[place]?.status === 'fulfilled'
-      ? [notification.transactionId]
-      : [],
-  )
+  const ids = batch.flatMap((one, place) => {
+    const result = results[place]
+    const isStored = result?.status === 'fulfilled' && result.value === 'stored'
+    return one.kind === 'payment' && isStored ? [one.transactionId] : []
+  })
   for (const payload of formatRegistered(ids)) notify(sql, TRANSACTIONS_REGISTERED, payload)
 }

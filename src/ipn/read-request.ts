@@ -1,6 +1,30 @@
 import type { IncomingMessage } from 'node:http'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import { type IpnAnswer, type IpnRequest, OVERLOADED } from './types.ts'
+import type { VERDICTS } from '../metrics.ts'
+
+/** A notification request as it was received: nothing in it has been checked yet. */
+export type IpnRequest = {
+  format: 'json' | 'form'
+  body: string
+}
+
+/** The response to a notification request. */
+export type IpnAnswer = {
+  status: ContentfulStatusCode
+  verdict: (typeof VERDICTS)[number]
+  /** The reason for a refusal: sent as `respmsg`, and logged. */
+  why?: string
+  headers?: Record<string, string>
+}
+
+/** The database is behind: the notification itself is valid and will be accepted a moment later. */
+export const OVERLOADED = {
+  status: 503,
+  verdict: 'overloaded',
+  why: 'not stored, send it again',
+  headers: { 'retry-after': '1' },
+} satisfies IpnAnswer
 
 /** After a body that was not read to its end the connection cannot be reused. */
 export const CLOSE = { connection: 'close' }
@@ -14,12 +38,11 @@ export type BodyLimits = { limit: number; timeoutMs: number; budget: BodyBudget 
  */
 export async function readIpnRequest(
   incoming: IncomingMessage,
-  address: string,
   limits: BodyLimits,
 ): Promise<IpnRequest | IpnAnswer> {
   if (incoming.method === 'GET') {
     const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
-    return { format: 'form', body, address }
+    return { format: 'form', body }
   }
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) {
@@ -28,7 +51,7 @@ export async function readIpnRequest(
   }
   const body = await readText(incoming, limits)
   if (typeof body !== 'string') return body
-  return { format, body, address }
+  return { format, body }
 }
 
 async function readText(

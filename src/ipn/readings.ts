@@ -1,130 +1,202 @@
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/names.ts'
-import { formatWakeKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
-import { writeArrivals } from './store.ts'
-import type { Arrival } from './types.ts'
+import { type PlacedReading, type ReceivedNotification, storeAtPlaces } from './store.ts'
 
-/** The hash is known with as many other readings as are kept. */
-export class RecutError extends Error {
-  constructor() {
-    super('recut: other notifications with this hash were received')
-  }
+/** `stored` means committed; `recut` that its text is known with as many other meanings as are kept. */
+export type Receipt = 'stored' | 'recut'
+
+type Outcome = PromiseSettledResult<Receipt>
+
+const STORED: Outcome = { status: 'fulfilled', value: 'stored' }
+const RECUT: Outcome = { status: 'fulfilled', value: 'recut' }
+const UNSETTLED: Outcome = {
+  status: 'rejected',
+  reason: new Error('other readings of a notification took its place again and again'),
 }
 
-/** Kept readings of a hash: the gateway is asked about so many transactions at most. */
-const MAX_READINGS = 2
-
-export type KnownReading = Pick<Arrival, 'fingerprint' | 'published' | 'hint'>
+/** There are four places, and each is taken once. */
+const MAX_TRIES = 10
 
 /**
- * Stores notifications whose hash was received with another reading. The first one in published form is the one
- * that is trusted; any other is a hint, and all of them are flagged. A refund notification that is about one of
- * our refunds, with its payment and amount, is trusted whenever it comes: nobody else knows its request id.
- * @returns for each notification whether it was kept
- * @throws database errors
+ * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has many
+ * readings. Each takes a place among those of its text, and the unique key of the places decides, also between processes:
+ *
+ * 1. one in documented form, which is trusted;
+ * 2. any other, which leads to a query;
+ * 3. one about a refund of ours to the letter, with its result, for which the others left no place;
+ * 4. the same without a result.
+ *
+ * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next waits for
+ * the outcome of the first. Never rejects.
+ * @returns one result for each notification, in order; an error where it may not be stored
  */
-export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Promise<boolean[]> {
-  return await runInTransaction(sql, async (tx) => {
-    const keys = [...new Set(arrivals.map(nameHash))].sort()
-    await tx`
-      select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`
-    await flagKnown(tx, arrivals)
-    const known = await readKnown(tx, arrivals)
-    const own = await findOwn(tx, arrivals)
-    const kept = arrivals.map((arrival, place) =>
-      judgeReading(arrival, known.get(nameHash(arrival)) ?? [], own.has(place)),
-    )
-    const stored = kept.flatMap((one) => one ?? [])
-    if (stored.length > 0) {
-      const { learnt } = await writeArrivals(tx, stored, false)
-      notifyAfterCommit(tx, SYNC_DUE)
-      for (const key of learnt) notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
+export async function storeNotifications(
+  sql: Sql,
+  batch: readonly ReceivedNotification[],
+): Promise<Outcome[]> {
+  const results: Outcome[] = []
+  const end = (one: PlacedReading, outcome: Outcome) => {
+    for (const item of one.items) results[item] = outcome
+    waiting.delete(one)
+  }
+  const waiting = new Set(foldReadings(batch))
+  /** The texts of which a reading was sent: for any other the first place may be taken. */
+  const sent = new Set<string>()
+  while (waiting.size > 0) {
+    const wave = await choosePlaces(sql, waiting, sent, end)
+    for (const one of wave) {
+      sent.add(one.notification.textHash)
+      one.tries += 1
     }
-    return kept.map((one) => one !== undefined)
-  })
-}
-
-/**
- * Decides about a notification, and adds it to the readings that are known.
- * @param isOwn about a refund of ours, with its payment and amount
- * @returns undefined if it is not kept
- */
-export function judgeReading(
-  arrival: Arrival,
-  known: KnownReading[],
-  isOwn: boolean,
-): Arrival | undefined {
-  const same = known.find(({ fingerprint }) => fingerprint === arrival.fingerprint)
-  if (same) return { ...arrival, hint: same.hint, recut: known.length > 1 }
-  const { published } = arrival
-  // Of two places one is kept free for a reading in published form.
-  const hasPlace = known.length < MAX_READINGS && (published || known.every((one) => one.published))
-  if (!isOwn && !hasPlace) return undefined
-  const hint = !isOwn && (!published || known.some((one) => one.published))
-  known.push({ fingerprint: arrival.fingerprint, hint, published })
-  return { ...arrival, hint, recut: true }
-}
-
-function nameHash({ merchantCode, signedKey }: Arrival): string {
-  return `${merchantCode} ${signedKey}`
-}
-
-async function readKnown(
-  tx: Tx,
-  arrivals: readonly Arrival[],
-): Promise<Map<string, KnownReading[]>> {
-  const rows = await tx<(KnownReading & { merchantCode: string; signedKey: string })[]>`
-    select merchant_code as "merchantCode", signed_key::text as "signedKey",
-      encode(fingerprint, 'hex') as fingerprint, hint, published
-    from ipn_events where (merchant_code, signed_key) in (${selectKeys(tx, arrivals)}) order by id`
-  const known = new Map(arrivals.map((one) => [nameHash(one), [] as KnownReading[]]))
-  for (const { merchantCode, signedKey, ...reading } of rows) {
-    known.get(`${merchantCode} ${signedKey}`)?.push(reading)
+    for (const kind of ['payment', 'refund'] as const) {
+      const ofKind = wave.filter(({ notification }) => notification.kind === kind)
+      await storeAtPlaces(sql, kind, ofKind, (one, stored) => {
+        if (stored === true) end(one, STORED)
+        else if (stored) end(one, { status: 'rejected', reason: stored })
+        else if (one.tries >= MAX_TRIES) end(one, UNSETTLED)
+      })
+    }
   }
-  return known
+  return results
 }
 
-const HASH_COLUMNS = { merchantCode: 'text', signedKey: 'bigint' }
-const NAMED_COLUMNS = {
-  ...{ place: 'int', merchantCode: 'text', requestId: 'text', refundId: 'uuid' },
-  ...{ paymentId: 'text', amount: 'numeric' },
+/** Counts notifications with the same meaning as one; of two forms the documented one stands for both. */
+export function foldReadings(batch: readonly ReceivedNotification[]): PlacedReading[] {
+  const texts = new Map<string, PlacedReading[]>()
+  for (const [item, notification] of batch.entries()) {
+    const readings = texts.get(notification.textHash)
+    const same = readings?.find((one) => isSameMeaning(one.notification, notification))
+    const one = { notification, reading: 0, tries: 0, items: [item] }
+    if (!readings) texts.set(notification.textHash, [one])
+    else if (!same) readings.push(one)
+    else {
+      same.items.push(item)
+      if (!same.notification.documented) same.notification = notification
+    }
+  }
+  return [...texts.values()].flat()
 }
 
-/** The places of refund notifications that are about a refund of ours, with its payment and amount. */
-async function findOwn(tx: Tx, arrivals: readonly Arrival[]): Promise<ReadonlySet<number>> {
-  const rows = arrivals.flatMap(({ merchantCode, notification: one }, place) =>
-    one.kind === 'refund' && REQUEST_ID.test(one.requestId)
-      ? [{ ...one, merchantCode, place, refundId: one.requestId }]
-      : [],
+function isSameMeaning(a: ReceivedNotification, b: ReceivedNotification): boolean {
+  if (a.amount !== b.amount || a.code !== b.code) return false
+  if (a.kind === 'refund') {
+    return b.kind === 'refund' && a.requestId === b.requestId && a.paymentId === b.paymentId
+  }
+  return (
+    b.kind === 'payment' &&
+    a.transactionId === b.transactionId &&
+    a.orderId === b.orderId &&
+    a.merchantTxnId === b.merchantTxnId &&
+    a.currency === b.currency
   )
-  if (rows.length === 0) return new Set()
-  const found = await tx<{ place: number }[]>`
-    select n.place from ${rowSet(tx, 'n', NAMED_COLUMNS, rows)} cross join lateral (
-      select * from refunds as r where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'n'))} limit 1) as r
-    where r.refund_id::text = n.request_id and r.payment_id = n.payment_id and r.amount = n.amount`
-  return new Set(found.map(({ place }) => place))
 }
 
 /**
- * Flags the readings that are stored. Two that reached two processes in the same instant were both stored as
- * trusted: only the first one in published form stays so, and one about a refund of ours.
+ * Chooses the next reading of each text, and its place. One in documented form takes the first place of its text
+ * unseen: almost all do. Others are compared with what is stored.
+ * @param end is called with a reading that is refused, or that could not be compared
+ * @returns at most one of each text
  */
-async function flagKnown(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
-  await tx`
-    update ipn_events e set recut = true, hint = e.hint or e.id is distinct from (
-        select min(f.id) from ipn_events f
-        where f.merchant_code = e.merchant_code and f.signed_key = e.signed_key and f.published)
-      and not exists (select from refunds r
-        where r.merchant_code = e.merchant_code and r.refund_id::text = e.request_id
-          and r.payment_id = e.payment_id and r.amount = e.amount)
-    where (e.merchant_code, e.signed_key) in (${selectKeys(tx, arrivals)}) and not e.recut`
+async function choosePlaces(
+  sql: Sql,
+  waiting: ReadonlySet<PlacedReading>,
+  sent: ReadonlySet<string>,
+  end: (one: PlacedReading, outcome: Outcome) => void,
+): Promise<PlacedReading[]> {
+  const wave = new Map<string, PlacedReading>()
+  const compared: PlacedReading[] = []
+  for (const one of waiting) {
+    const { textHash, documented, requestOf } = one.notification
+    if (sent.has(textHash) || !documented || requestOf !== undefined) compared.push(one)
+    else if (!wave.has(textHash)) {
+      one.reading = 1
+      wave.set(textHash, one)
+    }
+  }
+  if (compared.length === 0) return [...wave.values()]
+  try {
+    for (const [at, found] of (await compareWithStored(sql, compared)).entries()) {
+      const one = compared[at]
+      if (!one || wave.has(one.notification.textHash)) continue
+      // A request of this service is signed with the same secret.
+      const documented = one.notification.documented && !found.isRequest
+      one.reading = choosePlace({ ...one.notification, documented }, found)
+      // What means the same as the documented reading is a delivery of that.
+      one.notification = { ...one.notification, documented: documented || one.reading === 1 }
+      if (one.reading === 0) end(one, RECUT)
+      else wave.set(one.notification.textHash, one)
+    }
+  } catch (reason) {
+    for (const one of compared) end(one, { status: 'rejected', reason })
+  }
+  return [...wave.values()]
 }
 
-function selectKeys(tx: Tx, arrivals: readonly Arrival[]) {
-  return tx`select merchant_code, signed_key from ${rowSet(tx, 'k', HASH_COLUMNS, arrivals)}`
+export type Comparison = {
+  /** The places of the text that have a reading, and the first of them that has this meaning. */
+  taken: readonly number[]
+  same: number | null
+  /** It is about a refund of ours, with its payment and amount. */
+  isOwn: boolean
+  /** The account has the payment whose REFUND request the text would be. */
+  isRequest: boolean
+}
+
+/** @returns 0 if no place is left for a notification */
+export function choosePlace(
+  { documented, code }: Pick<ReceivedNotification, 'documented' | 'code'>,
+  { taken, same, isOwn }: Comparison,
+): number {
+  if (documented && !taken.includes(1)) return 1
+  if (same !== null) return same
+  if (!taken.includes(2)) return 2
+  const own = code === undefined ? 4 : 3
+  return isOwn && !taken.includes(own) ? own : 0
+}
+
+const COLUMNS = {
+  ...{ merchantCode: 'text', textHash: 'uuid', kind: 'text', amount: 'numeric', code: 'text' },
+  ...{ transactionId: 'text', orderId: 'text', merchantTxnId: 'text', currency: 'text' },
+  ...{ requestId: 'text', refundId: 'uuid', paymentId: 'text', requestOf: 'text' },
+}
+
+/** Of either kind, what the other one has is null. */
+const listMeaning = (from: string) =>
+  ['kind', 'transaction_id', 'order_id', 'merchant_txn_id', 'currency', 'request_id', 'payment_id']
+    .concat('amount', 'code')
+    .map((column) => `${from}.${column}`)
+    .join(', ')
+
+const OF_TEXT = byKey('e', ['merchant_code', 'text_hash'], 'k')
+const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
+const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'n')
+
+/** @returns in the order of the readings */
+async function compareWithStored(
+  sql: Sql,
+  readings: readonly PlacedReading[],
+): Promise<Comparison[]> {
+  const rows = readings.map(({ notification: one }) => ({
+    ...one,
+    refundId: one.kind === 'refund' && REQUEST_ID.test(one.requestId) ? one.requestId : undefined,
+  }))
+  return await sql<Comparison[]>`
+    select known.taken, known.same, r.is_own as "isOwn", p.is_request as "isRequest"
+    from ${rowSet(sql, 'k', COLUMNS, rows)} cross join lateral (
+      select coalesce(array_agg(reading), '{}') as taken,
+        min(reading) filter (where (${sql.unsafe(listMeaning('e'))}) is not distinct from (${sql.unsafe(listMeaning('k'))}))
+          as same
+      from (select * from ipn_events as e where ${sql.unsafe(OF_TEXT)} offset 0) as e
+    ) as known cross join lateral (
+      select count(*) > 0 as is_own from (
+        select payment_id, amount from refunds as r where ${sql.unsafe(OF_REFUND)} limit 1) as r
+      where r.payment_id = k.payment_id and r.amount = k.amount
+    ) as r cross join lateral (
+      select count(*) > 0 as is_request from (
+        select from (select k.merchant_code, k.request_of as payment_id) as n cross join lateral (
+          select from payments as p where ${sql.unsafe(OF_PAYMENT)} limit 1) as p) as p
+    ) as p
+    order by k.ordinality`
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createNotificationReader, type NotificationRefusal } from '../gateway/notification.ts'
-import type { Notification } from '../gateway/read-notification.ts'
+import { formatTransactionKey } from '../db/transaction-key.ts'
+import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
@@ -8,10 +8,8 @@ import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
-import { CLOSE, readIpnRequest } from './read-request.ts'
-import { RecutError } from './readings.ts'
+import { CLOSE, type IpnAnswer, OVERLOADED, readIpnRequest } from './read-request.ts'
 import { createIpnMeter, createRefusalLog } from './report.ts'
-import { type IpnAnswer, type IpnRequest, OVERLOADED } from './types.ts'
 
 /** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
@@ -49,7 +47,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     )
     let answer: IpnAnswer
     try {
-      answer = await decideAnswer(request, address)
+      answer = await decideAnswer(request, address, span)
     } catch (error) {
       answer = answerFailure(error)
       refusals.logFailure(error, answer, { address, requestId })
@@ -117,29 +115,38 @@ const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 const STATUS = {
   malformed: 400,
   bad_signature: 401,
-  recut: 401,
   unknown_merchant: 404,
 } as const
 
 /** What the gateway never sends. An unknown account or another meaning of a signed text may be well signed. */
 const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signature'])
 
-type DecideAnswer = (request: IncomingMessage, address: string) => Promise<IpnAnswer>
+const RECUT: IpnAnswer = {
+  status: 401,
+  verdict: 'recut',
+  why: 'recut: other notifications with this hash were received',
+}
+
+type DecideAnswer = (
+  request: IncomingMessage,
+  address: string,
+  span: ActiveSpan,
+) => Promise<IpnAnswer>
 
 /**
  * Makes the function that processes a notification request and decides its answer. The cheapest checks
  * come first. What it makes throws InboxFullError and database errors: `answerFailure` translates them.
  * @param budget shared with every other route that reads bodies
  */
-export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideAnswer {
+function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideAnswer {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = ctx.config
   const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
   const bodyLimits = { limit: MAX_BODY_BYTES, timeoutMs: ctx.config.bodyTimeoutMs, budget }
   const guard = createGuard()
-  const receive = createStoreNotification(ctx)
+  const read = createNotificationReader(ctx.config)
 
-  return async (incoming, address) => {
+  return async (incoming, address, span) => {
     if (!methods.includes(incoming.method ?? '')) {
       const headers = { allow: methods.join(', ') }
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
@@ -150,7 +157,7 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
     const network = nameNetwork(address)
     const waitMs = guard.measureWait(network)
     if (waitMs > 0) return answerUnread(waitMs)
-    const request = await readIpnRequest(incoming, address, bodyLimits)
+    const request = await readIpnRequest(incoming, bodyLimits)
     // Others of the network may have arrived meanwhile.
     const stillMs = guard.measureWait(network)
     if (stillMs > 0) return answerUnread(stillMs)
@@ -164,20 +171,28 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
       return badMs > 0 ? answerThrottled(badMs) : request
     }
     const startedAt = performance.now()
-    const receiving = receive(request)
-    // What it does before it waits for the commit: all that a refused notification takes.
+    const found = read(request.format, request.body)
+    // All that a refused notification takes: what follows waits for the commit.
     const tookMs = performance.now() - startedAt
-    const receipt = await receiving
-    if (receipt.verdict === 'stored') return STORED
-    const isBad = BAD.has(receipt.verdict)
-    const badMs = guard.charge(network, { isBad, bytes: request.body.length, tookMs })
-    if (badMs > 0) return answerThrottled(badMs)
-    return { status: STATUS[receipt.verdict], ...receipt }
+    const bytes = request.body.length
+    if ('why' in found) {
+      const isBad = BAD.has(found.verdict)
+      const badMs = guard.charge(network, { isBad, bytes, tookMs })
+      if (badMs > 0) return answerThrottled(badMs)
+      return { status: STATUS[found.verdict], ...found }
+    }
+    if (ctx.tracing.enabled) {
+      span.setAttributes(describeSubject(found))
+      if (found.kind === 'payment') ctx.tracing.remember(formatTransactionKey(found))
+    }
+    if ((await ctx.inbox.store(Object.assign(found, { address }))) === 'stored') return STORED
+    guard.charge(network, { isBad: false, bytes, tookMs })
+    return RECUT
   }
 }
 
 /** The answer to a notification that could not be stored: the gateway has to send it again. */
-export function answerFailure(error: unknown): IpnAnswer {
+function answerFailure(error: unknown): IpnAnswer {
   if (error instanceof InboxFullError) return OVERLOADED
   return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
 }
@@ -195,59 +210,11 @@ function answerUnread(ms: number): IpnAnswer {
   return { status: 503, verdict: 'throttled', why, headers }
 }
 
-/** `stored` means committed. With every other verdict nothing was stored and nothing queued. */
-type Receipt = { verdict: 'stored' } | NotificationRefusal | { verdict: 'recut'; why: string }
-
-/**
- * Makes the function that reads a notification and stores it. It never waits for the gateway.
- * What it makes throws InboxFullError, and database errors: the gateway has to send the notification again.
- */
-function createStoreNotification({
-  config,
-  inbox,
-  tracing,
-}: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>): (request: IpnRequest) => Promise<Receipt> {
-  const read = createNotificationReader(config)
-  return async ({ format, body, address }) => {
-    const found = read(format, body)
-    if ('why' in found) return found
-    const { merchantCode, notification } = found
-    try {
-      await tracing.run(
-        () => describeStoring(merchantCode, notification),
-        () =>
-          inbox.store({
-            fingerprint: found.fingerprint,
-            signedKey: found.signedKey,
-            published: found.published,
-            hint: found.hint,
-            recut: found.recut,
-            origin: found.origin,
-            merchantCode,
-            notification,
-            verdict: found.verdict,
-            body: found.body,
-            address,
-            traceParent: tracing.traceParent(),
-          }),
-      )
-    } catch (error) {
-      if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
-      throw error
-    }
-    return { verdict: 'stored' }
-  }
-}
-
-/** The span that stores a notification: the query that follows continues its trace. */
-function describeStoring(merchantCode: string, notification: Notification): SpanOptions {
+/** What a received notification is about, for its trace, which the query that follows continues. */
+function describeSubject({ merchantCode, ...one }: Notification): Record<string, string> {
   const subject =
-    notification.kind === 'payment'
-      ? { 'ipn.transaction_id': notification.transactionId }
-      : { 'ipn.refund_id': notification.requestId }
-  return {
-    name: 'store notification',
-    kind: 'producer',
-    attributes: { 'ipn.merchant_code': merchantCode, ...subject },
-  }
+    one.kind === 'payment'
+      ? { 'ipn.transaction_id': one.transactionId }
+      : { 'ipn.refund_id': one.requestId }
+  return { 'ipn.merchant_code': merchantCode, ...subject }
 }

@@ -4,7 +4,7 @@ import { VERDICTS } from '../metrics.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { IpnContext } from './inbox.ts'
-import type { IpnAnswer } from './types.ts'
+import type { IpnAnswer } from './read-request.ts'
 
 /** Records an answer, and the time since its request arrived (ms). */
 export type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void

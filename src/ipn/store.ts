@@ -1,205 +1,197 @@
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/names.ts'
-import { transactions } from '../db/schema.ts'
-import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
+import postgres from 'postgres'
+import { SYNC_DUE } from '../db/names.ts'
+import { ipnEvents } from '../db/schema.ts'
+import type { Notification } from '../gateway/notification.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
-import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-set.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { describeColumns, pickColumns } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
-import {
-  describeEvent,
-  EVENT,
-  type FoldedArrival,
-  foldArrivals,
-  foldTransactions,
-  type NotifiedTransaction,
-} from './rows.ts'
-import type { Arrival } from './types.ts'
 
-/** A payment notification names a transaction, a refund notification a payment and a refund. */
-const NAMED = {
-  ...pickColumns(transactions, 'merchantCode', 'transactionId'),
-  ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency', 'expectedAmount'),
-  verified: 'boolean',
-  deliveries: 'int4',
-  paymentId: 'text',
-  refundId: 'uuid',
+/** A notification that passed every check and is about to be stored. */
+export type ReceivedNotification = Notification & { address: string }
+
+/** What notifications of one text mean, for its place among the readings of the text. */
+export type PlacedReading = {
+  notification: ReceivedNotification
+  reading: number
+  /** How often it was sent to a place. */
+  tries: number
+  /** The places in the batch of the notifications that mean this. */
+  items: number[]
 }
 
-/** What a notification names of its transaction, each with `…_verified` beside it. */
-const HINTS = ['order_id', 'merchant_txn_id', 'currency']
+const READING = {
+  ...pickColumns(ipnEvents, 'merchantCode', 'textHash', 'reading', 'documented'),
+  ...pickColumns(ipnEvents, 'amount', 'code', 'verdict', 'address'),
+  copies: 'int4',
+}
+const COLUMNS = {
+  payment: {
+    ...READING,
+    ...pickColumns(ipnEvents, 'transactionId', 'orderId', 'merchantTxnId', 'currency'),
+  },
+  refund: { ...READING, ...pickColumns(ipnEvents, 'requestId', 'paymentId') },
+}
 
-/** The hint is taken: it is the first one, or the first one of a verified notification. */
-const isTaken = (hint: string) => `excluded.${hint} is not null
-  and (t.${hint} is null or (excluded.${hint}_verified and not t.${hint}_verified))`
+/** What a notification means: two with the same text that differ in one of these are two readings. */
+const MEANING = {
+  payment: 'transaction_id, order_id, merchant_txn_id, currency, amount, code',
+  refund: 'request_id, payment_id, amount, code',
+} as const
 
-/** The known transaction gains a value that waiting readers can see. */
-const GAINS_VALUE = [
-  ...HINTS.map((hint) => `(${isTaken(hint)} and t.${hint} is distinct from excluded.${hint})`),
-  '(t.expected_amount is null and excluded.expected_amount is not null)',
-].join(' or ')
+type Kind = keyof typeof MEANING
 
-const TAKE_HINTS = HINTS.map(
-  (hint) => `${hint} = case when ${isTaken(hint)} then excluded.${hint} else t.${hint} end,
-      ${hint}_verified = t.${hint}_verified or excluded.${hint}_verified`,
-).join(', ')
-
-/** The values of `HINTS` for a new row; a verified notification goes before another one of the same batch. */
-const NAME_HINTS = HINTS.map(
-  (hint) => `coalesce(max(${hint}) filter (where verified), max(${hint})),
-      max(${hint}) filter (where verified) is not null`,
-).join(', ')
-
-/** The same content, verified now that the secret was corrected: they have to be handled again. */
-const VERIFIED_NOW = `excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
+/** Ends a body in the parameter of all bodies: JSON in JSON would escape every quote of them. */
+const SEPARATOR = '\x1e'
 
 /**
- * The same signed content, with a value that the stored reading lacks: a copy may write it as another type, or add
- * empty members, without changing what is signed. The genuine one that follows must not be lost.
+ * The rows as they are given, and the insertion that returns those that are stored: a row whose place is taken by another
+ * meaning does not come back, and is not stored. They are written in the order of their keys, so that two batches cannot
+ * deadlock.
  */
-const LEARNS_VALUE = `(ipn_events.code is null and excluded.code is not null)
-  or (ipn_events.payment_id is null and excluded.payment_id is not null)
-  or (ipn_events.amount is null and excluded.amount is not null and excluded.kind = 'refund')`
+function writeStored(kind: Kind, returned: string): string {
+  const { list, definition } = describeColumns(COLUMNS[kind])
+  const meaning = MEANING[kind].split(', ')
+  const listMeaning = (from: string) => meaning.map((column) => `${from}.${column}`).join(', ')
+  return `given as materialized (
+    select ${list}, "unnest" as body
+    from rows from (
+      json_to_recordset($1::json) as (${definition}), unnest(string_to_array($2::text, e'\\x1e'))) as g
+  ), stored as (
+    insert into ipn_events as e (merchant_code, text_hash, reading, documented, kind, ${MEANING[kind]},
+      verdict, body, address, deliveries, added)
+    select merchant_code, text_hash, reading, documented, '${kind}', ${MEANING[kind]}, verdict, body, address, copies, copies
+    from given order by text_hash
+    on conflict (merchant_code, text_hash, reading) do update
+      set deliveries = e.deliveries + excluded.added, added = excluded.added, last_received_at = excluded.last_received_at
+      where (e.kind, ${listMeaning('e')}) is not distinct from (excluded.kind, ${listMeaning('excluded')})
+    returning merchant_code, text_hash, ${returned}
+  )`
+}
 
 /**
- * One text for any batch, prepared once per connection. Rows are written in key order, so that two batches
- * cannot deadlock. Its one row confirms that the server ran it.
+ * What a new transaction is named by: of its trusted readings one, verified if there is one, with all that it states. The
+ * smallest array begins with the proof. The names of a known one are completed by the commit of its query.
  */
-const STORE = `
-  with given as materialized (
-    select * from ${writeRowSet('given', EVENT, '$1')}
-  ), recut as materialized (
-    select fingerprint from given g where $3 and exists (select from ipn_events e
-      where e.merchant_code = g.merchant_code and e.signed_key = g.signed_key
-        and e.fingerprint <> g.fingerprint)
-  ), events as (
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, order_id, merchant_txn_id, verdict, body, address,
-      deliveries, trace_parent, signed_key, published, hint, recut)
-    select merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, order_id, merchant_txn_id, verdict, body, address,
-      deliveries, trace_parent, signed_key, published, hint, recut
-    from given where not exists (select from recut)
-    order by merchant_code, transaction_id, fingerprint
-    on conflict (merchant_code, transaction_id, fingerprint) do update set
-      deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
-      trace_parent = coalesce(excluded.trace_parent, ipn_events.trace_parent),
-      handled_at = case when ${VERIFIED_NOW} or ${LEARNS_VALUE} then null else ipn_events.handled_at end,
-      code = coalesce(ipn_events.code, excluded.code),
-      payment_id = coalesce(ipn_events.payment_id, excluded.payment_id),
-      currency = coalesce(ipn_events.currency, excluded.currency),
-      amount = case when excluded.kind = 'refund' then coalesce(ipn_events.amount, excluded.amount) else ipn_events.amount end,
-      verdict = case when ${VERIFIED_NOW} then excluded.verdict else ipn_events.verdict end,
-      signed_key = case when ${VERIFIED_NOW} then excluded.signed_key else ipn_events.signed_key end,
-      published = case when ${VERIFIED_NOW} then excluded.published else ipn_events.published end,
-      hint = case when ${VERIFIED_NOW} then excluded.hint else ipn_events.hint end
-  ), named as materialized (
-    select * from ${writeRowSet('named', NAMED, '$2')} where not exists (select from recut)
-  ), due as (
-    insert into transactions as t
-      (merchant_code, transaction_id, ${HINTS.map((hint) => `${hint}, ${hint}_verified`).join(', ')},
-        expected_amount, ipn_count, due_at)
-    select merchant_code, transaction_id, ${NAME_HINTS},
-      max(expected_amount) filter (where verified), sum(deliveries), now()
+const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, order_id, merchant_txn_id, currency,
+  case when amount > 0 then amount::text end]) filter (where reading = 1)`
+
+/** The one row confirms that the server ran the statement. */
+const SELECT_STORED = `select string_agg(text_hash::text, ' ') as stored from stored`
+
+/** One text for any batch, prepared once per connection. */
+const STORE_PAYMENTS = `
+  with ${writeStored('payment', `reading, transaction_id, order_id, merchant_txn_id, currency, amount, verdict, added`)},
+  due as (
+    insert into transactions as t (merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount,
+      order_verified, ipn_count, due_at)
+    select merchant_code, transaction_id, named[2], named[3], named[4],
+      case named[1] when '0' then named[5]::numeric end, coalesce(named[1] = '0', false), added, now()
     from (
-      select merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount, verified, deliveries
-      from named where transaction_id is not null
-      union all
-      select n.merchant_code, p.transaction_id, null, null, null, null, false, 0
-      from named n cross join lateral (select transaction_id from payments as p
-        where ${byKey('p', ['merchant_code', 'payment_id'], 'n')} limit 1) as p
-      union all
-      select n.merchant_code, r.transaction_id, null, null, null, null, false, 0
-      from named n cross join lateral (select transaction_id from refunds as r
-        where ${byKey('r', ['merchant_code', 'refund_id'], 'n')} limit 1) as r
-    ) as d
-    group by merchant_code, transaction_id order by merchant_code, transaction_id
-    on conflict (merchant_code, transaction_id) do update set
-      ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false,
-      version = t.version + (${GAINS_VALUE})::int,
-      updated_at = case when ${GAINS_VALUE} then now() else t.updated_at end,
-      ${TAKE_HINTS},
-      expected_amount = coalesce(t.expected_amount, excluded.expected_amount),
-      ${MAKE_DUE}
-    returning merchant_code, transaction_id, updated_at = now() and first_seen_at < now() as learnt
+      select merchant_code, transaction_id, ${NAMED} as named, sum(added) as added
+      from stored group by merchant_code, transaction_id
+    ) as s order by merchant_code, transaction_id
+    on conflict (merchant_code, transaction_id) do update
+      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE}
   )
-  select json_agg(json_build_object('merchantCode', merchant_code, 'transactionId', transaction_id))
-    filter (where learnt) as learnt,
-    (select json_agg(encode(fingerprint, 'hex')) from recut) as recut
-  from due`
+  ${SELECT_STORED}`
+
+const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
+const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
+
+/** It registers no transaction: those of the payment and of the refund that it names are known, or there are none. */
+const STORE_REFUNDS = `
+  with ${writeStored('refund', `payment_id, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id`)},
+  due as (
+    insert into transactions as t (merchant_code, transaction_id, due_at)
+    select merchant_code, transaction_id, now() from (
+      select s.merchant_code, p.transaction_id from stored as s cross join lateral (
+        select transaction_id from payments as p where ${OF_PAYMENT} limit 1) as p
+      union
+      select s.merchant_code, r.transaction_id from stored as s cross join lateral (
+        select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
+    ) as d order by merchant_code, transaction_id
+    on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE}
+  )
+  ${SELECT_STORED}`
+
+const STATEMENTS = { payment: STORE_PAYMENTS, refund: STORE_REFUNDS }
 
 /**
- * Stores notifications and makes their transactions due, in one statement and one commit. Content received
- * before is counted. After the commit it wakes the sync, and the readers that wait for a known transaction
- * which gained a value that they can see. A notification whose hash is known with another reading keeps the
- * statement from storing any.
- * @returns the places of these notifications; when there are none, all are stored
- * @throws database errors
+ * Stores readings of one kind at their places and makes their transactions due, in one statement and one commit, and then
+ * wakes the sync. If the database rejects a row, each half is stored by itself, and so on down to that row.
+ * @param readings at most one of each text
+ * @param settle is called once for each: with `true` once it is committed, with `false` when its place has another
+ *   meaning, and otherwise with the error
  */
-export async function storeArrivals(
+export async function storeAtPlaces(
   sql: Sql,
-  arrivals: readonly Arrival[],
-): Promise<ReadonlySet<number>> {
-  const repeated = findRecut(arrivals)
-  if (repeated.size > 0) return repeated
-  const { learnt, recut } = await writeArrivals(sql, arrivals, true)
-  if (recut.size === 0) {
-    notify(sql, SYNC_DUE)
-    for (const key of learnt) notify(sql, TRANSACTION_CHANGED, formatWakeKey(key))
+  kind: Kind,
+  readings: readonly PlacedReading[],
+  settle: (one: PlacedReading, stored: boolean | Error) => void,
+): Promise<void> {
+  if (readings.length === 0) return
+  try {
+    const stored = await runStatement(sql, kind, readings)
+    for (const one of readings) settle(one, stored.has(one.notification.textHash))
+  } catch (error) {
+    if (readings.length > 1 && isRowError(error)) {
+      const middle = readings.length >> 1
+      await storeAtPlaces(sql, kind, readings.slice(0, middle), settle)
+      await storeAtPlaces(sql, kind, readings.slice(middle), settle)
+      return
+    }
+    const reason = error instanceof Error ? error : new Error(String(error))
+    for (const one of readings) settle(one, reason)
   }
-  const places = [...arrivals.entries()].filter(([, one]) => recut.has(one.fingerprint))
-  if (recut.size > 0 && places.length === 0) throw new Error('nothing of the batch was stored')
-  return new Set(places.map(([place]) => place))
 }
 
-/**
- * Runs the statement, without waking anyone.
- * @param checked whether a hash that is known with another reading keeps it from storing anything
- * @returns the known transactions that gained a value, and the fingerprints whose hash is known otherwise
- */
-export async function writeArrivals(
-  sql: Sql | Tx,
-  arrivals: readonly Arrival[],
-  checked: boolean,
-): Promise<{ learnt: readonly TransactionKey[]; recut: ReadonlySet<string> }> {
-  const events = foldArrivals(arrivals)
-  const named = [...foldTransactions(arrivals), ...listNamedRefunds(events)]
-  const [row] = await sql.unsafe<{ learnt: TransactionKey[] | null; recut: string[] | null }[]>(
-    STORE,
-    [formatRows(EVENT, events.map(describeEvent)), formatRows(NAMED, named), checked],
+/** Classes of SQLSTATE: connection, read-only transaction, resources, operator intervention, system. */
+const SERVER_ERROR = /^(08|25|53|57|58)/
+
+/** Whether a smaller batch could succeed. An error of the server itself would hit every half alike. */
+function isRowError(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && !SERVER_ERROR.test(error.code)
+}
+
+/** @returns the texts of what is stored */
+async function runStatement(
+  sql: Sql,
+  kind: Kind,
+  readings: readonly PlacedReading[],
+): Promise<ReadonlySet<string>> {
+  const rows = readings.map(describeRow)
+  const bodies = readings.map(({ notification: { body } }) => body.replaceAll(SEPARATOR, '%1E'))
+  const [row] = await sql.unsafe<{ stored: string | null }[]>(
+    STATEMENTS[kind],
+    [JSON.stringify(rows), bodies.join(SEPARATOR)],
     { prepare: true },
   )
   // No row means that the server did not run the statement: the batch must not be acknowledged.
   if (!row) throw new Error('the database did not confirm that it stored the notifications')
-  return { learnt: row.learnt ?? [], recut: new Set(row.recut) }
+  notify(sql, SYNC_DUE)
+  return new Set(row.stored?.replaceAll('-', '').split(' '))
 }
 
-/** The places of notifications whose hash occurs in the batch with another reading before. */
-function findRecut(arrivals: readonly Arrival[]): Set<number> {
-  const readings = new Map<string, string>()
-  const places = new Set<number>()
-  for (const [place, { merchantCode, signedKey, fingerprint }] of arrivals.entries()) {
-    if (signedKey === undefined) continue
-    const key = `${merchantCode} ${signedKey}`
-    const known = readings.get(key)
-    if (known === undefined) readings.set(key, fingerprint)
-    else if (known !== fingerprint) places.add(place)
+/** Written out: members added after a spread take longer than all others. */
+function describeRow({ notification: one, reading, items }: PlacedReading) {
+  const isPayment = one.kind === 'payment'
+  return {
+    merchantCode: one.merchantCode,
+    textHash: one.textHash,
+    reading,
+    documented: one.documented,
+    transactionId: isPayment ? one.transactionId : undefined,
+    orderId: isPayment ? one.orderId : undefined,
+    merchantTxnId: isPayment ? one.merchantTxnId : undefined,
+    currency: isPayment ? one.currency : undefined,
+    requestId: isPayment ? undefined : one.requestId,
+    paymentId: isPayment ? undefined : one.paymentId,
+    amount: one.amount,
+    code: one.code,
+    verdict: one.verdict,
+    address: one.address,
+    copies: items.length,
   }
-  return places
-}
-
-type NamedRefund = Pick<NotifiedTransaction, 'merchantCode'> & {
-  paymentId: string | undefined
-  refundId: string | undefined
-}
-
-/** What refund notifications name: their transactions are those of a known payment or refund. */
-function listNamedRefunds(events: readonly FoldedArrival[]): NamedRefund[] {
-  return events.flatMap(({ arrival: { merchantCode, notification } }) => {
-    if (notification.kind !== 'refund') return []
-    const { paymentId, requestId } = notification
-    return [
-      { merchantCode, paymentId, refundId: REQUEST_ID.test(requestId) ? requestId : undefined },
-    ]
-  })
 }

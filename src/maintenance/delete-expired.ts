@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { EXPIRY_LOCK } from '../db/names.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /** Rows per statement, which then takes milliseconds; it locks only what it deletes. */
 const BATCH = 1_000
@@ -18,11 +19,11 @@ const TABLES = [
 /** Evidence is kept while a refund that it may decide is open, for whoever has to decide. */
 const KEPT = {
   ipn_events: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
-      and r.payment_id = ipn_events.payment_id and r.status not in ('succeeded', 'failed', 'returned'))
+      and r.payment_id = ipn_events.payment_id and ${isUnendedSql('r')})
     or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
       and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
   gateway_calls: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
-      and r.transaction_id = gateway_calls.transaction_id and r.status not in ('succeeded', 'failed', 'returned'))`,
+      and r.transaction_id = gateway_calls.transaction_id and ${isUnendedSql('r')})`,
 } as const
 
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }

@@ -6,11 +6,12 @@ import {
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
+} from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /** Work of an account that is no longer configured: its transactions cannot be queried, nor its refunds sent. */
 export type MissingWork = {
@@ -22,6 +23,8 @@ export type MissingWork = {
 
 const MAX_COUNTED = 10_000
 const BATCH = 500
+
+const UNENDED = isUnendedSql('r')
 
 type MissingContext = Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>
 
@@ -35,7 +38,7 @@ export async function readMissingWork({
     from merchant_accounts as m cross join lateral (
       select count(*) as n from (
         select from refunds as r
-        where r.merchant_code = m.merchant_code and r.status not in ('succeeded', 'failed') and r.status <> 'returned'
+        where r.merchant_code = m.merchant_code and ${sql.unsafe(UNENDED)}
         limit ${MAX_COUNTED}) as r
     ) as r cross join lateral (
       select count(*) as n from (
@@ -105,7 +108,7 @@ async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<Missi
       select merchant_code from merchant_accounts where merchant_code <> all(${[...accounts]})
     ), unended as materialized (
       select distinct r.merchant_code, r.transaction_id from missing join refunds r using (merchant_code)
-      where r.status not in ('succeeded', 'failed') and r.status <> 'returned'
+      where ${tx.unsafe(UNENDED)}
     ), work as (
       select merchant_code, transaction_id, true as has_refunds from unended
       union all
@@ -138,7 +141,7 @@ async function selectOver(sql: Sql | Tx, accounts: readonly string[]): Promise<T
     ) as d
     where m.merchant_code = any(${[...accounts]}) or not exists (
       select from refunds r where r.merchant_code = d.merchant_code
-        and r.transaction_id = d.transaction_id and r.status not in ('succeeded', 'failed') and r.status <> 'returned'
+        and r.transaction_id = d.transaction_id and ${sql.unsafe(UNENDED)}
       union all
       select from transactions t where t.merchant_code = d.merchant_code
         and t.transaction_id = d.transaction_id and t.due_at is not null)`

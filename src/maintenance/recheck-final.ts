@@ -2,12 +2,12 @@ import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import type { NewDiscrepancy } from '../discrepancies/kinds.ts'
 import {
   buildDiscrepancyEvents,
   logDiscrepancies,
   recordDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
-import type { NewDiscrepancy } from '../discrepancies/types.ts'
+} from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'

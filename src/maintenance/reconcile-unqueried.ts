@@ -2,8 +2,8 @@ import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/record-discrepancies.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
@@ -16,7 +16,8 @@ import {
   readExternalRefunds,
   readRefunds,
 } from '../refunds/events.ts'
-import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
+import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 
 /** Transactions per round: each has a commit of its own. */
@@ -35,7 +36,7 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
   const keys = await ctx.sql<TransactionKey[]>`
     select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
-    where status not in ('succeeded', 'failed') and status <> 'returned' and (
+    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and (
       (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
       or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond')
       or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))

@@ -1,12 +1,14 @@
 import { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { ChangeRow } from '../events/record-events.ts'
+import type { ChangeRow, NewEvent } from '../events/record-events.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import type { PaymentRecord } from './find-payments.ts'
 import {
+  type AppliedPayments,
   getCountedAmount,
   getCountedRefunded,
   judgeFall,
@@ -14,14 +16,12 @@ import {
   measureAmountWait,
   measureMs,
   NOTHING_ODD,
-} from './odd-readings.ts'
-import {
-  type AppliedPayments,
   type PaymentChange,
   PaymentElsewhereError,
   type SnapshotRef,
   type StoredPayment,
-} from './types.ts'
+} from './odd-readings.ts'
+import { showPayment } from './view.ts'
 
 const KEY_COLUMNS = pickColumns(payments, 'merchantCode', 'transactionId')
 const COLUMNS = pickColumns(
@@ -247,4 +247,22 @@ function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChan
   return counted
     .filter((one) => one.isShown && compareAmounts(one.before, one.after) !== 0)
     .map(({ isShown: _, ...change }) => ({ paymentId, ...change }))
+}
+
+/**
+ * Builds one event for each payment that the gateway's answer changed, however many of its fields.
+ * @param payments the payments as the commit leaves them
+ */
+export function buildPaymentEvents(
+  changes: readonly PaymentChange[],
+  payments: readonly PaymentRecord[],
+): NewEvent[] {
+  return payments.flatMap(({ payment, order, refundable }): NewEvent[] => {
+    const own = changes.filter(({ paymentId }) => paymentId === payment.paymentId)
+    if (own.length === 0) return []
+    const { merchantCode, transactionId } = payment
+    const type = own.some(({ before }) => before === null) ? 'payment.created' : 'payment.updated'
+    const data = showPayment(payment, { ...order, merchantCode }, refundable)
+    return [{ merchantCode, transactionId, type, data }]
+  })
 }

@@ -1,19 +1,14 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
-import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
-import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
+import { Id, MerchantCode } from '../http/fields.ts'
+import { describePage, pageParameters } from '../http/list.ts'
+import { findPayment } from './find-payments.ts'
+import { PAYMENTS, showFound } from './listing.ts'
+import { Payment } from './view.ts'
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
 const merchantCode = MerchantCode
@@ -39,19 +34,7 @@ const list = createRoute({
   ...shared,
   request: {
     query: z.strictObject({
-      status: z
-        .enum(STATUSES)
-        .optional()
-        .openapi({ description: 'Only payments with this status' }),
-      paymentMethod: z
-        .enum(METHODS)
-        .optional()
-        .openapi({ description: 'Only payments made in this way' }),
-      orderId: Id.optional().openapi({ description: 'Only payments of this order' }),
-      transactionId: Id.optional().openapi({ description: 'Only payments of this transaction' }),
-      amount: AmountParameter,
-      from: TimeParameter,
-      to: TimeParameter,
+      ...PAYMENTS.query,
       merchantCode,
       ...pageParameters,
     }),
@@ -64,28 +47,10 @@ export function paymentRoutes(ctx: Context) {
   return createRouter()
     .openapi(readOne, async (c) => {
       const merchants = narrowMerchants(c.get('access'), c.req.valid('query').merchantCode)
-      return c.json(show(await findPayment(ctx, merchants, c.req.valid('param').paymentId)), 200)
-    })
-    .openapi(list, async (c) => {
-      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
-      const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const after = readCursor(cursor)
-      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-        listPayments(db, { ...filter, merchants }, limit, after),
+      return c.json(
+        showFound(await findPayment(ctx, merchants, c.req.valid('param').paymentId)),
+        200,
       )
-      return respondPage(c, cutPage(rows, limit, locate, show), Payment)
     })
-}
-
-function show({ payment, order, refundable, accountHold }: FoundPayment) {
-  return showPayment(
-    payment,
-    { ...order, merchantCode: payment.merchantCode },
-    refundable,
-    accountHold,
-  )
-}
-
-function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) {
-  return { time: firstSeenAt, id: paymentId, merchantCode }
+    .openapi(list, (c) => serveListing(ctx, c, PAYMENTS, c.req.valid('query')))
 }

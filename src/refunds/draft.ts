@@ -1,13 +1,25 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, sql } from 'drizzle-orm'
+import type { Config } from '../config/config.ts'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-events.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { RefundDraft, RefundRow, RefundStatus } from './types.ts'
+import { mayResend, scheduleNextCheck, scheduleReceiverErasure } from './deadlines.ts'
+import {
+  isDue,
+  isOver,
+  isResting,
+  type RefundDraft,
+  type RefundRow,
+  type RefundStatus,
+  STATES,
+} from './lifecycle.ts'
 
+const COLUMNS = listColumns(refunds, 'r')
 const OF_TRANSACTION = byExpressions(
   ['r.merchant_code', 'r.transaction_id'],
   ['k.key_merchant', 'k.key_transaction'],
@@ -24,20 +36,7 @@ export async function lockRefundRows(
   asOf: string | null,
 ): Promise<RefundRow[]> {
   return await tx<RefundRow[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
-      payment_id as "paymentId", amount, receiver, reason, on_behalf_of as "onBehalfOf",
-      requested_principal as "requestedPrincipal",
-      surplus, needs_approval as "needsApproval", approved_fingerprint as "approvedFingerprint",
-      approved_fingerprint_key_id as "approvedFingerprintKeyId", status, attempts, first_sent_at as "firstSentAt",
-      last_sent_at as "lastSentAt", unanswered,
-      refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
-      failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
-      gateway_refund_id as "gatewayRefundId", fee, notified_reference as "notifiedReference",
-      failure_words as "failureWords", inferred, matched, success_notified_at as "successNotifiedAt",
-      in_first_sight as "inFirstSight", review, failure_source as "failureSource",
-      failure_reason as "failureReason", failure_message as "failureMessage", resolution,
-      resolved_principal as "resolvedPrincipal", resolved_at as "resolvedAt", decided_growth as "decidedGrowth",
-      return_sightings as "returnSightings", return_seen_at as "returnSeenAt", no_growth_since as "noGrowthSince", polls,
+    select ${tx.unsafe(COLUMNS)},
       clock_timestamp()::text as "lockedAt",
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       (extract(epoch from clock_timestamp() - coalesce(approved_at, requested_at)) * 1000)::float8 as "sinceRequestedMs",
@@ -50,6 +49,7 @@ export async function lockRefundRows(
       (extract(epoch from clock_timestamp() - resolved_at) * 1000)::float8 as "sinceResolvedMs",
       coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
+      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (
@@ -75,7 +75,8 @@ export function hasVisibleChange({ before, now, transitions }: RefundDraft): boo
 /** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
 export function looksDifferent({ before, now }: RefundDraft): boolean {
   return (
-    SHOWN.some((member) => before[member] !== now[member]) || showStatus(before) !== showStatus(now)
+    SHOWN.some((member) => before[member] !== now[member]) ||
+    STATES[before.status].shown !== STATES[now.status].shown
   )
 }
 
@@ -89,10 +90,6 @@ const SHOWN = [
   'failureMessage',
 ] as const
 
-function showStatus({ status }: RefundRow): RefundStatus {
-  return status === 'sending' ? 'pending' : status
-}
-
 /**
  * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it
  * was read with.
@@ -100,29 +97,20 @@ function showStatus({ status }: RefundRow): RefundStatus {
  */
 export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
-  if (now === before && notes.length === 0 && dueInMs === before.dueInMs) return
+  const isDueChanged = dueInMs !== before.dueInMs
+  if (now === before && notes.length === 0 && !isDueChanged) return
   const { merchantCode, transactionId, paymentId, refundId } = now
-  const { status, attempts, firstSentAt, lastSentAt, unanswered, polls } = now
-  const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
-  const { gatewayRefundId, fee, notifiedReference, inferred, matched } = now
-  const { successNotifiedAt, inFirstSight, review } = now
-  const { failureSource, failureReason, failureMessage, failureWords } = now
-  const { resolution, resolvedPrincipal, resolvedAt, decidedGrowth } = now
-  const { returnSightings, returnSeenAt, noGrowthSince } = now
   const key = { merchantCode, transactionId, paymentId, refundId }
   const [saved] = await pipeline(
     build(tx)
       .update(refunds)
       .set({
-        ...{ status, attempts, firstSentAt, lastSentAt, unanswered, polls },
-        ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
-        ...{ gatewayRefundId, fee, notifiedReference, inferred, matched },
-        ...{ successNotifiedAt, inFirstSight, review },
-        ...{ failureSource, failureReason, failureMessage, failureWords },
-        ...{ resolution, resolvedPrincipal, resolvedAt, decidedGrowth },
-        ...{ returnSightings, returnSeenAt, noGrowthSince },
+        status: now.status,
+        ...pickChanged(draft),
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
-        dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,
+        ...(isDueChanged
+          ? { dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'` }
+          : {}),
       })
       .where(
         and(
@@ -132,7 +120,6 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         ),
       )
       .returning({ refundId: refunds.refundId })
-      .prepare('save_refund')
       .execute(),
     recordChanges(tx, [
       ...notes.map(({ code, ...note }) => ({
@@ -155,4 +142,93 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   if (saved.length !== 1) {
     throw new Error(`refund ${refundId} was changed by another transaction`)
   }
+}
+
+const TABLE = getTableColumns(refunds)
+const NAMES = Object.keys(TABLE).filter((name): name is keyof typeof TABLE => name in TABLE)
+
+/** The columns that differ from what was read. */
+function pickChanged({ before, now }: RefundDraft): Partial<typeof refunds.$inferInsert> {
+  const changed = NAMES.filter((name) => before[name] !== now[name])
+  return Object.fromEntries(changed.map((name) => [name, now[name]]))
+}
+
+/** Whether waiting refunds could have been sent in this commit. */
+export type SendingTurn = {
+  /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
+  had: boolean
+  /** The query was answered; without an answer, waiting refunds back off. */
+  answered: boolean
+  /** Refund calls of the account are paused: due refunds are checked again after this time (ms). */
+  pausedMs?: number | undefined
+}
+
+/**
+ * Saves the drafts, and schedules the next check of each refund that is not over.
+ * @returns whether anything visible to readers has changed
+ */
+export async function saveDrafts(
+  tx: Tx,
+  config: Config,
+  drafts: readonly RefundDraft[],
+  turn: SendingTurn,
+): Promise<boolean> {
+  let changed = false
+  for (const draft of drafts) {
+    scheduleDraft(draft, drafts, turn, config)
+    // A matched refund is no longer reserved, so more of the payment may be refundable.
+    const { before, now } = draft
+    changed ||= hasVisibleChange(draft) || before.matched !== now.matched
+    changed ||= before.inFirstSight !== now.inFirstSight
+    await saveDraft(tx, draft)
+    if (isOver(draft) && draft.transitions.length > 0) {
+      await scheduleReceiverErasure(tx, config, draft)
+    }
+  }
+  return changed
+}
+
+/** Sets the refund's next check where it changes; otherwise the refund stays due or keeps its time. */
+function scheduleDraft(
+  draft: RefundDraft,
+  drafts: readonly RefundDraft[],
+  turn: SendingTurn,
+  config: Config,
+): void {
+  const { now, transitions } = draft
+  if (isResting(draft)) {
+    draft.dueInMs = null
+    return
+  }
+  const waits = now.status === 'pending' && transitions.length === 0
+  if (waits && isUnblocked(drafts, now.paymentId)) {
+    draft.dueInMs = 0
+    return
+  }
+  if (turn.pausedMs !== undefined && isDue(draft) && couldBeSent(draft, config)) {
+    draft.dueInMs = turn.pausedMs
+    return
+  }
+  if (waits && turn.answered && !(turn.had && now.requestedBeforeSnapshot)) return
+  if (transitions.length === 0 && !isDue(draft)) return
+  // Progress restarts the backoff; a resend that changed nothing, or never left, does not.
+  const progressed = transitions.some(({ to }) => to === 'accepted') || now.attempts === 1
+  const restarts = transitions.length > 0 && progressed && now.status !== 'pending'
+  draft.now = { ...now, polls: restarts ? 1 : now.polls + 1 }
+  draft.dueInMs = scheduleNextCheck(draft, config)
+}
+
+/** Whether only the pause keeps the refund from being considered for sending. */
+function couldBeSent({ now, transitions }: RefundDraft, config: Config): boolean {
+  if (transitions.length > 0) return false
+  if (now.status === 'pending') return config.REFUNDS_ENABLED || now.attempts > 0
+  return mayResend(now, config)
+}
+
+/** Whether the attempt that blocked other refunds of the payment has ended in this commit. */
+function isUnblocked(drafts: readonly RefundDraft[], paymentId: string): boolean {
+  const own = drafts.filter(({ now }) => now.paymentId === paymentId)
+  const blocks = (status: RefundStatus) => status === 'unknown' || status === 'sending'
+  const ended = own.some(({ before, now }) => blocks(before.status) && now.status !== 'pending')
+  return ended && !own.some(({ now }) => blocks(now.status))
 }

@@ -1,36 +1,29 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { serveListing } from '../access/listing.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
+import { describePage, pageParameters } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
-import type { TransactionsContext } from '../transactions/context.ts'
-import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
-import { maskReceiver } from './receiver.ts'
-import { findReceiverHints } from './request/check-receiver.ts'
-import { findReplayed } from './request/find-target.ts'
-import { readIdempotencyKey } from './request/idempotency.ts'
-import { withDryRun } from './request/mark-dry-run.ts'
+import type { TransactionsContext } from '../transactions/types.ts'
+import { type FoundRefund, findRefund } from './find.ts'
+import { REFUNDS } from './listing.ts'
+import { readProof } from './proof.ts'
+import { findReceiverHints, maskReceiver } from './receiver.ts'
+import { previewRefund, requestRefund } from './request.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
   RefundId,
   RefundRequest,
   readExactAmount,
-} from './request/params.ts'
-import { previewRefund } from './request/preview-refund.ts'
-import { requestRefund } from './request/request-refund.ts'
-import { readProof } from './review/read-proof.ts'
-import { Refund, RefundPreview, RefundState, type ShownRefund, showRefund } from './view.ts'
+  readIdempotencyKey,
+  withDryRun,
+} from './request-schema.ts'
+import { findReplayed } from './target.ts'
+import { Refund, RefundPreview, type ShownRefund, showRefund } from './view.ts'
 
 const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 
@@ -141,16 +134,7 @@ const list = createRoute({
   ...withScope('refunds:read'),
   request: {
     query: z.strictObject({
-      paymentId: Id.optional().openapi({ description: 'Only refunds of this payment' }),
-      transactionId: Id.optional().openapi({ description: 'Only refunds of this transaction' }),
-      orderId: Id.optional().openapi({ description: 'Only refunds of this order' }),
-      requestedBy: Id.optional().openapi({
-        description: 'Only refunds requested with API keys of this name',
-      }),
-      amount: AmountParameter,
-      from: TimeParameter,
-      to: TimeParameter,
-      status: RefundState.optional().openapi({ description: 'Only refunds with this status' }),
+      ...REFUNDS.query,
       merchantCode,
       ...pageParameters,
     }),
@@ -199,17 +183,5 @@ export function refundRoutes(ctx: TransactionsContext) {
       const proof = include === 'proof' ? { proof: await readProof(ctx, found) } : {}
       return c.json({ ...show(found), ...proof }, 200)
     })
-    .openapi(list, async (c) => {
-      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
-      const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const after = readCursor(cursor, z.uuid())
-      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-        listRefunds(db, { ...filter, merchants }, limit, after),
-      )
-      return respondPage(c, cutPage(rows, limit, locate, show), Refund)
-    })
-}
-
-function locate({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund) {
-  return { time: requestedAt, id: refundId, merchantCode }
+    .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
 }

@@ -4,10 +4,11 @@ import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { RefundRecord } from './find-refunds.ts'
-import { Proof } from './proof-schema.ts'
+import { Proof } from './evidence.ts'
+import { Resolution } from './external-view.ts'
+import type { RefundRecord } from './find.ts'
+import { STATES } from './lifecycle.ts'
 import { decryptReceiver } from './receiver.ts'
-import { Resolution } from './resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([
@@ -183,7 +184,7 @@ export function showRefund(
     merchantTxnId: order.merchantTxnId,
     amount: r.amount,
     reason: r.reason,
-    status: r.status === 'sending' ? 'pending' : r.status,
+    status: STATES[r.status].shown,
     currency: order.currency,
     receiver:
       r.receiverShown &&

@@ -1,6 +1,6 @@
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { lockPayments } from '../payments/apply-payments.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
-import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
+import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/odd-readings.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
@@ -10,6 +10,7 @@ import { summarisePayments } from '../transactions/summarise-payments.ts'
 import { lockClaimed } from './fence.ts'
 import { type NotifiedPayment, readNotifiedPayments } from './find-order-conflicts.ts'
 import { listAnswered } from './list-answered.ts'
+import { completeNames } from './name-transaction.ts'
 import type { QueryEnd } from './schedule.ts'
 import { isSetAside, readSetAside, type SetAside } from './set-aside.ts'
 import type { ClaimedRow, QueryAnswer } from './types.ts'
@@ -18,6 +19,7 @@ import type { ClaimedRow, QueryAnswer } from './types.ts'
 export type LockedAnswer = QueryAnswer & {
   row: ClaimedRow
   known: StoredPayment[]
+  /** The verified ones. */
   notified: NotifiedPayment[]
   /** Payments that the answer lists, but that stay under the transaction they are stored under. */
   elsewhere: PaymentElsewhere[]
@@ -51,12 +53,13 @@ export async function lockAnswers(
   )
   return answers.map((answer, index) => {
     const row = rows.get(answer.claim.leaseId)
+    const names = row && completeNames(row, notified[index] ?? [])
     return (
       row && {
         ...answer,
-        row,
+        row: names ? { ...row, ...names, isNamed: true } : row,
         known: known[index] ?? [],
-        notified: notified[index] ?? [],
+        notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
         elsewhere: [],
         moved: [],
         setAside: (setAside || [])[index] ?? new Set(),

@@ -71,7 +71,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
       ) as queue
       order by rank = 2, turn, due_at limit ${limit}) ${limits.consumed}
     update transactions as t set
-      lease_id = gen_random_uuid(), claimed = want,
+      lease_id = gen_random_uuid(), lease_owner = ${ctx.processId}, claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
       gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
         then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,

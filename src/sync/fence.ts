@@ -17,7 +17,7 @@ const KEY = ['merchant_code', 'transaction_id']
 /** What every lock reads of a row of `transactions` as `t`. */
 const ROW = `state, final, first_paid_at is not null as "wasPaid", paid_amount as "paidAmount", refunded_amount as "refundedAmount",
   duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries", order_id as "orderId",
-  merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount", ipn_count as "ipnCount"`
+  merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount", order_verified as "orderVerified", ipn_count as "ipnCount"`
 
 /** The same of a row that no answer is applied to. */
 const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf",

@@ -4,12 +4,17 @@ import {
   type NewDiscrepancy,
   type ResolvedDiscrepancy,
   shortenSide,
-} from '../discrepancies/types.ts'
+} from '../discrepancies/kinds.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
-import { getCountedAmount, getCountedStatus } from '../payments/odd-readings.ts'
-import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
+import {
+  type AppliedPayments,
+  getCountedAmount,
+  getCountedStatus,
+  type PaymentChange,
+  type StoredPayment,
+} from '../payments/odd-readings.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import {
   hasOpen,
@@ -221,10 +226,10 @@ function wentBackwards(field: string, before: string, after: string): boolean {
  * of it is judged by `findAmountMismatch`.
  */
 export function contradicts(
-  { code, hint }: Pick<NotifiedPayment, 'code' | 'hint'>,
+  { code, isOther }: Pick<NotifiedPayment, 'code' | 'isOther'>,
   payments: readonly Pick<PaymentFacts, 'status'>[],
 ): boolean {
-  if (code === null || hint || isOpenCode(code)) return false
+  if (code === null || isOther || isOpenCode(code)) return false
   const paid = payments.filter(({ status }) => status === 'SUCCESS')
   return code === '0' ? paid.length === 0 : paid.length === payments.length
 }

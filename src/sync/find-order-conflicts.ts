@@ -1,31 +1,33 @@
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { type NewDiscrepancy, shortenSide } from '../discrepancies/types.ts'
+import { type NewDiscrepancy, shortenSide } from '../discrepancies/kinds.ts'
 import { compareAmounts, isPositive } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ClaimedRow } from './types.ts'
 
-/** What a payment notification states whose hash verified. */
+/** What a payment notification in documented form states. */
 export type NotifiedPayment = {
+  id: number
+  isVerified: boolean
   code: string | null
   amount: string | null
   currency: string | null
   orderId: string | null
   merchantTxnId: string | null
-  /** Another reading of its hash, in published form as well, is the one that is trusted. */
-  hint: boolean
+  /** Another reading of its text, in documented form as well, is the one that is trusted. */
+  isOther: boolean
 }
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
 const MAX_READ = 1_000
-/** Verified notifications returned for a transaction. */
+/** Notifications returned for a transaction. */
 const MAX_NOTIFIED = 20
 
 const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 
-/** Reads the newest verified notifications of transactions, in the order of the keys. */
+/** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */
 export async function readNotifiedPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -34,17 +36,18 @@ export async function readNotifiedPayments(
   if (keys.length === 0) return notified
   const rows = await tx<(NotifiedPayment & { at: number })[]>`
     select k.ordinality::int as at, e.code, e.amount, e.currency, e.order_id as "orderId",
-      e.merchant_txn_id as "merchantTxnId", e.hint
+      e.merchant_txn_id as "merchantTxnId", e.reading > 1 as "isOther",
+      e.id, e.verdict = 'verified' as "isVerified"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
-        select code, amount, currency, order_id, merchant_txn_id, hint from (
-          select code, amount, currency, order_id, merchant_txn_id, verdict, hint, published, last_received_at, id
+        select code, amount, currency, order_id, merchant_txn_id, reading, id, verdict from (
+          select code, amount, currency, order_id, merchant_txn_id, verdict, reading, documented, last_received_at, id
           from ipn_events as e
           where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded
-        where verdict = 'verified' and (published or not hint)
-        order by last_received_at desc, id desc limit ${MAX_NOTIFIED}
+        where documented
+        order by verdict = 'verified' desc, last_received_at desc, id desc limit ${MAX_NOTIFIED}
       ) as e`
   for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)
   return notified
@@ -58,7 +61,7 @@ type NotifiedOrder = {
 
 /**
  * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted
- * counts as well, if it is in published form: which of the two the gateway sent is not known.
+ * counts as well, if it is in documented form: which of the two the gateway sent is not known.
  */
 export function findOrderConflicts(
   key: TransactionKey,
@@ -95,7 +98,9 @@ export function findOtherCurrencies(
   key: TransactionKey,
   { row: { currency: shown }, notified }: NotifiedOrder,
 ): NewDiscrepancy[] {
-  const others = new Set(notified.flatMap(({ currency, hint }) => (hint ? [] : (currency ?? []))))
+  const others = new Set(
+    notified.flatMap(({ currency, isOther }) => (isOther ? [] : (currency ?? []))),
+  )
   return [...others]
     .filter((currency) => shown !== null && currency !== shown)
     .map((currency) => ({

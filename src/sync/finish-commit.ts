@@ -1,10 +1,10 @@
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { type ChangeRow, recordChanges } from '../events/record-events.ts'
-import type { AppliedPayments, PaymentChange, SnapshotRef } from '../payments/types.ts'
+import type { AppliedPayments, PaymentChange, SnapshotRef } from '../payments/odd-readings.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
-import { isFreed, isOver, isShownByPayment } from '../refunds/transitions.ts'
+import { isFreed, isOver, isShownByPayment } from '../refunds/lifecycle.ts'
+import type { ReconciledRefunds } from '../refunds/reconcile.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
@@ -79,13 +79,17 @@ export async function finishCommit(
   const [, written, objects, recorded] = await pipeline(
     recordChanges(tx, [...changes, ...listStateChanges(summaries)]),
     writeTransactions(tx, ctx.config, [
-      ...ending.map(({ item: { claim, refunds, continues }, summary, queryEnd }) => ({
+      ...ending.map(({ item: { claim, row, refunds, continues }, summary, queryEnd }) => ({
         key: claim,
         summary,
+        names: row.isNamed ? row : undefined,
         ended: continues ? undefined : { claim, end: queryEnd },
         withRefunds: refunds !== undefined && refunds.drafts.length > 0,
       })),
-      ...losing.map((one) => ({ key: one, summary: one, ended: undefined, withRefunds: false })),
+      ...losing.map((one) => ({
+        ...{ key: one, summary: one, names: undefined, ended: undefined },
+        withRefunds: false,
+      })),
     ]),
     readCommittedObjects(tx, committed),
     found,
@@ -102,7 +106,7 @@ export async function finishCommit(
 /** @returns undefined when nothing was applied, and the row is as its payments and refunds are */
 function summariseItem(item: CommitItem): TransactionSummary | undefined {
   const { claim, row, payments, applied, snapshot, refunds } = item
-  const changed = refunds?.changed === true || applied?.changed === true
+  const changed = refunds?.changed === true || applied?.changed === true || row.isNamed === true
   const refundsOpen = refunds?.drafts.some((draft) => !isOver(draft)) ?? false
   const unapplied = applied?.unapplied ?? row.unappliedEntries
   const facts = { claim, payments, changed, refundsOpen, unapplied, snapshot, before: row }

@@ -1,10 +1,10 @@
 import { gatewayCalls } from '../db/schema.ts'
+import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/kinds.ts'
 import {
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
-import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+} from '../discrepancies/store.ts'
 import { type PaymentsToWrite, writePayments } from '../payments/apply-payments.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'

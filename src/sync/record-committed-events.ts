@@ -1,11 +1,11 @@
 import type { Context } from '../context.ts'
 import { pickOrder } from '../db/order-facts.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
-import { buildDiscrepancyEvents } from '../discrepancies/record-discrepancies.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { buildDiscrepancyEvents } from '../discrepancies/store.ts'
 import { prepareRecording } from '../events/record-events.ts'
-import { buildPaymentEvents } from '../payments/build-events.ts'
-import type { PaymentChange } from '../payments/types.ts'
+import { buildPaymentEvents } from '../payments/apply-payments.ts'
+import type { PaymentChange } from '../payments/odd-readings.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
@@ -17,11 +17,11 @@ import {
   readRefunds,
 } from '../refunds/events.ts'
 import type { ExternalRecord } from '../refunds/external-view.ts'
-import type { RefundRecord } from '../refunds/find-refunds.ts'
-import type { ExternalChange, RefundDraft } from '../refunds/types.ts'
-import { buildTransactionEvent } from '../transactions/build-event.ts'
+import type { RefundRecord } from '../refunds/find.ts'
+import type { ExternalChange, RefundDraft } from '../refunds/lifecycle.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
+import { buildTransactionEvent } from '../transactions/view.ts'
 
 /** The changes a commit makes to a transaction, for the change feed. */
 export type CommittedChanges = {

@@ -1,16 +1,16 @@
 import { setTimeout } from 'node:timers/promises'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { SentAttempt } from '../refunds/attempt/types.ts'
+import type { SentAttempt } from '../refunds/attempt.ts'
 import {
   type ReconciledRefunds,
   recordAttemptResult,
   recordLateResult,
-} from '../refunds/reconcile/reconcile-refunds.ts'
+} from '../refunds/reconcile.ts'
 import type { SyncContext } from './context.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
 import { type CommitItem, finishCommit, listFacts } from './finish-commit.ts'

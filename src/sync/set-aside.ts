@@ -1,6 +1,6 @@
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { shortenSide } from '../discrepancies/types.ts'
+import { shortenSide } from '../discrepancies/kinds.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'

@@ -1,7 +1,7 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ChangeRow } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
-import type { SnapshotRef } from '../payments/types.ts'
+import type { SnapshotRef } from '../payments/odd-readings.ts'
 import {
   isPaid,
   type PaymentFacts,

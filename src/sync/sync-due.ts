@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { formatTransactionKey } from '../db/transaction-key.ts'
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
@@ -7,7 +8,6 @@ import { checkOrder } from '../transactions/check-order.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import type { SyncContext } from './context.ts'
 import { syncTransaction } from './sync-transaction.ts'
-import { findTraceLinks } from './trace-links.ts'
 import type { Claim, ClaimEnd } from './types.ts'
 
 const POLL_MS = 1_000
@@ -54,10 +54,11 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   const { unconfirmedQueries: unconfirmed } = ctx
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
   const slots = claims.map((claim) => takeSlot(ctx, claim, moreMayBeDue, onMore))
-  const links = await findTraceLinks(ctx, claims)
   const syncClaim = async (claim: Claim, slot: CallSlot | undefined) => {
     if (!slot) return await handBack(ctx, claim)
-    const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
+    // Of the request for it or the notification, if this process received that.
+    const parent = ctx.tracing.recall(formatTransactionKey(claim))
+    const plan = () => ({ ...describeSync(claim), parent })
     const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, span, slot.endCall))
     slot.end()
     if (dueAgain) onMore?.()

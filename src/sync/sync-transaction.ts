@@ -1,4 +1,4 @@
-import { sendAttempt } from '../refunds/attempt/end-attempt.ts'
+import { sendAttempt } from '../refunds/answer.ts'
 import { releaseClaim } from './claim-due.ts'
 import { commitAnswer } from './commit.ts'
 import type { SyncContext } from './context.ts'

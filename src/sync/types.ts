@@ -1,7 +1,7 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import type { Resume } from '../platform/telemetry/tracing.ts'
-import type { Attempt } from '../refunds/attempt/types.ts'
+import type { Attempt } from '../refunds/attempt.ts'
 import type { NextStep, QueryEnd } from './schedule.ts'
 
 /** A transaction that only this process may query until the lease ends. */
@@ -24,8 +24,19 @@ export type Claim = TransactionKey & {
   hasRefunds: boolean
 }
 
+/** What notifications name of a transaction. */
+export type TransactionNames = {
+  orderId: string | null
+  merchantTxnId: string | null
+  currency: string | null
+  /** The order's amount (decimal string). */
+  expectedAmount: string | null
+  /** A verified notification has named it. */
+  orderVerified: boolean
+}
+
 /** A claimed transaction's row, locked until the commit. */
-export type ClaimedRow = {
+export type ClaimedRow = TransactionNames & {
   state: string
   final: boolean
   /** An earlier answer showed a success. */
@@ -34,12 +45,8 @@ export type ClaimedRow = {
   refundedAmount: string
   duplicatePayment: boolean
   unappliedEntries: boolean
-  /** What notifications name, the verified ones first. */
-  orderId: string | null
-  merchantTxnId: string | null
-  currency: string | null
-  /** The order's amount, as notified (decimal string). */
-  expectedAmount: string | null
+  /** The names differ from those in the database: they are completed by this commit. */
+  isNamed?: boolean
   /** Notifications received. */
   ipnCount: number
   /** The query was sent later than the one whose answer was applied last. */

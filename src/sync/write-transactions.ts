@@ -7,13 +7,15 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 import type { TransactionSummary } from './summarise.ts'
-import type { Claim, ClaimEnd } from './types.ts'
+import type { Claim, ClaimEnd, TransactionNames } from './types.ts'
 
 /** What a commit writes to the row of a transaction; nothing when it has neither a summary nor an end. */
 export type TransactionToWrite = {
   key: TransactionKey
   /** Unset when the query brought nothing new. */
   summary: TransactionSummary | undefined
+  /** Set when the transaction's names were completed. */
+  names: TransactionNames | undefined
   /** The claim that ends with this commit, if one does. */
   ended: { claim: Claim; end: QueryEnd } | undefined
   /** The transaction may have refunds. */
@@ -24,6 +26,9 @@ const COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
   ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
   ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
+  ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency', 'expectedAmount'),
+  ...pickColumns(transactions, 'orderVerified'),
+  named: 'boolean',
   unapplied: 'boolean',
   changed: 'boolean',
   paid: 'boolean',
@@ -68,6 +73,10 @@ export async function writeTransactions(
   const abandoned = tx`${givenUp} and not coalesce(s.final, t.final)`
   const rows = await tx<Written[]>`
     update transactions as t set
+      order_id = s.order_id_now, merchant_txn_id = case when s.named then s.merchant_txn_id else t.merchant_txn_id end,
+      currency = case when s.named then s.currency else t.currency end,
+      expected_amount = case when s.named then s.expected_amount else t.expected_amount end,
+      order_verified = s.verified_now,
       state = coalesce(s.state, t.state), final = coalesce(s.final, t.final),
       paid_amount = coalesce(s.paid_amount, t.paid_amount),
       refunded_amount = coalesce(s.refunded_amount, t.refunded_amount),
@@ -114,7 +123,7 @@ type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & Transacti
 
 /** The rows to send, each with the step of its schedule that it takes. */
 function describeRows(config: Config, written: readonly TransactionToWrite[]) {
-  return written.map(({ key, summary, ended, withRefunds }) => {
+  return written.map(({ key, summary, names, ended, withRefunds }) => {
     const { merchantCode, transactionId } = key
     const known = ended?.end.kind === 'open' || ended?.end.kind === 'final'
     const step = ended && scheduleEnded(config, ended, known)
@@ -122,7 +131,13 @@ function describeRows(config: Config, written: readonly TransactionToWrite[]) {
     return {
       key,
       step,
-      row: { merchantCode, transactionId, withRefunds, known, ...summary, asOf, ...step },
+      row: {
+        ...{ merchantCode, transactionId, withRefunds, known },
+        ...names,
+        ...summary,
+        ...{ named: names !== undefined, asOf },
+        ...step,
+      },
     }
   })
 }
@@ -141,11 +156,11 @@ function scheduleEnded(
  */
 function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
   return tx`(
-      select given.*, found.place, case when with_refunds then (
+      select given.*, found.order_id as order_id_now, found.order_verified as verified_now, found.place, case when with_refunds then (
         select min(due_at) from (
           select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
       ) end as refund_due_at, case
-        when found.order_id_verified
+        when found.order_verified
           and (given.state in ('paid', 'partially_refunded') or found.same_order <> '{}')
         then coalesce((
           select true from transactions as o
@@ -157,7 +172,8 @@ function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
         COLUMNS,
         given.map(({ row }) => row),
       )} cross join lateral (
-        select ctid as place, merchant_code, order_id, order_id_verified, same_order
+        select ctid as place, merchant_code, same_order, case when given.named then given.order_id else order_id end as order_id,
+          case when given.named then given.order_verified else order_verified end as order_verified
         from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
       ) as found
     ) as s`

@@ -2,16 +2,16 @@ import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import {
+  type NewDiscrepancy,
+  type RecordedDiscrepancy,
+  shortenSide,
+} from '../discrepancies/kinds.ts'
+import {
   buildDiscrepancyEvents,
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
-import {
-  type NewDiscrepancy,
-  type RecordedDiscrepancy,
-  shortenSide,
-} from '../discrepancies/types.ts'
+} from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -75,7 +75,7 @@ async function lockOrder(
         where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
       ) as "isFlagged"
     from transactions
-    where merchant_code = ${merchantCode} and order_id_verified
+    where merchant_code = ${merchantCode} and order_verified
       and order_id = (select order_id from transactions
         where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
       and (state in ('paid', 'partially_refunded') or same_order <> '{}' or order_check_due)

@@ -1,6 +1,7 @@
+import { EPOCH_TAG_SQL } from '../db/installation.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { REFUNDABLE_SQL } from '../payments/refundable.ts'
+import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import {
@@ -11,12 +12,12 @@ import {
   writeRowSet,
 } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { TransactionsContext } from './context.ts'
 import {
   type FoundTransaction,
   SHOWN_COLUMNS,
   type ShownTransaction,
   type TransactionLookup,
+  type TransactionsContext,
 } from './types.ts'
 
 /** The most lookups that share one statement: larger batches are no faster. */
@@ -77,13 +78,14 @@ const FIND = `
       select ${listAsText(payments, 'payments', PAYMENT_COLUMNS)}, (${REFUNDABLE_SQL})::text as refundable
       from (select * from payments as p where ${byKey('p', KEY, 'k')} offset 0) as payments
       order by payments.first_seen_at, payments.payment_id) as shown
-  ) as payments
+  ) as payments, ${EPOCH_TAG_SQL} as epoch
   from ${writeRowSet('k', KEY_COLUMNS, '$1')} cross join lateral (
     select * from transactions as t where ${byKey('t', KEY, 'k')} limit 1
   ) as t`
 
 type FoundRow = ShownTransaction & {
   place: number
+  epoch: string | null
   payments: (ShownPayment & { refundable: string })[] | null
 }
 
@@ -109,7 +111,7 @@ async function findMany(
       payment,
       refundable: payment.refundable,
     }))
-    found[owner]?.push({ transaction: row, payments: listed })
+    found[owner]?.push({ transaction: row, payments: listed, epoch: row.epoch ?? '0' })
   }
   return found.map((value) => ({ status: 'fulfilled', value }))
 }

@@ -3,15 +3,13 @@ import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import type { Position } from '../http/list.ts'
-import { type PaymentRow, refundableColumn } from '../payments/find-payments.ts'
-import { REFUNDABLE_SQL } from '../payments/refundable.ts'
+import { type PaymentRow, REFUNDABLE_SQL, refundableColumn } from '../payments/find-payments.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { TransactionsContext } from './context.ts'
-import type { TransactionRow, TransactionWithPayments } from './types.ts'
+import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 
 /** A transaction, and its position in a list by amount: that of its newest payment of the amount. */
 export type FoundByAmount = { found: TransactionWithPayments; position: Position }

@@ -1,13 +1,13 @@
 import { and, eq } from 'drizzle-orm'
 import { payments, refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/record-discrepancies.ts'
 import {
   type NewDiscrepancy,
   type RecordedDiscrepancy,
   type ResolvedDiscrepancy,
   shortenSide,
-} from '../discrepancies/types.ts'
+} from '../discrepancies/kinds.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { type ChangeRow, recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'

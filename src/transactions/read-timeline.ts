@@ -92,10 +92,14 @@ export type EntriesRequest = {
 /** Characters of a received answer in an entry. */
 const MAX_SHOWN = 2_000
 
-/** Of a row of `ipn_events`, without its message, which is in its body. */
+const HAS_OTHER_READING = `exists (
+  select from (select reading from ipn_events as o where ${byKey('o', ['merchant_code', 'text_hash'], 'e')} offset 0) as o
+  where o.reading <> e.reading)`
+
+/** Of a row of `ipn_events` as `e`, without its message, which is in its body. */
 const IPN_FACTS = `json_build_object('kind', kind, 'code', code, 'amount', amount::text, 'paymentId', payment_id,
   'requestId', request_id, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text, 'signature', verdict,
-  'recut', recut, 'address', address)`
+  'recut', reading > 1 or ${HAS_OTHER_READING}, 'address', address)`
 
 /**
  * Builds a query for the entries of a timeline, as `at`, `id`, `type` and `facts`, in no order. Of notifications, queries

@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { serveListing } from '../access/listing.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import {
@@ -8,7 +9,7 @@ import {
   describeRefusals,
   describeResponse,
 } from '../http/describe.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
+import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import {
   cutPage,
   DEFAULT_LIMIT,
@@ -17,12 +18,11 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
-import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
-import { type FoundByAmount, listByAmount, listTransactions } from './find-transactions.ts'
+import { TRANSACTIONS } from './listing.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
-import type { FoundTransaction, TransactionWithPayments } from './types.ts'
+import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
 import { waitForTransaction } from './wait-for-transaction.ts'
 
@@ -46,7 +46,7 @@ const readOne = createRoute({
     headers: z.object({
       'if-none-match': z.string().optional().openapi({
         description:
-          'The `ETag` of an earlier response, e.g. `W/"7"`, or several: 304 if one of them still matches',
+          'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
       }),
     }),
   },
@@ -69,19 +69,7 @@ const list = createRoute({
   ...shared,
   request: {
     query: z.strictObject({
-      state: Transaction.shape.state
-        .optional()
-        .openapi({ description: 'Only transactions in this state' }),
-      orderId: Id.optional().openapi({ description: 'Only transactions of this order' }),
-      merchantTxnId: Id.optional().openapi({
-        description: 'Only transactions with this id of yours',
-      }),
-      amount: AmountParameter.openapi({
-        description:
-          'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
-      }),
-      from: TimeParameter,
-      to: TimeParameter,
+      ...TRANSACTIONS.query,
       merchantCode,
       ...pageParameters,
     }),
@@ -141,8 +129,8 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const query = c.req.valid('query')
       const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const isUnchanged = ({ transaction }: FoundTransaction) =>
-        etags !== undefined && matchesEtag(etags, formatEtag(transaction))
+      const isUnchanged = (found: FoundTransaction) =>
+        etags !== undefined && matchesEtag(etags, formatEtag(found))
       const wanted = { merchants, transactionId }
       const done = (found: FoundTransaction) =>
         etags === undefined ? found.transaction.final : !isUnchanged(found)
@@ -150,25 +138,11 @@ export function transactionRoutes(ctx: TransactionsContext) {
         query.wait === undefined
           ? await findTransaction(ctx, merchants, transactionId)
           : await waitForTransaction(ctx, wanted, done, query.wait * 1000, c.req.raw.signal)
-      const headers = { etag: formatEtag(found.transaction), 'cache-control': 'private, no-cache' }
+      const headers = { etag: formatEtag(found), 'cache-control': 'private, no-cache' }
       if (isUnchanged(found)) return c.body(null, 304, headers)
       return c.json(showTransaction(found), 200, headers)
     })
-    .openapi(list, async (c) => {
-      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
-      const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const { amount, orderId, merchantTxnId } = filter
-      const { chainId: holder } = c.get('access')
-      const after = readCursor(cursor)
-      if (amount !== undefined && orderId === undefined && merchantTxnId === undefined) {
-        const wanted = { ...filter, amount, merchants }
-        const found = await ctx.reads.run(holder, (db) => listByAmount(db, wanted, limit, after))
-        return respondPage(c, cutPage(found, limit, locateByAmount, showByAmount), Transaction)
-      }
-      const wanted = { ...filter, merchants }
-      const rows = await ctx.reads.run(holder, (db) => listTransactions(db, wanted, limit, after))
-      return respondPage(c, cutPage(rows, limit, locate, showTransaction), Transaction)
-    })
+    .openapi(list, (c) => serveListing(ctx, c, TRANSACTIONS, c.req.valid('query')))
     .openapi(sync, async (c) => {
       const { transactionId } = c.req.valid('param')
       const merchants = narrowMerchants(
@@ -208,14 +182,5 @@ function resolveMerchantCode(inBody: string | undefined, inQuery: string | undef
   return inBody ?? inQuery
 }
 
-function locate({
-  transaction: { firstSeenAt, transactionId, merchantCode },
-}: TransactionWithPayments) {
-  return { time: firstSeenAt, id: transactionId, merchantCode }
-}
-
 const locateEntry = ({ position }: TimelineRow) => position
 const showEntry = ({ entry }: TimelineRow) => entry
-
-const locateByAmount = ({ position }: FoundByAmount) => position
-const showByAmount = ({ found }: FoundByAmount) => showTransaction(found)

@@ -3,9 +3,8 @@ import { listAccounts, parseBearer } from '../access/authenticate.ts'
 import { describeAllowance } from '../access/key-limits.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
 import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
-import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
-import type { FoundTransaction } from './types.ts'
+import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction } from './view.ts'
 
 /** Serves a request, unless it returns `false`: then it has done nothing, and the framework serves it. */
@@ -110,7 +109,7 @@ function createReadMeter({ metrics }: Pick<TransactionsContext, 'metrics'>) {
 
 /** The response for a transaction that was found: with its body, or 304 if `If-None-Match` lists its tag. */
 function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
-  const etag = formatEtag(found.transaction)
+  const etag = formatEtag(found)
   const headers = { etag, 'cache-control': 'private, no-cache' }
   if (etags !== undefined && matchesEtag(etags, etag)) return { status: 304, headers }
   return {

@@ -1,9 +1,16 @@
 import { z } from '@hono/zod-openapi'
+import type { EventType } from '../events/event.ts'
+import type { NewEvent } from '../events/record-events.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { FoundTransaction, ShownTransaction } from './types.ts'
+import type {
+  FoundTransaction,
+  ShownTransaction,
+  ShownWithPayments,
+  TransactionWithPayments,
+} from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -90,7 +97,7 @@ export const Transaction = z
 
 export type TransactionView = z.infer<typeof Transaction>
 
-export function showTransaction({ transaction: t, payments }: FoundTransaction): TransactionView {
+export function showTransaction({ transaction: t, payments }: ShownWithPayments): TransactionView {
   return {
     transactionId: t.transactionId,
     merchantCode: t.merchantCode,
@@ -120,9 +127,12 @@ export function showTransaction({ transaction: t, payments }: FoundTransaction):
   }
 }
 
-/** Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. */
-export function formatEtag({ version }: ShownTransaction): string {
-  return `W/"${version}"`
+/**
+ * Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. After a restore a version is
+ * given again to another state, in another epoch.
+ */
+export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
+  return `W/"${epoch}.${version}"`
 }
 
 /** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
@@ -141,4 +151,16 @@ function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   if (t.abandonedAt !== null) return 'abandoned'
   if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'
+}
+
+/**
+ * Builds an event of a transaction.
+ * @param found the transaction as the commit leaves it
+ */
+export function buildTransactionEvent(
+  type: Extract<EventType, `transaction.${string}` | 'sync.abandoned'>,
+  found: TransactionWithPayments,
+): NewEvent {
+  const { merchantCode, transactionId } = found.transaction
+  return { merchantCode, transactionId, type, data: showTransaction(found) }
 }

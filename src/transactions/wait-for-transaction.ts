@@ -1,9 +1,8 @@
 import { formatUnknownKey, formatWakeKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
-import type { TransactionsContext } from './context.ts'
 import { findIfKnown, findTransaction, unknownTransaction } from './find-transaction.ts'
-import type { FoundTransaction, TransactionLookup } from './types.ts'
+import type { FoundTransaction, TransactionLookup, TransactionsContext } from './types.ts'
 
 /**
  * Waits until the transaction is known and satisfies `done`, at most `ms` milliseconds, or until the request or the

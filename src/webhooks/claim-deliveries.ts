@@ -56,7 +56,7 @@ const MAX_IN_FLIGHT = 4
  * @param probes how many of them may be probes
  */
 export async function claimDeliveries(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, processId }: Pick<Context, 'sql' | 'processId'>,
   limit: number,
   probes: number,
 ): Promise<WebhookDelivery[]> {
@@ -93,7 +93,7 @@ export async function claimDeliveries(
       update webhook_endpoints as e set probe_at = ${leased}
       from picked where e.id = picked.endpoint_id and picked.probes
     ), claimed as (
-      update webhook_deliveries as d set lease_id = gen_random_uuid(), due_at = ${leased}
+      update webhook_deliveries as d set lease_id = gen_random_uuid(), lease_owner = ${processId}, due_at = ${leased}
       from picked where d.ctid = picked.row
       returning d.*, picked.probes, picked.scopes, picked.roles, picked.merchants
     )

@@ -1,5 +1,6 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
+import { maySend } from '../db/installation.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { serializeEvent } from '../events/event.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
@@ -84,6 +85,7 @@ export function createDeliveryRound(
   const calls = createSlots(MAX_CALLS)
   const probes = createSlots(MAX_PROBES)
   return async (onMore) => {
+    if (!(await maySend(ctx.sql))) return { count: 0, finished: Promise.resolve() }
     const fannedOut = await fanOut(ctx)
     const claimed = await claimDeliveries(ctx, calls.free(), probes.free())
     const finished = Promise.all(

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
+import { findPort } from '../support/ports.ts'
 import { keepCleanup } from './children.ts'
-import { findPort } from './processes.ts'
 
 const run = promisify(execFile)
 

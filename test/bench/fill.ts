@@ -17,9 +17,9 @@ export const OF_SERVICE: Tables = {
   'payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount, refunded_at_first, payment_method, as_of, first_as_of, first_seen_at)':
     (id, n) =>
       `${ACCOUNT.merchantCode}\tP-${id}\t${id}\tSUCCESS\t20000000\t0\t0\tCC\t${at(n)}\t${at(n)}\t${at(n)}`,
-  'ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at)':
+  'ipn_events (merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at)':
     (id, n) =>
-      `${ACCOUNT.merchantCode}\t\\\\x${createHash('sha256').update(id).digest('hex')}\tpayment\t${id}\tverified\t${writeBody(id)}\t127.0.0.1\t1\t${at(n)}`,
+      `${ACCOUNT.merchantCode}\t${createHash('md5').update(id).digest('hex')}\tpayment\t${id}\tverified\t${writeBody(id)}\t127.0.0.1\t1\t${at(n)}`,
   'gateway_calls (merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at, duration_ms, outcome, http_status, code, message, answer)':
     (id, n) =>
       `${ACCOUNT.merchantCode}\t${id}\tQUERY_PT\t\\\\x${'00'.repeat(32)}\tk\t${at(n)}\t20\tanswered\t200\t0\tSuccess\t[{"id":"P-${id}","status":"SUCCESS","amount":"20000000"}]`,

@@ -16,7 +16,6 @@ const FULL: Effort = {
   roundMs: 4_000,
   synced: 4_000,
   refunded: 200,
-  backlog: 100_000,
   notified: 50_000,
 }
 /** Shows that everything works; its figures mean nothing. */
@@ -25,7 +24,6 @@ const SHORT: Effort = {
   roundMs: 500,
   synced: 200,
   refunded: 20,
-  backlog: 5_000,
   notified: 2_000,
 }
 
@@ -33,7 +31,7 @@ const SHORT: Effort = {
 const { values } = parseArgs({
   options: {
     sizes: { type: 'string', default: '10000,1000000,5000000' },
-    /** Only these parts, a comma list; all but `indexes` when not set. */
+    /** Only these parts, a comma list; all when not set. */
     only: { type: 'string', default: '' },
     short: { type: 'boolean', default: false },
     /** Writes a CPU profile of each process of the service. */

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
+import { pickPort } from '../support/ports.ts'
 import { findBuilt } from './build.ts'
 import { keepChild } from './children.ts'
 import { ACCOUNT } from './notifications.ts'
@@ -71,7 +71,7 @@ export async function startService(
   profiles: string | undefined,
   settings: Record<string, string> = {},
 ): Promise<Started> {
-  const port = String(await findPort())
+  const port = await pickPort()
   const env = {
     ...makeEnv(databaseUrl, gatewayUrl),
     PORT: port,
@@ -103,14 +103,14 @@ export async function startBaseline(
   databaseUrl: string,
   gatewayUrl: string,
 ): Promise<Started> {
-  const port = String(await findPort())
+  const port = await pickPort()
   const env = { ...makeEnv(databaseUrl, gatewayUrl), PORT: port }
   const started = await startProcess(findBuilt(`test/bench/baselines/${name}.ts`), env)
   return { ...started, url: `http://127.0.0.1:${port}` }
 }
 
 export async function startGateway(delayMs: number): Promise<Started> {
-  const port = String(await findPort())
+  const port = await pickPort()
   const env = { PORT: port, DELAY_MS: String(delayMs) }
   const started = await startProcess(findBuilt('test/bench/gateway.ts'), env)
   return { ...started, url: `http://127.0.0.1:${port}` }
@@ -124,14 +124,4 @@ export function makeEnv(databaseUrl: string, gatewayUrl: string) {
     GATEWAY_SECRET: ACCOUNT.secret,
     API_KEY: ACCOUNT.apiKey,
   }
-}
-
-export async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (typeof address !== 'object' || address === null) throw new Error('no port')
-  return address.port
 }

@@ -48,7 +48,7 @@ export function compare(comparison: Comparison): Measure {
 }
 
 /** The middle of rounds, with their least and most. */
-export function describeRounds(values: readonly number[], unit: string, digits = 0): string {
+function describeRounds(values: readonly number[], unit: string, digits = 0): string {
   const write = (value: number) => value.toFixed(digits)
   if (values.length < 2) return `${write(median(values))} ${unit}`
   return `${write(median(values))} ${unit} (${write(Math.min(...values))} to ${write(Math.max(...values))})`

@@ -9,10 +9,9 @@ export const GATEWAY_MS = 20
 export type Effort = {
   rounds: number
   roundMs: number
-  /** Transactions of a round of the sync, refunds of a round, and the backlog. */
+  /** Transactions of a round of the sync, and refunds of a round. */
   synced: number
   refunded: number
-  backlog: number
   /** Notifications of each part of the memory's measure. */
   notified: number
 }

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pickPort } from '../support/ports.ts'
 import { readRssMb } from './cpu.ts'
-import { findPort, type Started, startProcess } from './processes.ts'
+import { type Started, startProcess } from './processes.ts'
 import type { Measure } from './report.ts'
 
 /** `npm start` on a laptop: the first start makes the database, the second finds it. */
@@ -36,8 +37,8 @@ export async function measureStart(): Promise<Measure[]> {
 
 async function startDemo(folder: string): Promise<number> {
   const env = {
-    PORT: String(await findPort()),
-    SANDBOX_PORT: String(await findPort()),
+    PORT: await pickPort(),
+    SANDBOX_PORT: await pickPort(),
     DATA_DIR: folder,
   }
   const { readyMs, stop } = await startProcess('src/main.ts', env, {

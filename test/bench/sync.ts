@@ -11,7 +11,7 @@ import { alternate, type Comparison, compare } from './rounds.ts'
 import { GATEWAY_MS, type Stage } from './stage.ts'
 
 /** A program that asks about what is due, its database, and where notifications for it are posted. */
-export type Side = { worker: Started; database: Database; intake: Started }
+type Side = { worker: Started; database: Database; intake: Started }
 
 const NAMES = ['service', 'naive'] as const
 
@@ -109,7 +109,7 @@ function describe(
 }
 
 /** Makes `count` transactions due through the intake while the worker sleeps, then lets it settle them. */
-export async function syncAll(
+async function syncAll(
   { worker, database: { sql }, intake }: Side,
   gateway: Started,
   load: Load,

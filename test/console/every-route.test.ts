@@ -150,7 +150,13 @@ describe.each(rows)('%s', (route, row) => {
     const ids = await listIds(accounts.mine)
     const path = pattern.replace(param, 'ODD')
     await withoutEffect(async () => {
-      for (const odd of ['x', '%00', '11111111-1111-1111-1111-111111111111']) {
+      for (const odd of [
+        'x',
+        '%00',
+        '-1',
+        '9'.repeat(20),
+        '11111111-1111-1111-1111-111111111111',
+      ]) {
         const response = await send(everyRole, route.replace(pattern, path), row, ids, odd)
         expect([odd, response.status]).toEqual([odd, 404])
       }

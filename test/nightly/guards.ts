@@ -33,6 +33,7 @@ import { PEOPLE } from './guards/people.ts'
 import { READINGS } from './guards/readings.ts'
 import { REFUND_NOTIFICATIONS } from './guards/refund-notifications.ts'
 import { REFUNDABLE } from './guards/refundable.ts'
+import { RESTORES } from './guards/restores.ts'
 import { RETURNS } from './guards/returns.ts'
 import { SECOND_PRINCIPALS } from './guards/second-principals.ts'
 import { SERVICE } from './guards/service.ts'
@@ -79,6 +80,7 @@ export const GUARDS: readonly Guard[] = [
   ...READINGS,
   ...REFUND_NOTIFICATIONS,
   ...REFUNDABLE,
+  ...RESTORES,
   ...RETURNS,
   ...SECOND_PRINCIPALS,
   ...SERVICE,

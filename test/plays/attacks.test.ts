@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { requeueUnhandled } from '../../src/maintenance/housekeeping.ts'
-import { applyDeadlines } from '../../src/refunds/deadlines.ts'
-import { mayResend } from '../../src/refunds/schedule-check.ts'
-import { startDraft } from '../../src/refunds/transitions.ts'
+import { applyDeadlines, mayResend } from '../../src/refunds/deadlines.ts'
+import { startDraft } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
@@ -88,9 +87,9 @@ describe('a verified notification', () => {
   it('that neither the intake nor the sync could assign is requeued by maintenance', async () => {
     const payment = await lab.open()
     await lab.database.sql`
-      insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, amount, code, verdict,
+      insert into ipn_events (merchant_code, text_hash, kind, payment_id, request_id, amount, code, verdict,
         body, address, deliveries, last_received_at)
-      values (${MERCHANT.merchantCode}, '\\x01', 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
+      values (${MERCHANT.merchantCode}, gen_random_uuid(), 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
         '', 1, now() - interval '1 minute')`
     expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
     await lab.pass(payment)

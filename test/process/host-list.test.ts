@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { withKey } from '../support/api.ts'
+import { pickPort } from '../support/ports.ts'
 import {
   ask,
   findPrograms,
   type PostgresServer,
   prepareServer,
 } from '../support/postgres-server.ts'
-import { pickPort } from '../support/process.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 

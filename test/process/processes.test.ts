@@ -4,12 +4,8 @@ import { z } from 'zod'
 import { Refund } from '../../src/refunds/view.ts'
 import { Transaction } from '../../src/transactions/view.ts'
 import { withKey, writeMerchantsFile } from '../support/api.ts'
-import {
-  pickPort,
-  settingsFor,
-  startSandboxProcess,
-  startServiceProcess,
-} from '../support/process.ts'
+import { pickPort } from '../support/ports.ts'
+import { settingsFor, startSandboxProcess, startServiceProcess } from '../support/process.ts'
 import { KEY, MERCHANT } from '../support/service.ts'
 import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'

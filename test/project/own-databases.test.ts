@@ -27,7 +27,6 @@ const OWN = {
   'test/api/platform/postgres/notify.test.ts': 'has a table of its own',
   'test/api/platform/postgres/pipeline.test.ts': 'has a table of its own',
   'test/api/platform/postgres/session-setup.test.ts': 'changes settings of the database',
-  'test/plays/list-waiting.test.ts': 'counts the buffers of tables that it has filled and analyzed',
   'test/process/without-notify.test.ts': 'replaces a function of Postgres',
   'test/process/start/check-server.test.ts': 'replaces a function of Postgres',
   'test/process/start/check.test.ts': 'has older schemas, and databases that cannot be written',

@@ -112,7 +112,7 @@ describe('the loop rests', () => {
 
   it('only briefly while every call slot is taken, and claims nothing then', async () => {
     for (const id of ['T-1', 'T-2', 'T-3', 'T-4', 'T-5']) await registerDue(rig, id)
-    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 500 })
+    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 1_500 })
     const round = syncDue(rig.service.ctx)
     await waitForQueries(rig, 'T-4', 1)
     expect(rig.service.ctx.callSlots.free()).toBe(0)

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
-import type { Arrival } from '../../src/ipn/types.ts'
-import { makeArrival } from '../support/arrivals.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
+import { makePaymentArrival, makeRefundArrival } from '../support/arrivals.ts'
 import {
   type BorrowedDatabase,
   borrowDatabase,
@@ -33,19 +33,15 @@ afterEach(async () => {
   await database.release()
 })
 
-/** A notification about `transactionId`; `bytes` decides whether it is the same one again, and its position in key order. */
-function arrival(transactionId: string, bytes = transactionId): Arrival {
-  return makeArrival('SHOP1', transactionId, bytes)
+/** A notification about `transactionId`; `text` decides whether it is the same one again. */
+function arrival(transactionId: string, text = transactionId): ReceivedNotification {
+  return makePaymentArrival('SHOP1', transactionId, text)
 }
 
-/** Of a refund: it touches no transaction. `requestId` may violate a constraint. */
-function refundArrival(bytes: string, requestId: string | null = bytes): Arrival {
-  const { notification, ...rest } = arrival(`refund ${bytes}`)
-  const hints = { ...notification, kind: 'refund' as const, amount: undefined, code: undefined }
-  return { ...rest, notification: { ...hints, requestId: requestId as string } }
-}
+/** Of a refund: it touches no transaction. */
+const refundArrival = (requestId: string) => makeRefundArrival('SHOP1', requestId)
 
-const storeAll = (to: Inbox, arrivals: readonly Arrival[]) =>
+const storeAll = (to: Inbox, arrivals: readonly ReceivedNotification[]) =>
   Promise.allSettled(arrivals.map((one) => to.store(one)))
 
 const listStored = async () => {
@@ -96,7 +92,7 @@ it('arrivals during a commit share the next one, and are acknowledged only after
   const commits = countCommits()
   const lock = await lockEvent('GATE')
   const answered: string[] = []
-  const store = (one: Arrival, name: string) =>
+  const store = (one: ReceivedNotification, name: string) =>
     inbox.store(one).then(() => {
       answered.push(name)
     })
@@ -143,7 +139,7 @@ it('the same bytes of two merchants are two rows, even in one commit', async () 
   const lock = await lockEvent('GATE')
   const first = inbox.store(arrival('GATE'))
   await waitBlocked(1)
-  const both = storeAll(inbox, [arrival('SAME'), { ...arrival('SAME'), merchantCode: 'SHOP2' }])
+  const both = storeAll(inbox, [arrival('SAME'), makePaymentArrival('SHOP2', 'SAME')])
   await lock.release()
   await Promise.all([first, both])
   const rows = await database.sql`
@@ -211,7 +207,7 @@ it('one bad row is refused alone, wherever it is in its batch', async () => {
     const first = inbox.store(arrival('GATE'))
     await waitBlocked(1)
     const batch = Array.from({ length: 13 }, (_, n) => arrival(`T${at}-${n}`))
-    batch[at] = refundArrival(`BAD${at}`, null)
+    batch[at] = makePaymentArrival('SHOP1', null as unknown as string, `BAD${at}`)
     const results = storeAll(inbox, batch)
     await lock.release()
     await first

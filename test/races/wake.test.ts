@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SYNC_DUE } from '../../src/db/names.ts'
 import { createInbox } from '../../src/ipn/inbox.ts'
-import type { Arrival } from '../../src/ipn/types.ts'
-import { makeArrival } from '../support/arrivals.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
+import { makePaymentArrival } from '../support/arrivals.ts'
 import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT, startTestService } from '../support/service.ts'
@@ -14,8 +14,8 @@ const rig = useRig({ settings: { ROLE: 'web' } })
 beforeEach(() => emptyTables(rig.database))
 
 /** A notification as the inbox receives it; `from` makes its bytes differ. */
-function arrive(transactionId: string, from = ''): Arrival {
-  return makeArrival(MERCHANT.merchantCode, transactionId, `${transactionId} ${from}`)
+function arrive(transactionId: string, from = ''): ReceivedNotification {
+  return makePaymentArrival(MERCHANT.merchantCode, transactionId, `${transactionId} ${from}`)
 }
 
 describe('the intake', () => {

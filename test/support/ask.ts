@@ -144,13 +144,13 @@ export async function seedCurrency(
   { sql }: TestDatabase,
   transactionId: string,
   currency: string,
-  { verdict = 'verified', hint = false, merchantCode = MERCHANT.merchantCode } = {},
+  { verdict = 'verified', isOther = false, merchantCode = MERCHANT.merchantCode } = {},
 ): Promise<void> {
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, currency, verdict, reading, body,
       address, deliveries)
-    values (${merchantCode}, sha256(${transactionId + currency + verdict}::bytea), 'payment', ${transactionId}, ${currency},
-      ${verdict}, ${hint}, '', '', 1)`
+    values (${merchantCode}, md5(${transactionId + currency + verdict})::uuid, 'payment', ${transactionId}, ${currency},
+      ${verdict}, ${isOther ? 2 : 1}, '', '', 1)`
 }
 
 const toJson = (value: unknown) => (value === undefined ? null : JSON.stringify(value))

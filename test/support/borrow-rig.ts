@@ -114,10 +114,12 @@ async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Pr
 async function reset({ sandbox, service, database }: Rig): Promise<void> {
   await resetSandbox(sandbox)
   sandbox.setIpnUrl(`${service.url}/ipn`)
-  await deleteRows(database, ['data_keys', 'actors', 'merchant_accounts'])
+  await deleteRows(database, ['data_keys', 'actors', 'merchant_accounts', 'installation'])
   await database.sql.unsafe(`
     delete from actors where chain_id <> '${SETTING_CHAIN}';
-    update merchant_accounts set hold = null, paid_until = now()`)
+    update merchant_accounts set hold = null, paid_until = now();
+    select setval(pg_get_serial_sequence('events', 'id'), 1, false) from installation where epoch > 0;
+    update installation set epoch = 0, stopped_at = null, stopped_because = null, restored_at = null`)
 }
 
 /** Forgets everything that was made at the gateway, and cancels what it still waits for. */

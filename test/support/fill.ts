@@ -26,9 +26,9 @@ export async function fillRows({ sql }: TestDatabase, from: number, to: number):
     select 'k', 'key:k', ${merchantCode}, ${refund}, 'T-' || n, 'P-' || n, 10, 'K-' || n, '', 'test', 'failed',
       now() - i * interval '1 s', 'service' from ${numbers} where i % 10 = 0`
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id, code,
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, payment_id, request_id, code,
       verdict, body, address, deliveries)
-    select ${merchantCode}, sha256((k || n)::bytea), k, case k when 'payment' then 'T-' || n end, 'P-' || n,
+    select ${merchantCode}, md5(k || n)::uuid, k, case k when 'payment' then 'T-' || n end, 'P-' || n,
       case k when 'refund' then gen_random_uuid()::text end, '0', 'verified', '{}',
       '192.0.2.1', 1
     from ${numbers}, unnest(array['payment', 'refund']) as k where k = 'payment' or i % 10 = 1`

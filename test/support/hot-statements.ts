@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Access } from '../../src/access/types.ts'
 import type { ServiceContext } from '../../src/create-context.ts'
-import { storeArrivals } from '../../src/ipn/store.ts'
-import { requestRefund } from '../../src/refunds/request/request-refund.ts'
+import { storeNotifications } from '../../src/ipn/readings.ts'
+import { requestRefund } from '../../src/refunds/request.ts'
 import { claimDue, findNextDue, releaseClaim } from '../../src/sync/claim-due.ts'
 import { commitAnswer } from '../../src/sync/commit.ts'
 import type { Claim } from '../../src/sync/types.ts'
 import { requestSync } from '../../src/transactions/request-sync.ts'
-import { makeArrival } from './arrivals.ts'
+import { makePaymentArrival, makeRefundArrival } from './arrivals.ts'
 import type { TestDatabase } from './database.ts'
 import { BATCH, HOT_READS, type HotPath, numbered } from './hot-reads.ts'
 import { MERCHANT } from './service.ts'
@@ -87,20 +87,11 @@ async function answerAll(ctx: ServiceContext, claims: readonly Claim[], status: 
 }
 
 const arrive = (ids: readonly string[], kind: 'payment' | 'refund') =>
-  ids.map((id) => {
-    const arrival = makeArrival(merchantCode, id, `${kind} ${id} ${randomUUID()}`)
-    if (kind === 'payment') return arrival
-    const { transactionId: _, ...notification } = { transactionId: '', ...arrival.notification }
-    return {
-      ...arrival,
-      notification: {
-        ...notification,
-        kind,
-        requestId: randomUUID(),
-        paymentId: `P-${id.slice(2)}`,
-      },
-    }
-  })
+  ids.map((id) =>
+    kind === 'payment'
+      ? makePaymentArrival(merchantCode, id, `${id} ${randomUUID()}`)
+      : makeRefundArrival(merchantCode, randomUUID(), `P-${id.slice(2)}`),
+  )
 
 const claim = (ctx: ServiceContext) => claimDue(ctx, BATCH)
 
@@ -112,19 +103,19 @@ export const HOT_PATHS: readonly HotPath[] = [
     name: 'intake, new',
     rows: BATCH,
     most: 40,
-    run: ({ sql }) => storeArrivals(sql, arrive(makeIds(), 'payment')),
+    run: ({ sql }) => storeNotifications(sql, arrive(makeIds(), 'payment')),
   },
   {
     name: 'intake, known',
     rows: BATCH,
     most: 45,
-    run: ({ sql }) => storeArrivals(sql, arrive(numbered(2), 'payment')),
+    run: ({ sql }) => storeNotifications(sql, arrive(numbered(2), 'payment')),
   },
   {
     name: 'intake, of refunds',
     rows: BATCH,
     most: 40,
-    run: ({ sql }) => storeArrivals(sql, arrive(numbered(3), 'refund')),
+    run: ({ sql }) => storeNotifications(sql, arrive(numbered(3), 'refund')),
   },
   {
     name: 'claim',

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { inject, onTestFinished } from 'vitest'
 import { watchProcess } from './conformance/watch.ts'
@@ -94,17 +93,4 @@ async function untilReady(
     process.ended.then(() => reject(new Error(`it ended: ${process.output().err}`)))
   })
   return { ...process, url }
-}
-
-/** Picks a free port outside the range that systems use for outgoing connections. */
-export async function pickPort(): Promise<string> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    const server = createServer()
-    const taken = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(true))
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(false)))
-    })
-    if (!taken) return String(port)
-  }
 }

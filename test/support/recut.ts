@@ -68,7 +68,7 @@ export function recut(genuine: Params): Params[] {
 export type SignedRequest = { text: string; hash: string; heads: Record<Kind, Params[]> }
 type Kind = keyof typeof MEMBERS
 
-/** Cuts of the text of a request into members of a notification in published form, with the account it belongs to. */
+/** Cuts of the text of a request into members of a notification in documented form, with the account it belongs to. */
 export function cutRequest(
   kind: Kind,
   { text, hash, heads }: SignedRequest,

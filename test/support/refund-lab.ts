@@ -1,5 +1,5 @@
 import { lockRefundRows } from '../../src/refunds/draft.ts'
-import type { RefundRow } from '../../src/refunds/types.ts'
+import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
 import { MERCHANT, postIpn, type RigOptions, signIpn } from './service.ts'

@@ -1,5 +1,5 @@
-import type { RefundSettings } from '../../src/refunds/transitions.ts'
-import type { RefundRow } from '../../src/refunds/types.ts'
+import type { RefundSettings } from '../../src/refunds/deadlines.ts'
+import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 
 /** The row of a refund sent once and not answered, except for `facts`. */
 export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
@@ -11,7 +11,6 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     amount: '30',
     receiver: null,
     reason: null,
-    requestedPrincipal: 'key:asker',
     onBehalfOf: null,
     surplus: false,
     needsApproval: false,
@@ -48,6 +47,29 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     returnSeenAt: null,
     noGrowthSince: null,
     polls: 1,
+    receiverShown: null,
+    eraseReceiverAt: null,
+    idempotencyKey: 'k',
+    fingerprint: Buffer.alloc(0),
+    fingerprintKeyId: 'f',
+    requestedBy: 'shop',
+    requestedPrincipal: 'key:shop',
+    capKeyId: null,
+    capDay: null,
+    capCurrency: null,
+    metadata: {},
+    foldedOnBehalfOf: null,
+    decidedBy: null,
+    foldedDecidedBy: null,
+    decidedPrincipal: null,
+    decidedReason: null,
+    declinedAt: null,
+    approvedAt: null,
+    selfDecided: false,
+    hold: null,
+    dueAt: null,
+    requestedAt: '2026-01-01',
+    updatedAt: '2026-01-01',
     sinceRequestedMs: 0,
     sinceFirstSentMs: 0,
     sinceSentMs: 0,
@@ -61,6 +83,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     refusedBeforeSnapshot: false,
     sentBeforeSnapshot: true,
     requestedBeforeSnapshot: true,
+    requestedBeforeRestore: false,
     failureBeforeSnapshot: false,
     ...facts,
   }

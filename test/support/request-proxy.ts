@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { findPort } from './ports.ts'
 
 /** The places on the wire at which a call can be cut off, in their order. */
 export const CUTS = [
@@ -70,7 +71,7 @@ export async function startRequestProxy(target: string): Promise<RequestProxy> {
       relay({ target, client, request }, state).catch(() => client.destroy())
     })
   })
-  const port = await listen(server, 0)
+  const port = await listen(server, await findPort())
   return {
     url: `http://127.0.0.1:${port}`,
     arm(fault) {

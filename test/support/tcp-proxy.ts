@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { findPort } from './ports.ts'
 
 /** What a stalled proxy holds back: everything, or only answers. */
 export type Stall = 'all' | 'answers'
@@ -79,7 +80,7 @@ export async function startTcpProxy(atPort = 0): Promise<TcpProxy> {
     if (typeof address !== 'object' || address === null) throw new Error('the proxy has no port')
     return address.port
   }
-  const port = await listen(atPort)
+  const port = await listen(atPort || (await findPort()))
 
   function cut(): void {
     for (const { from } of ways) from.resetAndDestroy()

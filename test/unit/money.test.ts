@@ -4,6 +4,7 @@ import {
   addAmounts,
   compareAmounts,
   parseAmount,
+  readWrittenAmount,
   shortenAmount,
   subtractAmount,
 } from '../../src/money.ts'
@@ -12,6 +13,43 @@ import { useTestDatabase } from '../support/use-started.ts'
 const database = useTestDatabase()
 
 const HIGHEST = '999999999999999999.9999'
+
+describe('reading an amount as people write it', () => {
+  it.each([
+    ['250000', '250000'],
+    ['37,000', '37000'],
+    ['37,000 VND', '37000'],
+    ['1.110.000', '1110000'],
+    ['37.000', '37000'],
+    ['1 110 000', '1110000'],
+    ['1\u00a0110\u00a0000 ₫', '1110000'],
+    ['VND 1,110', '1110'],
+    ['1,110.50', '1110.50'],
+    ['1.110,50', '1110.50'],
+    ['10000.50', '10000.50'],
+    ['10000,50', '10000.50'],
+    ['10000.500', '10000.500'],
+    ['0.500', '0.500'],
+    [' 77 ', '77'],
+  ])('%s is %s', (text, amount) => {
+    expect(readWrittenAmount(text)).toBe(amount)
+  })
+
+  it.each([
+    '',
+    'VND',
+
+    '1,1100',
+    '1,110,00',
+    '1.110,000',
+    '12 34',
+    '1,110.000.000',
+    '-5',
+    'DH1',
+  ])('%j is none', (text) => {
+    expect(readWrittenAmount(text)).toBeUndefined()
+  })
+})
 
 describe('reading an amount', () => {
   it.each([

@@ -1,52 +1,71 @@
-import { DEFAULT_LIMIT, type Page } from '../../http/list.ts'
-import { Card, DataTable, Field } from '../../platform/html/components.tsx'
+import type { z } from '@hono/zod-openapi'
+import type { Page } from '../../http/list.ts'
+import { Card, Field, Table } from '../../platform/html/components.tsx'
+import { nameColumn } from '../cells.tsx'
+import { describeZone } from '../days.ts'
 import { TEXTS } from '../texts/en.ts'
-import type { ListKind } from './list-kind.ts'
-import type { Filter, ReadFilters } from './read-filters.ts'
+import { useView } from '../view.tsx'
+import type { ListPage } from './lists.tsx'
+import { type FilterName, type FilterProblems, findKind, listFilters } from './read-filters.ts'
 
-const { titles, fields, any, submit, csv, none, next, first, rows: order } = TEXTS.lists
-const { noneSoFar, shortened } = TEXTS.lists
+const { titles, fields, any, submit, none, next, first, rows: order } = TEXTS.lists
+const { noneSoFar, shortened, csv, xlsx, days } = TEXTS.lists
 
-type Props<T extends object> = {
-  kind: ListKind<T>
+/** Rows of a page of the console: a phone shows them without much scrolling. */
+export const PAGE_ROWS = 25
+
+type Props<Query extends z.ZodRawShape, Row extends object> = {
+  list: ListPage<Query, Row>
   given: Readonly<Record<string, string>>
-  problems: ReadFilters['problems']
+  problems: FilterProblems
   accounts: readonly string[]
-  page: Page<T>
+  page: Page<Row>
+  now: number
 }
 
 /** The filters of a list, and a page of it. */
-export function ListPage<T extends object>({ kind, given, problems, accounts, page }: Props<T>) {
+export function ListBody<Query extends z.ZodRawShape, Row extends object>(
+  props: Props<Query, Row>,
+) {
+  const { list, given, problems, accounts, page, now } = props
+  const view = useView()
   const { data, nextCursor } = page
-  const isShortened = nextCursor !== null && data.length > 0 && data.length < DEFAULT_LIMIT
+  const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
-  const choices = Object.fromEntries(accounts.map((code) => [code, code]))
-  const account: Filter[] =
-    accounts.length > 1 ? [{ name: 'account', kind: 'choice', choices }] : []
+  const columns = list.columns
+    .filter(({ exportOnly }) => !exportOnly)
+    .map((column) => ({ ...column, title: nameColumn(view, column, now) }))
+  const names = listFilters(list.listing.query)
   return (
     <>
       <form method="get">
-        {[...kind.filters, ...account].map((filter) => (
-          <FilterField filter={filter} value={given[filter.name]} problem={problems[filter.name]} />
+        {names.map((name) => (
+          <FilterField {...{ name, given, problems }} choices={list.choices[name]} />
         ))}
+        {accounts.length < 2 ? null : (
+          <FilterField
+            {...{ name: 'account' as const, given, problems }}
+            choices={Object.fromEntries(accounts.map((code) => [code, code]))}
+          />
+        )}
         <button type="submit">{submit}</button>
+        {names.includes('from') ? (
+          <span class="hint">{days(describeZone(view.zone, now))}</span>
+        ) : null}
       </form>
-      <Card title={titles[kind.name]} note={order}>
+      <Card title={titles[list.name]} note={order}>
         {data.length === 0 ? (
           <p>{nextCursor === null ? none : noneSoFar}</p>
         ) : (
-          <DataTable
-            caption={titles[kind.name]}
-            columns={kind.columns}
-            rows={data.map((row) => kind.show(row))}
-          />
+          <Table caption={titles[list.name]} columns={columns} rows={data} />
         )}
         {isShortened ? <p>{shortened}</p> : null}
         <div class="row">
           {cursor === undefined ? null : <a href={link({})}>{first}</a>}
           {nextCursor === null ? null : <a href={link({ cursor: nextCursor })}>{next}</a>}
-          <a href={link({ ...(cursor === undefined ? {} : { cursor }), format: 'csv' })}>{csv}</a>
+          <a href={link({ format: 'csv' })}>{csv}</a>
+          <a href={link({ format: 'xlsx' })}>{xlsx}</a>
         </div>
       </Card>
     </>
@@ -54,16 +73,20 @@ export function ListPage<T extends object>({ kind, given, problems, accounts, pa
 }
 
 function FilterField(props: {
-  filter: Filter
-  value: string | undefined
-  problem: string | undefined
+  name: FilterName
+  given: Readonly<Record<string, string>>
+  problems: FilterProblems
+  choices: Readonly<Record<string, string>> | undefined
 }) {
-  const { filter, value, problem } = props
-  const { name, kind, choices = {} } = filter
+  const { name, given, problems, choices } = props
+  const value = given[name]
+  const type = findKind(name, choices !== undefined) === 'day' ? 'date' : 'text'
   return (
-    <Field name={name} label={fields[name]} problem={problem}>
+    <Field name={name} label={fields[name]} problem={problems[name]}>
       {(attributes) =>
-        kind === 'choice' ? (
+        choices === undefined ? (
+          <input {...attributes} type={type} value={value} maxlength={128} autocomplete="off" />
+        ) : (
           <select {...attributes}>
             <option value="">{any}</option>
             {Object.entries(choices).map(([choice, text]) => (
@@ -72,14 +95,6 @@ function FilterField(props: {
               </option>
             ))}
           </select>
-        ) : (
-          <input
-            {...attributes}
-            type={kind === 'day' ? 'date' : 'text'}
-            value={value}
-            maxlength={128}
-            autocomplete="off"
-          />
         )
       }
     </Field>

@@ -1,44 +1,72 @@
 import { z } from '@hono/zod-openapi'
-import { Day, Id } from '../../http/fields.ts'
-import { parseAmount } from '../../money.ts'
+import type { Listing } from '../../access/listing.ts'
+import { Day } from '../../http/fields.ts'
+import { readWrittenAmount } from '../../money.ts'
+import { toRange } from '../days.ts'
 import { TEXTS } from '../texts/en.ts'
+import type { View } from '../view.tsx'
 
-const { problems: texts, fields: names } = TEXTS.lists
+const { problems: texts, fields } = TEXTS.lists
 
-/** A filter of a list, by the name of its field; one with choices has them with their texts. */
-export type Filter = {
-  name: keyof typeof names
-  kind: 'text' | 'amount' | 'day' | 'choice'
-  choices?: Readonly<Record<string, string>>
+export type FilterName = keyof typeof fields
+
+/** What is wrong with the filters, by field. */
+export type FilterProblems = Partial<Record<string, string>>
+
+/** How a person sets a filter. */
+export type FilterKind = 'text' | 'amount' | 'day' | 'choice'
+
+/** The filters of a listing, in the order of the page. */
+export function listFilters(query: z.ZodRawShape): FilterName[] {
+  return NAMES.filter((name) => name in query)
 }
 
-/** What a person entered, as far as it is valid; an empty field is left out. */
-export type FilterValues = Partial<Record<Filter['name'], string>>
+const isName = (name: string): name is FilterName => name in fields
+const NAMES = Object.keys(fields).filter(isName)
 
-export type ReadFilters = { values: FilterValues; problems: FilterValues }
-
-const SCHEMAS = {
-  text: z.string().trim().pipe(Id),
-  amount: z
-    .string()
-    .trim()
-    .refine((text) => parseAmount(text) !== undefined),
-  day: Day,
+/** How a filter of this name is set. */
+export function findKind(name: string, isChoice: boolean): FilterKind {
+  if (name === 'from' || name === 'to') return 'day'
+  if (name === 'amount') return 'amount'
+  return isChoice ? 'choice' : 'text'
 }
 
-/** Reads the filters of a list: a wrong one has a problem, and is not used. */
-export function readFilters(
-  filters: readonly Filter[],
+/**
+ * Reads the filters of a list as a person set them: days are those of their zone, amounts are read as they are written.
+ * @returns what the listing is asked for; without it, what is wrong
+ */
+export function readFilters<Query extends z.ZodRawShape>(
+  { zone }: View,
+  { query }: Pick<Listing<Query, object>, 'query'>,
   given: Readonly<Record<string, string>>,
-): ReadFilters {
-  const read: ReadFilters = { values: {}, problems: {} }
-  for (const { name, kind, choices = {} } of filters) {
-    const text = given[name] ?? ''
-    if (text.trim() === '') continue
-    const schema = kind === 'choice' ? z.enum(Object.keys(choices)) : SCHEMAS[kind]
-    const parsed = schema.safeParse(text)
-    if (parsed.success) read.values[name] = parsed.data
-    else read.problems[name] = texts[kind]
+): { asked?: z.output<z.ZodObject<Query>>; problems: FilterProblems } {
+  const problems: FilterProblems = {}
+  const entered = Object.entries(given).filter(
+    ([name, text]) => name in query && text.trim() !== '',
+  )
+  const texts = Object.fromEntries(entered.map(([name, text]) => [name, text.trim()]))
+  const { from, to, amount, ...others } = texts
+  for (const [name, day] of Object.entries({ from, to })) {
+    if (day !== undefined && !Day.safeParse(day).success) problems[name] = problemOf(name)
   }
-  return read
+  const days = problems.from || problems.to ? {} : toRange(zone, { from, to })
+  const plain = amount === undefined ? {} : { amount: readWrittenAmount(amount) ?? amount }
+  const parsed = z.object(query).safeParse({ ...others, ...plain, ...days })
+  for (const { path } of parsed.error?.issues ?? []) {
+    const name = String(path[0])
+    problems[name] ??= problemOf(name, query[name])
+  }
+  return parsed.success && Object.keys(problems).length === 0
+    ? { asked: parsed.data, problems }
+    : { problems }
+}
+
+function problemOf(name: string, schema?: unknown): string {
+  return texts[findKind(name, isChoice(schema))]
+}
+
+/** Whether a filter takes one of several values. */
+export function isChoice(schema: unknown): boolean {
+  const bare = schema instanceof z.ZodOptional ? schema.unwrap() : schema
+  return bare instanceof z.ZodEnum
 }

@@ -1,59 +1,67 @@
+import type { z } from '@hono/zod-openapi'
 import { Hono } from 'hono'
-import { narrowMerchants } from '../../access/authenticate.ts'
+import { readListing, walkListing } from '../../access/listing.ts'
 import { DomainError } from '../../errors.ts'
-import { DEFAULT_LIMIT, readCursor, respondCsv, writeCsv } from '../../http/list.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { renderConsolePage } from '../layout.tsx'
 import { requireScope } from '../permissions.ts'
 import { TEXTS } from '../texts/en.ts'
-import { DISCREPANCIES } from './discrepancies.tsx'
-import type { ListKind } from './list-kind.ts'
-import { ListPage } from './list-page.tsx'
-import { PAYMENTS } from './payments.tsx'
+import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
+import { ListBody, PAGE_ROWS } from './list-page.tsx'
+import {
+  discrepancyList,
+  type ListPage,
+  paymentList,
+  refundList,
+  transactionList,
+} from './lists.tsx'
 import { readFilters } from './read-filters.ts'
-import { REFUNDS } from './refunds.tsx'
-import { TRANSACTIONS } from './transactions.tsx'
 
-/** Serves the lists, as pages and as the CSV that the API writes. */
+/** Serves the lists: as pages, and as files of all that the filters leave. */
 export function listRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()
-  app.get('/console/transactions', (c) => respondList(ctx, c, TRANSACTIONS))
-  app.get('/console/payments', (c) => respondList(ctx, c, PAYMENTS))
-  app.get('/console/refunds', (c) => respondList(ctx, c, REFUNDS))
-  app.get('/console/discrepancies', (c) => respondList(ctx, c, DISCREPANCIES))
+  app.get('/console/transactions', (c) => respondList(ctx, c, transactionList))
+  app.get('/console/payments', (c) => respondList(ctx, c, paymentList))
+  app.get('/console/refunds', (c) => respondList(ctx, c, refundList))
+  app.get('/console/discrepancies', (c) => respondList(ctx, c, discrepancyList))
   return app
 }
 
-async function respondList<T extends object>(
+async function respondList<Query extends z.ZodRawShape, Row extends object>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
-  kind: ListKind<T>,
+  list: ListPage<Query, Row>,
 ): Promise<Response> {
-  requireScope(c, kind.scope)
+  const { listing, name } = list
+  requireScope(c, listing.scope)
   const access = c.get('access')
   const given = c.req.query()
-  if (!['csv', undefined].includes(given.format)) {
+  const { format, cursor } = given
+  if (!['csv', 'xlsx', undefined].includes(format)) {
     throw new DomainError('invalid_request', TEXTS.lists.problems.format)
   }
-  const { values, problems } = readFilters(kind.filters, given)
-  const merchants = narrowMerchants(access, given.account || undefined)
-  const after = readCursor(given.cursor, kind.idForm)
-  const isWrong = Object.keys(problems).length > 0
-  // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
-  const page = isWrong
-    ? { data: [], nextCursor: null }
-    : await ctx.reads.run(access.chainId, (database) =>
-        kind.load({ ...ctx, ...database }, { merchants, values, limit: DEFAULT_LIMIT, after }),
-      )
-  if (given.format === 'csv' && !isWrong) {
-    c.header('content-disposition', `attachment; filename="${kind.name}.csv"`)
-    return respondCsv(c, writeCsv(kind.schema, page.data), page.nextCursor, 'cursor')
+  const { asked, problems } = readFilters(c.get('view'), listing, given)
+  const merchantCode = given.account || undefined
+  if (asked && format !== undefined) {
+    const file = { ...list, view: c.get('view'), now: ctx.now().getTime() }
+    const pages = walkListing(ctx, access, listing, { ...asked, merchantCode })
+    if (format === 'csv') return await respondCsvFile(ctx.log, c, file, pages)
+    const response = await respondXlsxFile(c, file, pages)
+    if (response) return response
+    throw new DomainError('invalid_request', TEXTS.lists.tooMany(String(MAX_XLSX_ROWS)))
   }
-  const accounts = access.merchants
+  // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
+  const page = asked
+    ? await readListing(ctx, access, listing, { ...asked, merchantCode, limit: PAGE_ROWS, cursor })
+    : { data: [], nextCursor: null }
   return await renderConsolePage(
     c,
-    { title: TEXTS.lists.titles[kind.name], current: kind.name, status: isWrong ? 422 : 200 },
-    <ListPage kind={kind} given={given} problems={problems} accounts={accounts} page={page} />,
+    { title: TEXTS.lists.titles[name], current: name, status: asked ? 200 : 422 },
+    <ListBody
+      {...{ list, given, problems, page }}
+      accounts={access.merchants}
+      now={ctx.now().getTime()}
+    />,
   )
 }

@@ -1,5 +1,5 @@
 import { Receiver } from '../../refunds/receiver.ts'
-import { parseRefundAmount, Reason } from '../../refunds/request/params.ts'
+import { parseRefundAmount, Reason } from '../../refunds/request-schema.ts'
 import type { FormFields } from '../env.ts'
 import { TEXTS } from '../texts/en.ts'
 import type { PreparedRefund } from './ticket.ts'

@@ -1,7 +1,7 @@
 import type { Child } from 'hono/jsx'
 import type { Access } from '../../access/types.ts'
-import type { PreviewedRefund } from '../../refunds/request/preview-refund.ts'
-import type { RequestedRefund } from '../../refunds/request/types.ts'
+import type { PreviewedRefund } from '../../refunds/request.ts'
+import type { RequestedRefund } from '../../refunds/request-schema.ts'
 import type { RefundView } from '../../refunds/view.ts'
 import type { PreparedRefund } from './ticket.ts'
 

@@ -1,5 +1,6 @@
-import { Card, DataTable, Notice, Time } from '../../platform/html/components.tsx'
+import { Card, DataTable, Notice } from '../../platform/html/components.tsx'
 import type { RefundView } from '../../refunds/view.ts'
+import { Time } from '../cells.tsx'
 import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
 import { Form } from '../forms/form.tsx'

@@ -1,5 +1,5 @@
 import type { StoredHold } from '../../payments/view.ts'
-import { listRefunds, type RefundFilter } from '../../refunds/find-refunds.ts'
+import { listRefunds, type RefundFilter } from '../../refunds/find.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
 import type { ConsoleContext } from '../context.ts'
 import { TEXTS } from '../texts/en.ts'

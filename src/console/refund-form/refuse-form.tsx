@@ -1,6 +1,6 @@
 import { type DomainError, REFUSALS } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
-import { formatTime } from '../../platform/html/components.tsx'
+import { formatTime } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
 import { TEXTS } from '../texts/en.ts'
 import { explainRefusal } from './explain-refusal.ts'
@@ -29,7 +29,8 @@ export async function refuseStale({ opened, values, ticket }: SentForm) {
   })
 }
 
-function describeChanges({ left, lastRefundId }: Ticket, { subject }: OpenedForm) {
+function describeChanges({ left, lastRefundId }: Ticket, { subject, c }: OpenedForm) {
+  const view = c.get('view')
   const { merchantCode, currency, refunds } = subject
   const show = (amount: string) => formatMoney(amount, currency)
   const known = refunds.findIndex(({ id }) => id === lastRefundId)
@@ -39,7 +40,7 @@ function describeChanges({ left, lastRefundId }: Ticket, { subject }: OpenedForm
       {texts.newRefund({
         amount: show(refund.amount),
         by: refund.requestedBy,
-        at: formatTime(refund.requestedAt),
+        at: formatTime(view, refund.requestedAt),
         status: TEXTS.states.refund[refund.status],
       })}{' '}
       <RefundLink merchantCode={merchantCode} refund={refund} text={texts.openRefund} />

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import { DomainError } from '../../errors.ts'
-import { StaleVersionError } from '../../refunds/request/transaction-version.ts'
+import { StaleVersionError } from '../../refunds/target.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, FormFields } from '../env.ts'
 import { readDraft } from '../forms/draft.ts'
 import { readForm } from '../forms/protect-forms.ts'
 import { nameAnchor, storyPath } from '../paths.ts'
-import { requireRecentSignIn, requireScope } from '../permissions.ts'
+import { requireScope } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
 import { TEXTS } from '../texts/en.ts'
 import { EMPTY_VALUES, parseValues, readValues } from './fields.ts'
@@ -32,7 +32,6 @@ export function refundFormRoutes(ctx: ConsoleContext, flow: RefundFlow): Hono<Co
   })
   app.post(flow.route, async (c) => {
     requireScope(c, 'refunds:write')
-    requireRecentSignIn(c)
     const form = await readForm(c)
     if (form.step !== 'confirm') c.set('isDryRun', true)
     return await serveForm(await openForm(ctx, flow, c), form)

@@ -1,13 +1,14 @@
 import { narrowMerchants } from '../../access/authenticate.ts'
 import type { Access } from '../../access/types.ts'
-import { readAccountHold } from '../../holds/find-subject.ts'
+import { readAccountHold } from '../../decisions/hold-subject.ts'
 import { isPositive, subtractAmount } from '../../money.ts'
 import { Card, DataTable, Facts, Identifier } from '../../platform/html/components.tsx'
-import { describeSurplus, type SurplusDescription } from '../../refunds/surplus/describe-surplus.ts'
 import {
+  describeSurplus,
   previewSurplusRefund,
   requestSurplusRefund,
-} from '../../refunds/surplus/request-surplus.ts'
+  type SurplusDescription,
+} from '../../refunds/surplus.ts'
 import { findTransaction } from '../../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'

@@ -2,12 +2,12 @@ import type { Access } from '../../access/types.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import { readRefunds } from '../../refunds/events.ts'
-import type { RefundRecord } from '../../refunds/find-refunds.ts'
-import { findObjects, type SearchHit } from '../../search/find-objects.ts'
+import type { RefundRecord } from '../../refunds/find.ts'
+import { findObjects, type SearchHit } from '../../search.ts'
 import { readTransactions } from '../../transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'
-import { toRange } from '../words.ts'
+import { toRange } from '../days.ts'
 import { isFiltered, type SearchQuery } from './read-query.ts'
 
 /** Results of a search at most. */
@@ -39,7 +39,7 @@ export type Hits = {
  * @param merchants the accounts to search
  */
 export async function findHits(
-  ctx: ConsoleContext,
+  ctx: ConsoleContext & { zone: string },
   { scopes }: Pick<Access, 'scopes'>,
   merchants: readonly string[],
   query: SearchQuery & { q: string },
@@ -47,7 +47,7 @@ export async function findHits(
   const withRefunds = scopes.includes('refunds:read')
   const found = await findObjects(ctx, merchants, query.q, { withRefunds, limit: MAX_HITS })
   const hits = await loadHits(ctx, found, query.q)
-  const fits = (hit: Hit) => !isFiltered(query) || fitsFilters(hit, query)
+  const fits = (hit: Hit) => !isFiltered(query) || fitsFilters(hit, query, ctx.zone)
   const shown = hits.filter((hit) => hit.isExact || fits(hit))
   return {
     shown,
@@ -110,7 +110,7 @@ function isExactId(hit: Pick<Hit, 'matched' | 'id' | 'of' | 'refund'>, text: str
     case 'refundId':
       return hit.id === text.toLowerCase() || hit.id.replaceAll('-', '') === text.toLowerCase()
     case 'orderId':
-      return hit.of.orderId === text
+      return hit.of.orderId?.toLowerCase() === text.replace(/^#\s*/, '').toLowerCase()
     case 'merchantTxnId':
       return hit.of.merchantTxnId === text
     case 'gatewayRefundId':
@@ -122,8 +122,8 @@ function isExactId(hit: Pick<Hit, 'matched' | 'id' | 'of' | 'refund'>, text: str
   }
 }
 
-function fitsFilters({ of, at }: Hit, query: SearchQuery): boolean {
-  const { from, to } = toRange(query)
+function fitsFilters({ of, at }: Hit, query: SearchQuery, zone: string): boolean {
+  const { from, to } = toRange(zone, query)
   return (
     (query.state === undefined || of.state === query.state) &&
     (from === undefined || at >= from) &&

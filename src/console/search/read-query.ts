@@ -52,15 +52,6 @@ const PROBLEMS: Record<SearchField, string> = {
   account: search.invalidState,
 }
 
-/** An amount as these pages write it: digits in groups of three, and a currency. */
-const WRITTEN_AMOUNT = /^(\d{1,3}(?:,\d{3})+|\d+)(\.\d{1,4})?(?:\s?[A-Z]{3})?$/
-
-/** Returns an amount that was copied from a page in its plain form, and any other text as it is. */
-function readAmount(text: string | undefined): string | undefined {
-  const [, whole, fraction = ''] = WRITTEN_AMOUNT.exec(text ?? '') ?? []
-  return whole === undefined ? text : whole.replaceAll(',', '') + fraction
-}
-
 /** Reads the fields of the search, each by itself: a wrong one has a problem and is not used. */
 export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
   const problems: ReadQuery['problems'] = {}
@@ -71,7 +62,7 @@ export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
     return undefined
   }
   const query = {
-    q: readAmount(read('q', Fields.q)),
+    q: read('q', Fields.q),
     state: read('state', Fields.state),
     from: read('from', Fields.from),
     to: read('to', Fields.to),

@@ -1,6 +1,8 @@
-import { Card, DataTable, Time } from '../../platform/html/components.tsx'
+import { Card, DataTable } from '../../platform/html/components.tsx'
 import { toIso } from '../../platform/postgres/row-set.ts'
+import { STATES } from '../../refunds/lifecycle.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
+import { Time } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
 import { storyPath } from '../paths.ts'
 import { PaymentStatus, RefundStatus, TransactionState } from '../states.tsx'
@@ -53,7 +55,7 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
 
 function HitState({ hit: { of, payment, refund } }: { hit: Hit }) {
   if (refund) {
-    return <RefundStatus status={refund.status === 'sending' ? 'pending' : refund.status} />
+    return <RefundStatus status={STATES[refund.status].shown} />
   }
   return payment ? <PaymentStatus status={payment.status} /> : <TransactionState state={of.state} />
 }

@@ -6,6 +6,7 @@ import { Notice } from '../../platform/html/components.tsx'
 import { listTransactions } from '../../transactions/find-transactions.ts'
 import { requestSync } from '../../transactions/request-sync.ts'
 import type { ConsoleContext } from '../context.ts'
+import { toRange } from '../days.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { readForm } from '../forms/protect-forms.ts'
 import { renderConsolePage } from '../layout.tsx'
@@ -13,7 +14,6 @@ import { storyPath } from '../paths.ts'
 import { requireScope } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
 import { TEXTS } from '../texts/en.ts'
-import { toRange } from '../words.ts'
 import { chooseTarget } from './choose-target.ts'
 import { findHits, MAX_HITS } from './find-hits.ts'
 import { NothingFound } from './nothing-found.tsx'
@@ -63,7 +63,7 @@ async function respondNewest(
   merchants: readonly string[],
   { query, problems }: ReadQuery,
 ) {
-  const { from, to } = toRange(query)
+  const { from, to } = toRange(c.get('view').zone, query)
   const filter = { merchants, state: query.state, from, to }
   const { rows, stoppedAt } = await ctx.reads.run(c.get('access').chainId, (db) =>
     listTransactions(db, filter, MAX_NEWEST, undefined),
@@ -79,8 +79,9 @@ async function respondHits(
   { query, problems }: ReadQuery & { query: SearchQuery & { q: string } },
 ) {
   const access = c.get('access')
+  const { zone } = c.get('view')
   const hits = await ctx.reads.run(access.chainId, (database) =>
-    findHits({ ...ctx, ...database }, access, merchants, query),
+    findHits({ ...ctx, ...database, zone }, access, merchants, query),
   )
   const { shown, ignoredFilters, leftOut, isCut } = hits
   const target = chooseTarget(shown)

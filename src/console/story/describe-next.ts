@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { toIso } from '../../platform/postgres/row-set.ts'
-import type { FoundRefund } from '../../refunds/find-refunds.ts'
+import type { FoundRefund } from '../../refunds/find.ts'
 import { TEXTS } from '../texts/en.ts'
 
 type Deadlines = Pick<

@@ -1,5 +1,5 @@
 import type { StoredHold } from '../../payments/view.ts'
-import { Time } from '../../platform/html/components.tsx'
+import { Time } from '../cells.tsx'
 import { TEXTS } from '../texts/en.ts'
 
 /** Who set a hold, why, and since when. */

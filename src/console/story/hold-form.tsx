@@ -1,4 +1,4 @@
-import type { MayEnd } from '../../refunds/approval/require-another.ts'
+import type { MayEnd } from '../../decisions/second-person.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { actionPath, nameAnchor } from '../paths.ts'
 import { TEXTS } from '../texts/en.ts'

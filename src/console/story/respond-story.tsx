@@ -12,6 +12,7 @@ import { TOKEN_FIELD } from '../forms/protect-forms.ts'
 import { renderConsolePage } from '../layout.tsx'
 import { requireScope } from '../permissions.ts'
 import { TEXTS } from '../texts/en.ts'
+import { ForView } from '../view.tsx'
 import { loadStory } from './load-story.ts'
 import type { Draft } from './reason-form.tsx'
 import { StoryParts, type StoryProps } from './story-parts.tsx'
@@ -25,7 +26,13 @@ const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
 
 /** Renders the parts of the page about a transaction. */
 export async function renderParts(props: StoryProps): Promise<RenderedParts> {
-  const html = String(await (<StoryParts {...props} />).toString())
+  const html = String(
+    await (
+      <ForView view={props.c.get('view')}>
+        <StoryParts {...props} />
+      </ForView>
+    ).toString(),
+  )
   const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
   return { html, etag: `"${digest.slice(0, 22)}"` }
 }

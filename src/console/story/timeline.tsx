@@ -1,4 +1,5 @@
-import { Card, Time } from '../../platform/html/components.tsx'
+import { Card } from '../../platform/html/components.tsx'
+import { Time } from '../cells.tsx'
 import { storyPath } from '../paths.ts'
 import { TEXTS } from '../texts/en.ts'
 import { describeEntry } from './describe-entry.ts'

@@ -1,5 +1,6 @@
 import type { ReviewNote } from '../../db/schema.ts'
-import { Card, Field, Time } from '../../platform/html/components.tsx'
+import { Card, Field } from '../../platform/html/components.tsx'
+import { Time } from '../cells.tsx'
 import type { ConsoleRequest } from '../env.ts'
 import { Form } from '../forms/form.tsx'
 import { TextArea } from '../forms/text-area.tsx'

@@ -1,6 +1,5 @@
+import { AgainstEvidenceError, ChangedSinceShownError } from '../../decisions/unit-of-work.ts'
 import type { DomainError } from '../../errors.ts'
-import { AgainstEvidenceError } from '../../refunds/against-evidence.ts'
-import { ChangedSinceShownError } from '../../refunds/shown-version.ts'
 import { TEXTS } from '../texts/en.ts'
 
 const { refused } = TEXTS.decisions

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { Reason } from '../../refunds/request/params.ts'
-import { OUTCOMES } from '../../refunds/review/check-decision.ts'
+import { OUTCOMES } from '../../decisions/outcomes.ts'
+import { Reason } from '../../refunds/request-schema.ts'
 import type { FormFields } from '../env.ts'
 import { TEXTS } from '../texts/en.ts'
 

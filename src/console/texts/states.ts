@@ -7,6 +7,7 @@ export const stateTexts = {
     refunded: 'Refunded',
     failed: 'Failed',
   },
+  paidTwice: 'Paid twice',
   payment: {
     SUCCESS: 'Succeeded',
     FAILED: 'Failed',

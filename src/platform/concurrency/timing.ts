@@ -42,17 +42,26 @@ export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
  * Shares an expensive read between all who ask for it: concurrent callers wait for the same run, and its result, a
  * failure too, is reused for `reuseMs` after it ended. However many ask, it runs once at a time, with that pause between.
  */
-export function shareRuns<T>(run: () => Promise<T>, reuseMs: number): () => Promise<T> {
+export function shareRuns<T>(
+  run: () => Promise<T>,
+  reuseMs: number | ((run: { tookMs: number; failed: boolean }) => number),
+): () => Promise<T> {
   let newest: Promise<T> | undefined
   let validUntil = 0
-  function end(): void {
-    validUntil = performance.now() + reuseMs
-  }
   return () => {
-    if (newest && performance.now() < validUntil) return newest
+    const startedAt = performance.now()
+    if (newest && startedAt < validUntil) return newest
+    const end = (failed: boolean) => {
+      const endedAt = performance.now()
+      const ended = { tookMs: endedAt - startedAt, failed }
+      validUntil = endedAt + (typeof reuseMs === 'number' ? reuseMs : reuseMs(ended))
+    }
     validUntil = Number.POSITIVE_INFINITY
     newest = run()
-    newest.then(end, end)
+    newest.then(
+      () => end(false),
+      () => end(true),
+    )
     return newest
   }
 }

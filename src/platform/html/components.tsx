@@ -53,13 +53,38 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   )
 }
 
-/** A column of a table; the title of a column of buttons is read aloud only. */
-export type Column = { title: string; kind?: 'text' | 'number' | 'actions' }
+/** How a column is written: `number` to the right; the title of a column of buttons is read aloud only. */
+export type ColumnStyle = {
+  kind?: 'text' | 'number' | 'actions'
+  /** Left out on a phone. */
+  wide?: boolean
+}
+
+/** A column of a table, and what it shows of a row. */
+export type Column<Row> = ColumnStyle & { title: string; cell: (row: Row) => Child }
 
 /** A table. On a phone each row becomes a small card whose cells carry the column's title. */
+export function Table<Row>(props: {
+  caption: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+}) {
+  const { caption, columns, rows } = props
+  return (
+    <DataTable
+      caption={caption}
+      columns={columns}
+      rows={rows.map((row) => columns.map(({ cell }) => cell(row)))}
+    />
+  )
+}
+
+type Heading = ColumnStyle & { title: string }
+
+/** A table whose cells are rendered already, in the order of the columns. */
 export function DataTable(props: {
   caption: string
-  columns: readonly Column[]
+  columns: readonly Heading[]
   rows: readonly (readonly Child[])[]
 }) {
   const { caption, columns, rows } = props
@@ -68,9 +93,13 @@ export function DataTable(props: {
       <caption>{caption}</caption>
       <thead>
         <tr>
-          {columns.map(({ title, kind }) => (
-            <th scope="col" class={kind === 'number' ? 'number' : undefined}>
-              {kind === 'actions' ? <span class="hidden">{title}</span> : title}
+          {columns.map((column) => (
+            <th scope="col" class={nameClass(column)}>
+              {column.kind === 'actions' ? (
+                <span class="hidden">{column.title}</span>
+              ) : (
+                column.title
+              )}
             </th>
           ))}
         </tr>
@@ -84,14 +113,19 @@ export function DataTable(props: {
   )
 }
 
-function renderCell(cell: Child, column: Column | undefined) {
+function renderCell(cell: Child, column: Heading | undefined) {
   if (column?.kind === 'actions') return <td>{cell}</td>
   return (
-    <td data-label={column?.title} class={column?.kind === 'number' ? 'number' : undefined}>
+    <td data-label={column?.title} class={column && nameClass(column)}>
       {/* One child, so that a cell of several parts stays in one column on a phone. */}
       <span>{cell}</span>
     </td>
   )
+}
+
+function nameClass({ kind, wide = false }: ColumnStyle): string | undefined {
+  const names = [...(kind === 'number' ? ['number'] : []), ...(wide ? ['wide'] : [])]
+  return names.length === 0 ? undefined : names.join(' ')
 }
 
 /** A labelled form field with its hint and its problem. `children` gets the attributes that connect them. */

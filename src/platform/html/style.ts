@@ -68,6 +68,7 @@ input:focus-within, :focus-visible { outline: 3px solid var(--accent); outline-o
   .cells td { display: grid; grid-template-columns: 8rem 1fr; gap: .5rem; padding: .15rem 0; border: 0; text-align: left; white-space: normal; }
   .cells td[data-label]::before { content: attr(data-label); color: var(--soft); }
   .cells td:not([data-label]) { display: block; }
+  .cells .wide { display: none; }
 }
 @media (prefers-reduced-motion: no-preference) { html { scroll-behavior: smooth; } }
 `

@@ -11,6 +11,8 @@ export type Condition = {
   /** What a person looks at. */
   look: string
   code?: string | undefined
+  /** A condition that this one turns out to be the cause of: it goes on under the new name. */
+  replaces?: string | undefined
 }
 
 /** The outages that one log tells of: a line when one begins, one a minute while it lasts, and one when it has ended. */
@@ -63,7 +65,10 @@ export function openOutageLog(
     note(condition, work) {
       const known = lasting.get(condition.name)
       const at = now()
-      const outage = known ?? { condition, since: at, signAt: at, saidAt: at, failed: {} }
+      const replaced = known ? undefined : lasting.get(condition.replaces ?? '')
+      const { since, failed } = replaced ?? { since: at, failed: {} }
+      const outage = known ?? { condition, since, signAt: at, saidAt: at, failed }
+      if (replaced) lasting.delete(replaced.condition.name)
       outage.signAt = at
       if (work !== undefined) outage.failed[work] = (outage.failed[work] ?? 0) + 1
       if (known) return

@@ -41,8 +41,6 @@ export type Tracing = {
   enabled: boolean
   /** Runs the work in a new span. An error of the work fails the span and is rethrown. */
   run<T>(describe: () => SpanOptions, work: (span: ActiveSpan) => Promise<T>): Promise<T>
-  /** Returns the active span as a `traceparent`. */
-  traceParent(): string | undefined
   /** Captures the active span, for work done later in a run that is shared with others. */
   capture(): Resume | undefined
   /** Stores the active span under the key, so that later work of this process can continue its trace. */
@@ -58,7 +56,6 @@ const NO_SPAN: ActiveSpan = { setAttributes() {}, fail() {} }
 export const NO_TRACING: Tracing = {
   enabled: false,
   run: (_, work) => work(NO_SPAN),
-  traceParent: () => undefined,
   capture: () => undefined,
   remember() {},
   recall: () => undefined,
@@ -116,7 +113,6 @@ export function createTracing(tracer: Tracer, stop: () => Promise<void>): Tracin
         span.end()
       }
     },
-    traceParent: formatActiveSpan,
     capture() {
       const context = active.getStore() ?? ROOT_CONTEXT
       return (work) => active.run(context, work)

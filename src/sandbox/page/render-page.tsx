@@ -1,4 +1,4 @@
-import { Card, type Column, DataTable, Facts, Notice } from '../../platform/html/components.tsx'
+import { Card, DataTable, Facts, Notice } from '../../platform/html/components.tsx'
 import { Document } from '../../platform/html/document.tsx'
 import { makeDefaultClient } from '../cards/tokens.ts'
 import type { SandboxState } from '../state.ts'
@@ -182,14 +182,16 @@ function Records({ table: { title, total, columns, rows } }: { table: PageTable 
     <Card title={title} note={shown}>
       <DataTable
         caption={title}
-        columns={columns.map((name): Column => {
-          return name === '' ? { title: 'Actions', kind: 'actions' } : { title: name }
+        columns={columns.map((name) => {
+          return name === '' ? ACTIONS : { title: name }
         })}
         rows={rows.map((cells) => cells.map((cell) => <Cell cell={cell} />))}
       />
     </Card>
   )
 }
+
+const ACTIONS = { title: 'Actions', kind: 'actions' } as const
 
 function Cell({ cell }: { cell: PageCell }) {
   if (typeof cell === 'string') return <>{cell}</>

@@ -78,9 +78,7 @@ describe('the first key of the settings', () => {
         Array.from({ length: 5 }, () => ensureFirstKey(database.sql, text, GRACE_MS)),
       )
       const keys = await database.sql`select scopes, merchants, hash from actors`
-      expect(keys.map(({ scopes, merchants }) => [scopes, merchants])).toEqual([
-        [SCOPES, ['*']],
-      ])
+      expect(keys.map(({ scopes, merchants }) => [scopes, merchants])).toEqual([[SCOPES, ['*']]])
     } finally {
       await database.drop()
     }

@@ -10,6 +10,7 @@ import {
 import { beforeEach, describe, expect, it } from 'vitest'
 import { makeFaultyFetch } from '../../support/faulty-fetch.ts'
 import { readAllEvents } from '../../support/feed.ts'
+import { pickPort } from '../../support/ports.ts'
 import { addKey, KEY, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -124,7 +125,8 @@ describe('following the feed', () => {
   })
 
   it('survives a restart of the service', async () => {
-    const first = await startTestService(rig.database, rig.sandbox.url, {})
+    const settings = { PORT: await pickPort() }
+    const first = await startTestService(rig.database, rig.sandbox.url, { settings })
     const { client, seen } = connect({ baseUrl: first.url })
     const following = client.events.follow({ after: start, types: ['transaction.final'] })
     const walk = take(following, 2)
@@ -134,8 +136,7 @@ describe('following the feed', () => {
     await first.stop()
     const tries = seen.length
     await waitUntil(() => seen.length > tries, { what: 'a failed attempt' })
-    const PORT = new URL(first.url).port
-    const second = await startTestService(rig.database, rig.sandbox.url, { settings: { PORT } })
+    const second = await startTestService(rig.database, rig.sandbox.url, { settings })
     try {
       await pay()
       const all = await waitForEvents(2)

@@ -17,6 +17,7 @@ beforeAll(async () => {
   await database.sql.unsafe(external({}))
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  await database.sql.unsafe(insert('installation', SERVER))
   await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
@@ -54,7 +55,7 @@ const key = (more: Columns) =>
 const event = (more: Columns) =>
   insert('ipn_events', {
     merchant_code: `'M'`,
-    fingerprint: `'f'`,
+    text_hash: ZERO,
     kind: `'payment'`,
     transaction_id: `'T'`,
     verdict: `'verified'`,
@@ -204,12 +205,17 @@ const session = (more: Columns) =>
 const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
+const SERVER = { system_identifier: `'1'`, timeline: '1', has_standby: 'false' }
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['audit_checkpoints_pkey', checkpoint({})],
   ['audit_checkpoints_has_entries', checkpoint({ up_to_id: '2', '"rows"': '0' })],
   ['audit_checkpoints_mac_is_sha256', checkpoint({ up_to_id: '2', mac: `''` })],
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
+  ['installation_pkey', insert('installation', SERVER)],
+  ['installation_one_row', insert('installation', { ...SERVER, '"only"': 'false' })],
+  ['installation_stopped', `update installation set stopped_at = now()`],
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],
@@ -242,17 +248,20 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['actors_person_whole', person({ chain_id: ZERO })],
   ['actors_person_whole', person({ person: 'null', folded_person: 'null' })],
   ['actors_person_whole', person({ folded_person: `'other'` })],
-  ['ipn_events_fingerprint', event({ body: `'other'` })],
-  ['ipn_events_deliveries_positive', event({ fingerprint: `'g'`, deliveries: '0' })],
-  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, transaction_id: 'null' })],
-  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, kind: `'other'` })],
+  ['ipn_events_one_text', event({ body: `'other'` })],
+  ['ipn_events_first_is_documented', event({ text_hash: ONE, documented: 'false' })],
+  ['ipn_events_readings_bounded', event({ text_hash: ONE, reading: '3' })],
+  ['ipn_events_readings_bounded', event({ text_hash: ONE, reading: '0' })],
+  ['ipn_events_deliveries_positive', event({ text_hash: ONE, deliveries: '0' })],
+  ['ipn_events_kind_has_its_id', event({ text_hash: ONE, transaction_id: 'null' })],
+  ['ipn_events_kind_has_its_id', event({ text_hash: ONE, kind: `'other'` })],
   [
     'ipn_events_kind_has_its_id',
-    event({ fingerprint: `'g'`, kind: `'refund'`, transaction_id: 'null' }),
+    event({ text_hash: ONE, kind: `'refund'`, transaction_id: 'null' }),
   ],
   [
     'ipn_events_kind_has_its_id',
-    event({ fingerprint: `'g'`, kind: `'refund'`, request_id: `'R'`, transaction_id: `'T'` }),
+    event({ text_hash: ONE, kind: `'refund'`, request_id: `'R'`, transaction_id: `'T'` }),
   ],
   ['transactions_pkey', transaction({ transaction_id: `'T'` })],
   ['transactions_amounts_not_negative', transaction({ paid_amount: '-0.0001' })],

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
-import { recordDiscrepancies } from '../../../src/discrepancies/record-discrepancies.ts'
-import { Discrepancy } from '../../../src/discrepancies/view.ts'
+import { Discrepancy } from '../../../src/discrepancies/routes.ts'
+import { recordDiscrepancies } from '../../../src/discrepancies/store.ts'
 import { checkMissingAccounts } from '../../../src/maintenance/missing-accounts.ts'
 import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
 import { contradicts } from '../../../src/sync/find-disagreements.ts'
@@ -528,9 +528,9 @@ describe('a discrepancy', () => {
   it('is searched for in the twenty newest verified notifications of a transaction, however many there are', async () => {
     const { merchantCode } = MERCHANT
     await lab.database.sql`
-      insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, code, verdict, body,
+      insert into ipn_events (merchant_code, text_hash, kind, transaction_id, code, verdict, body,
         address, deliveries)
-      select ${merchantCode}, sha256(n::text::bytea), 'payment', ${id}, n,
+      select ${merchantCode}, md5(n::text)::uuid, 'payment', ${id}, n,
         case when n between 21 and 50 then 'verified' else 'missing' end, '', '', 1
       from generate_series(1, 70) as n`
     const keys = [
@@ -571,8 +571,8 @@ it.each([
   ['not at its end: processing', '99', ['SUCCESS'], false],
 ] as const)('a notification reports: %s', (_, code, statuses, wrong) => {
   const payments = statuses.map((status) => ({ status }))
-  expect(contradicts({ code, hint: false }, payments)).toBe(wrong)
-  expect(contradicts({ code, hint: true }, payments)).toBe(false)
+  expect(contradicts({ code, isOther: false }, payments)).toBe(wrong)
+  expect(contradicts({ code, isOther: true }, payments)).toBe(false)
 })
 
 describe('GET /v1/discrepancies', () => {

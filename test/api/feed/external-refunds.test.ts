@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
-import { deriveRefundId } from '../../../src/refunds/request/request-refund.ts'
+import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
@@ -126,7 +126,7 @@ type Play = { what: string; play: () => Promise<LabPayment>; states: Record<stri
 
 /** The plays of every statement that writes external refunds, each by its file and its first line. */
 const PLAYS: Record<string, readonly Play[]> = {
-  'refunds/reconcile/record-external.ts: insert into foreign_refunds as f': [
+  'refunds/record-external.ts: insert into foreign_refunds as f': [
     { what: 'a success is notified', play: makeReserved, states: { 'portal-1': ['reserved'] } },
     {
       what: 'a success is notified again after a person decided that it never happened',
@@ -140,7 +140,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       states: { 'portal-1': ['reserved', 'never_happened'] },
     },
   ],
-  'refunds/reconcile/record-external.ts: update foreign_refunds set failure_notified_at = ${one.receivedAt}':
+  'refunds/record-external.ts: update foreign_refunds set failure_notified_at = ${one.receivedAt}':
     [
       {
         what: 'a failure is notified',
@@ -153,7 +153,7 @@ const PLAYS: Record<string, readonly Play[]> = {
         states: { 'portal-1': ['reserved'] },
       },
     ],
-  'refunds/reconcile/record-external.ts: .update(externalRefunds)': [
+  'refunds/record-external.ts: .update(externalRefunds)': [
     {
       what: 'growth shows it',
       async play() {
@@ -186,10 +186,10 @@ const PLAYS: Record<string, readonly Play[]> = {
       states: { 'portal-1': ['reserved', 'matched'], 'portal-10': ['reserved', 'released'] },
     },
   ],
-  'refunds/external/enter-external-refund.ts: .insert(externalRefunds)': [
+  'decisions/external.ts: .insert(externalRefunds)': [
     { what: 'a person enters it', play: makeEntered, states: { entered: ['matched'] } },
   ],
-  'refunds/external/resolve-external-refund.ts: .update(externalRefunds)': [
+  'decisions/external.ts: .update(externalRefunds)': [
     {
       what: 'a person decides that it never happened',
       async play() {
@@ -200,7 +200,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       states: { 'portal-1': ['reserved', 'never_happened'] },
     },
   ],
-  'refunds/external/resolve-external-refund.ts: update foreign_refunds f set': [
+  'decisions/external.ts: update foreign_refunds f set': [
     ...[
       { amount: '10', what: 'a smaller one takes a part of what a person entered' },
       { amount: '30', what: 'another one takes all of what a person entered' },
@@ -219,19 +219,18 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
     })),
   ],
-  "refunds/request/insert-intent.ts: update foreign_refunds f set outcome = 'own', matched = false":
-    [
-      {
-        what: 'it is ours, from a lost row, and growth shows it',
-        play: () => repeatLost(true),
-        states: { [LOST]: ['matched', 'own'] },
-      },
-      {
-        what: 'it is ours, from a lost row, and nothing shows it yet',
-        play: () => repeatLost(false),
-        states: { [LOST]: ['reserved', 'own'] },
-      },
-    ],
+  "refunds/insert.ts: update foreign_refunds f set outcome = 'own', matched = false": [
+    {
+      what: 'it is ours, from a lost row, and growth shows it',
+      play: () => repeatLost(true),
+      states: { [LOST]: ['matched', 'own'] },
+    },
+    {
+      what: 'it is ours, from a lost row, and nothing shows it yet',
+      play: () => repeatLost(false),
+      states: { [LOST]: ['reserved', 'own'] },
+    },
+  ],
 }
 
 const WRITES =

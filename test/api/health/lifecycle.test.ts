@@ -6,7 +6,7 @@ import type { ServiceOptions } from '../../../src/service.ts'
 import { withKey } from '../../support/api.ts'
 import { holdLocks } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { pickPort } from '../../support/process.ts'
+import { pickPort } from '../../support/ports.ts'
 import { KEY, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 

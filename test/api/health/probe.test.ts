@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { askHealth, readHealthUrl } from '../../../src/health/ask-health.ts'
 import { serve } from '../../support/gateway.ts'
-import { pickPort } from '../../support/process.ts'
+import { pickPort } from '../../support/ports.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const Failed = z.object({ code: z.number(), stdout: z.string(), stderr: z.string() })

@@ -1,7 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { storeNotifications } from '../../../src/ipn/readings.ts'
+import type { ReceivedNotification } from '../../../src/ipn/store.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
 import { ask, expectTaken, seedPaid } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { PUBLISHED_PAYMENTS, PUBLISHED_REFUNDS } from '../../support/published.ts'
+import { createReader } from '../../support/receive.ts'
 import { type Params, recut, sign } from '../../support/recut.ts'
 import { MERCHANT, postIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -14,120 +18,178 @@ const { 'a refund': REFUND = {} } = PUBLISHED_REFUNDS
 
 const send = (params: Params) => postIpn(rig.service.url, params)
 const readEvents = () => rig.database.sql`
-  select hint, recut from ipn_events order by ipn_events.id`
+  select reading, documented, deliveries from ipn_events order by reading`
 const readNamed = () => rig.database.sql`
   select transaction_id as id, order_id as "orderId", currency from transactions order by 1`
 
-/** test/unit/alternate-readings has every cut; here are those that the database tells apart. */
-describe('a signed text that is cut anew', () => {
-  const payments = recut(PAYMENT).filter(
-    (one) => one.svc_MerchantCode === MERCHANT.merchantCode && (one.svc_TransactionID ?? '') !== '',
-  )
+const receive = createReader()
 
-  it.each(['genuine first', 'genuine last'])(
-    'into payments: one reading is trusted and names its order, %s',
-    async (order) => {
-      for (const cut of payments.filter((_, n) => n % 20 === 0)) {
+async function read(params: Params): Promise<ReceivedNotification | undefined> {
+  const { arrival } = await receive(JSON.stringify(params))
+  return arrival && { ...arrival, address: '192.0.2.1' }
+}
+
+async function readGenuine(params: Params): Promise<ReceivedNotification> {
+  const genuine = await read(sign(params))
+  if (!genuine) throw new Error('the genuine notification was refused')
+  return genuine
+}
+
+/** Every cut of the text that passes the checks. */
+async function readCuts(params: Params): Promise<ReceivedNotification[]> {
+  const cuts: ReceivedNotification[] = []
+  for (const one of recut(params)) {
+    const reading = await read(one)
+    if (reading?.merchantCode === MERCHANT.merchantCode) cuts.push(reading)
+  }
+  return cuts
+}
+
+/** In commits of their own, or in one. */
+async function store(...batches: ReceivedNotification[][]): Promise<void> {
+  for (const batch of batches) {
+    const receipts = await storeNotifications(rig.database.sql, batch)
+    expect(receipts).toEqual(batch.map(() => ({ status: 'fulfilled', value: 'stored' })))
+  }
+}
+
+type StoredRow = { id: number; reading: number; code: string | null; subject: string }
+
+/** The rows, with what each is about in every detail. */
+const readRows = () => rig.database.sql<StoredRow[]>`
+  select id, reading, code, concat_ws('|', kind, transaction_id, request_id, payment_id, order_id,
+    merchant_txn_id, currency, amount, code) as subject
+  from ipn_events order by reading`
+
+const describeSubject = (one: ReceivedNotification) => {
+  const named =
+    one.kind === 'payment'
+      ? [one.transactionId, one.orderId, one.merchantTxnId, one.currency]
+      : [one.requestId, one.paymentId]
+  const parts = [one.kind, ...named, one.amount, one.code]
+  return parts.filter((part) => part !== undefined).join('|')
+}
+
+const NOTHING = [null, null]
+
+/** One text as two notifications in whatever order: of these a property holds for every cut. */
+const ORDERS = [
+  ['the genuine one first', (genuine, cut) => [[genuine], [cut]]],
+  ['the cut first', (genuine, cut) => [[cut], [genuine]]],
+  ['both in one batch', (genuine, cut) => [[cut, genuine]]],
+] as const satisfies [
+  string,
+  (
+    genuine: ReceivedNotification,
+    cut: ReceivedNotification,
+  ) => [ReceivedNotification[], ...ReceivedNotification[][]],
+][]
+
+describe.each(ORDERS)('a published notification beside each cut of it, %s', (_, order) => {
+  it.each(Object.entries({ ...PUBLISHED_PAYMENTS, ...PUBLISHED_REFUNDS }))(
+    '%s: at most two ask, one is trusted, and the genuine one is kept',
+    async (__, params) => {
+      const genuine = await readGenuine(params)
+      const cuts = await readCuts(params)
+      expect(cuts.length).toBeGreaterThan(60)
+      for (const cut of cuts) {
         await rig.database.sql`with gone as (delete from ipn_events) delete from transactions`
-        const genuine = sign(PAYMENT)
-        const [first, second] = order === 'genuine first' ? [genuine, cut] : [cut, genuine]
-        expect((await send(first)).status).toBe(200)
-        expect((await send(second)).status).toBe(200)
-        const events = await readEvents()
-        expect(events.map((one) => one.recut)).toEqual([true, true])
-        expect(events.filter((one) => !one.hint)).toHaveLength(1)
+        await store(...order(genuine, cut))
+        const rows = await readRows()
+        expect(rows.length).toBeLessThanOrEqual(2)
+        expect(rows.filter(({ reading }) => reading === 1)).toHaveLength(1)
+        expect(rows.map(({ subject }) => subject)).toContain(describeSubject(genuine))
+        const [first] = order(genuine, cut).flat()
+        // What is not documented does not take the place of what is, even when it comes first.
+        const trusted = cut.documented && first === cut ? cut : genuine
+        expect(rows[0]?.subject).toBe(describeSubject(trusted))
         const named = await readNamed()
-        expect(named.map(({ id }) => id)).toContain(PAYMENT.svc_TransactionID)
-        if (first !== genuine) continue
-        // Of the second reading nothing is named.
-        expect(events[1]?.hint).toBe(true)
+        expect(named.length).toBeLessThanOrEqual(genuine.kind === 'payment' ? 2 : 1)
         for (const { id, orderId, currency } of named) {
-          const own = id === PAYMENT.svc_TransactionID
-          expect(orderId).toBe(own ? PAYMENT.svc_OrderID : null)
-          expect(currency).toBe(own ? PAYMENT.svc_Currency : null)
+          const isNamed = trusted.kind === 'payment' && id === trusted.transactionId
+          const names = isNamed ? [trusted.orderId ?? null, trusted.currency ?? null] : NOTHING
+          // What the cut registered first is named by the commit of its query.
+          const isLater = isNamed && trusted !== first && orderId === null
+          expect([orderId, currency]).toEqual(isLater ? NOTHING : names)
         }
       }
     },
   )
-
-  it.each([true, false])(
-    'into notifications of a refund of ours: the genuine one is trusted (it comes first: %s)',
-    async (isFirst) => {
-      const payment = await seedPaid(rig.database, { paymentId: '1439211', amount: '20000' })
-      const asked = await ask({ url: rig.service.url }, payment.id, { amount: '10000' })
-      const refund = await expectTaken(asked)
-      const genuine: Params = { ...REFUND, svc_RequestID: refund.id }
-      const cuts = recut(genuine).filter(
-        (one) => one.svc_Command === 'REFUND' && (one.svc_RequestID ?? '') !== '',
-      )
-      const ours = cuts.filter((one) => one.svc_MerchantCode === MERCHANT.merchantCode)
-      for (const cut of ours.filter((_, n) => n % 15 === 0)) {
-        await rig.database.sql`delete from ipn_events`
-        const order = isFirst ? [sign(genuine), cut] : [cut, sign(genuine)]
-        for (const one of order) expect((await send(one)).status).toBe(200)
-        const rows = await rig.database.sql`
-          select request_id = ${refund.id} and payment_id = '1439211' and amount = 10000 as own, hint, code
-          from ipn_events order by ipn_events.id`
-        expect(rows).toContainEqual({ own: true, hint: false, code: '0' })
-        const others = rows.filter(({ own }) => !own)
-        if (isFirst) for (const other of others) expect(other.hint).toBe(true)
-      }
-    },
-  )
 })
 
-describe('readings of one hash', () => {
+it('the notification of a refund of ours is kept beside any number of cuts, with its result', async () => {
+  const payment = await seedPaid(rig.database, { paymentId: '1439211', amount: '20000' })
+  const asked = await ask({ url: rig.service.url }, payment.id, { amount: '10000' })
+  const refund = await expectTaken(asked)
+  const params: Params = { ...REFUND, svc_RequestID: refund.id }
+  const genuine = await readGenuine(params)
+  const isOwn = (one: ReceivedNotification) =>
+    one.kind === 'refund' &&
+    one.requestId === refund.id &&
+    one.paymentId === '1439211' &&
+    one.amount === '10000'
+  const cuts = await readCuts(params)
+  const receipts = await storeNotifications(rig.database.sql, cuts)
+  for (const [place, cut] of cuts.entries()) {
+    if (isOwn(cut)) expect(receipts[place]).toEqual({ status: 'fulfilled', value: 'stored' })
+  }
+  await store([genuine], [genuine])
+  const rows = await readRows()
+  expect(rows.length).toBeLessThanOrEqual(4)
+  const own = rows.filter(({ subject }) => subject === describeSubject(genuine))
+  expect(own).toHaveLength(1)
+  // Of all that is kept, nothing states another result of the refund.
+  const others = rows.filter(({ subject }) => subject.startsWith(`refund|${refund.id}|1439211|`))
+  for (const { code } of others) expect([null, '0']).toContain(code)
+})
+
+it('readings of one text beyond two are refused with 401, and make nothing due', async () => {
   const cuts = recut(PAYMENT).filter(
-    (one) =>
-      one.svc_MerchantCode === MERCHANT.merchantCode &&
-      (one.svc_TransactionID ?? '') !== '' &&
-      Object.keys(PAYMENT).every((name) => one[name] !== undefined),
+    (one) => one.svc_MerchantCode === MERCHANT.merchantCode && one.svc_TransactionID !== '',
   )
-
-  it('beyond two are refused with 401, and make nothing due', async () => {
-    expect((await send(sign(PAYMENT))).status).toBe(200)
-    const [second, third, fourth] = cuts
-    if (!second || !third || !fourth) throw new Error('too few cuts')
-    expect((await send(second)).status).toBe(200)
-    for (const one of [third, fourth]) {
-      const { status, answer } = await send(one)
-      expect(status).toBe(401)
-      expect(answer).toEqual({ respcode: 1, respmsg: expect.stringContaining('recut') })
-    }
-    expect(await readEvents()).toHaveLength(2)
-    expect((await send(sign(PAYMENT))).status).toBe(200)
-    expect((await send(second)).status).toBe(200)
-    expect(await readEvents()).toHaveLength(2)
+  const others = cuts.filter(({ svc_OrderID, svc_OrderInfo }) => {
+    return svc_OrderID !== PAYMENT.svc_OrderID && svc_OrderInfo !== PAYMENT.svc_OrderInfo
   })
+  const [second, third, fourth] = others
+  if (!second || !third || !fourth) throw new Error('too few cuts')
+  expect((await send(sign(PAYMENT))).status).toBe(200)
+  expect((await send(second)).status).toBe(200)
+  const before = await readNamed()
+  for (const one of [third, fourth]) {
+    const { status, answer } = await send(one)
+    expect(status).toBe(401)
+    expect(answer).toEqual({ respcode: 1, respmsg: expect.stringContaining('recut') })
+  }
+  expect((await send(sign(PAYMENT))).status).toBe(200)
+  expect((await send(second)).status).toBe(200)
+  expect(await readEvents()).toMatchObject([
+    { reading: 1, deliveries: 2 },
+    { reading: 2, deliveries: 2 },
+  ])
+  expect(await readNamed()).toEqual(before)
+})
 
-  it('in members that are not published do not take the place of a published one', async () => {
-    const odd = recut(PAYMENT).filter((one) =>
-      Object.keys(one).some((name) => name.endsWith('x') && one[name] !== ''),
-    )
-    const usable = odd.filter((one) => one.svc_TransactionID && one.svc_MerchantCode)
-    for (const one of usable.slice(0, 4)) await send(one)
-    expect((await send(sign(PAYMENT))).status).toBe(200)
-    const events = await readEvents()
-    expect(events.filter((one) => !one.hint)).toHaveLength(1)
-    expect(await readNamed()).toMatchObject([{ orderId: 'DH1', currency: 'VND' }])
-  })
-
-  it('that arrive in the same batch are told apart as well', async () => {
-    const [second, third] = cuts
-    if (!second || !third) throw new Error('too few cuts')
-    const answers = await Promise.all([sign(PAYMENT), second, third].map(send))
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 401])
-    expect((await readEvents()).filter((one) => !one.hint)).toHaveLength(1)
+it('hundreds of readings in one batch are two, and the documented one names its order', async () => {
+  const genuine = await readGenuine(PAYMENT)
+  const cuts = await readCuts(PAYMENT)
+  const odd = cuts.filter((one) => !one.documented)
+  const batch = [...odd, genuine, ...odd, ...cuts]
+  const receipts = await storeNotifications(rig.database.sql, batch)
+  expect(receipts[odd.length]).toEqual({ status: 'fulfilled', value: 'stored' })
+  expect(await readEvents()).toMatchObject([{ reading: 1 }, { reading: 2 }])
+  expect(await readNamed()).toContainEqual({
+    ...{ id: PAYMENT.svc_TransactionID, orderId: 'DH1', currency: 'VND' },
   })
 })
 
 describe('a member that no table lists', () => {
-  it('makes a notification a hint, unless IPN_KNOWN_MEMBERS lists it', async () => {
+  it('makes a notification one that names nothing, unless IPN_KNOWN_MEMBERS lists it', async () => {
     await send(sign({ ...PAYMENT, svc_PromoCode: 'X' }))
-    expect(await readEvents()).toMatchObject([{ hint: true, recut: false }])
+    expect(await readEvents()).toMatchObject([{ reading: 2, documented: false }])
     expect(await readNamed()).toMatchObject([{ orderId: null }])
     await send(sign({ ...PAYMENT, svc_BankCode: 'VCB' }))
-    expect(await readEvents()).toMatchObject([{ hint: true }, { hint: false, recut: false }])
+    expect(await readEvents()).toMatchObject([{ reading: 1 }, { reading: 2 }])
+    await syncDue(rig.service.ctx)
     expect(await readNamed()).toMatchObject([{ orderId: 'DH1' }])
   })
 
@@ -144,18 +206,22 @@ describe('a member that no table lists', () => {
   })
 })
 
-it('of two readings that were stored as trusted in the same instant, only the first stays so', async () => {
-  const { svc_OrderID: _, ...rest } = sign(PAYMENT)
-  const other = { ...rest, svc_OrderInfo: 'DH1shoes' }
-  await send(sign(PAYMENT))
-  await rig.database.sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, signed_key, published)
-    select merchant_code, sha256('other'), kind, transaction_id, verdict, body, address, 1,
-      signed_key, true from ipn_events`
-  expect(await send(other)).toMatchObject({ status: 401 })
-  expect(await send(sign(PAYMENT))).toMatchObject({ status: 200 })
-  expect(await rig.database.sql`select hint, recut from ipn_events order by id`).toEqual([
-    { hint: false, recut: true },
-    { hint: true, recut: true },
-  ])
+it('a body with the byte that separates bodies is stored, and so are its neighbours', async () => {
+  const form = (id: string) => {
+    const params = sign({ ...PAYMENT, svc_TransactionID: id, svc_OrderInfo: 'a\x1eb' })
+    return new URLSearchParams(params).toString().replaceAll('%1E', '\x1e')
+  }
+  const batch: ReceivedNotification[] = []
+  for (const id of ['T-1', 'T-2', 'T-3']) {
+    const { arrival } = await receive(form(id), 'form')
+    if (arrival) batch.push({ ...arrival, address: '192.0.2.1' })
+  }
+  await store(batch)
+  const rows = await rig.database.sql`
+    select transaction_id as id, body from ipn_events order by transaction_id`
+  expect(rows.map(({ id }) => id)).toEqual(['T-1', 'T-2', 'T-3'])
+  for (const { id, body } of rows) {
+    const stored = new URLSearchParams(body)
+    expect([stored.get('svc_TransactionID'), stored.get('svc_OrderInfo')]).toEqual([id, 'a\x1eb'])
+  }
 })

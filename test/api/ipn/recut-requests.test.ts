@@ -27,7 +27,7 @@ function signRequest(params: Record<string, unknown>, heads: SignedRequest['head
   return { text: joinSignedValues(params, RULE), hash, heads }
 }
 
-/** What comes before the merchant code, cut into members that are published. */
+/** What comes before the merchant code, cut into members that are documented. */
 const QUERY_HEADS = {
   payment: [
     { svc_Command: 'QUERY_PT' },
@@ -64,7 +64,7 @@ describe('the signed text of a request', () => {
       signRequest(PUBLISHED_REFUND_WITHOUT_RECEIVER, REFUND_HEADS),
     ],
   ] as const)(
-    '%s, cut into the notification of a %s, is a hint at most',
+    '%s, cut into the notification of a %s, leads to a query at most',
     async (_, kind, request) => {
       const { transactionId } = await seedPaid(lab.database, { paymentId: '1439211' })
       const readings = cutRequest(kind, request, MERCHANT.merchantCode)
@@ -74,9 +74,9 @@ describe('the signed text of a request', () => {
           await lab.database.sql`delete from ipn_events`
           const { status } = await postIpn(lab.service.url, reading)
           expect([200, 400]).toContain(status)
-          const events = await lab.database.sql`select hint, published, code from ipn_events`
+          const events = await lab.database.sql`select reading, documented from ipn_events`
           stored += events.length
-          expect(events).toEqual(events.map(() => ({ hint: true, published: false, code: null })))
+          expect(events).toEqual(events.map(() => ({ reading: 2, documented: false })))
         }),
         { numRuns: READINGS },
       )

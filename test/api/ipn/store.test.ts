@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { makeRefundArrival } from '../../support/arrivals.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { borrowDatabase, countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
 import { listen } from '../../support/gateway.ts'
@@ -9,14 +9,6 @@ import { waitUntil } from '../../support/wait-until.ts'
 
 const RECEIVED = { status: 200, answer: { respcode: 0, respmsg: 'received' } }
 const NOT_STORED = { respcode: 1, respmsg: 'not stored, send it again' }
-const NO_HINTS = {
-  merchantCode: undefined,
-  paymentId: undefined,
-  orderId: undefined,
-  merchantTxnId: undefined,
-  currency: undefined,
-}
-
 let rig: Rig
 beforeAll(async () => {
   rig = await borrowRig()
@@ -141,29 +133,9 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   const first = postIpn(rig.service.url, body)
   const isBlocked = async () => (await listBlockedCommits(rig.database)).length === 1
   await waitUntil(isBlocked, { what: 'the blocked commit' })
-  const arrival = {
-    merchantCode: 'UFLIYL',
-    fingerprint: createHash('sha256').update('filler').digest('hex'),
-    signedKey: undefined,
-    published: true,
-    hint: false,
-    recut: false,
-    origin: 'notification' as const,
-    notification: {
-      ...NO_HINTS,
-      kind: 'refund' as const,
-      requestId: 'FILLER',
-      amount: undefined,
-      code: undefined,
-    },
-    verdict: 'verified' as const,
-    body: '{}',
-    contentType: 'application/json',
-    address: '127.0.0.1',
-    headers: {},
-  }
+  const filler = makeRefundArrival('UFLIYL', 'FILLER')
   const fillers = Promise.all(
-    Array.from({ length: 5_000 }, () => rig.service.ctx.inbox.store(arrival)),
+    Array.from({ length: 5_000 }, () => rig.service.ctx.inbox.store(filler)),
   )
   const refused = await fetch(`${rig.service.url}/ipn`, {
     method: 'POST',

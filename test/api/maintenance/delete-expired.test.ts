@@ -46,8 +46,8 @@ async function count(table: string): Promise<number> {
 /** Notifications about unknown transactions, received so many days ago. */
 async function seed(rows: number, days: number) {
   await lab.database.sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
-    select ${MERCHANT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'payment', 'T-' || n, 'verified',
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
+    select ${MERCHANT.merchantCode}, gen_random_uuid(), 'payment', 'T-' || n, 'verified',
       '{}', '', 1, now() - ${days} * interval '1 day', now() - ${days} * interval '1 day'
     from generate_series(1, ${rows}) as n`
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { Discrepancy } from '../../../src/discrepancies/view.ts'
+import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { checkMissingAccounts } from '../../../src/maintenance/missing-accounts.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { Refund } from '../../../src/refunds/view.ts'

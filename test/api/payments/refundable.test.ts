@@ -5,7 +5,7 @@ import {
   type BalanceFacts,
   computeRefundable,
   REFUNDABLE_SQL,
-} from '../../../src/payments/refundable.ts'
+} from '../../../src/payments/find-payments.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 
 let database: BorrowedDatabase

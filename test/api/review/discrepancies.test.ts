@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Discrepancy } from '../../../src/discrepancies/view.ts'
+import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { expectInvalid, expectProblem, readPage, withKey } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'
 import { makeEntry, startListingGateway } from '../../support/listing-gateway.ts'

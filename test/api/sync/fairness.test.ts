@@ -39,7 +39,7 @@ describe('a burst of one account', () => {
   it('does not keep another from the next claim, though all of it was due before', async () => {
     const rig = await startTwo()
     const { ctx } = rig.service
-    await storm(rig, A, 10_000, 60)
+    await storm(rig, A, 1_000, 60)
     await storm(rig, B, 1, 0)
     expect(countBy(await claimDue(ctx, 16))).toEqual({ A: 14, B: 1 })
     expect(countBy(await claimDue(ctx, 1))).toEqual({ A: 1, B: 0 })
@@ -62,7 +62,7 @@ describe('a burst of one account', () => {
     const rig = await startTwo({ GATEWAY_MAX_CONCURRENCY: '8' })
     const { ctx } = rig.service
     await storm(rig, A, 100, 60)
-    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 500 })
+    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 1_500 })
     const hanging = syncDue(ctx)
     await waitUntil(() => ctx.callSlots.held(A) > 0, { what: 'claims' })
     expect([ctx.callSlots.held(A), ctx.callSlots.free()]).toEqual([7, 1])
@@ -147,7 +147,7 @@ describe('a burst of one account', () => {
       return Math.round(times.toSorted((a, b) => a - b)[7] ?? 0)
     }
     const quietMs = await measure()
-    await storm(rig, A, 10_000, 60)
+    await storm(rig, A, 5_000, 60)
     await rig.database.sql`select pg_notify('sync_due', '')`
     await waitUntil(() => rig.service.ctx.callSlots.held(A) > 8, { what: 'the storm' })
     const stormMs = await measure()

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Discrepancy } from '../../../src/discrepancies/view.ts'
+import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -81,14 +81,16 @@ describe('what a notification names of an order', () => {
     const tag = async () => (await lab.api(`/v1/transactions/${id}`)).headers.get('etag')
     const before = await tag()
     await notify(signed({ svc_OrderID: 'DH1', svc_Currency: 'VND' }))
-    // A hint that no verified notification names is kept.
-    expect(await read()).toEqual({ orderId: 'DH1', merchantTxnId: 'M-FORGED', currency: 'VND' })
+    await syncDue(lab.service.ctx)
+    // All that it is named by comes from one notification.
+    expect(await read()).toEqual({ orderId: 'DH1', merchantTxnId: null, currency: 'VND' })
     const after = await tag()
     expect(after).not.toBe(before)
     await notify(describeOrder({ svc_OrderID: 'DH2', svc_Currency: 'USD' }))
-    expect(await read()).toEqual({ orderId: 'DH1', merchantTxnId: 'M-FORGED', currency: 'VND' })
-    expect(await tag()).toBe(after)
+    await lab.database.sql`update transactions set due_at = now()`
     await syncDue(lab.service.ctx)
+    expect(await read()).toEqual({ orderId: 'DH1', merchantTxnId: null, currency: 'VND' })
+    expect(await tag()).toBe(after)
     expect(await readConflicts()).toEqual([])
   })
 
@@ -96,7 +98,21 @@ describe('what a notification names of an order', () => {
     const forged = ['A', 'B', 'Z'].map((order) => describeOrder({ svc_OrderID: order }))
     const genuine = signed({ svc_OrderID: 'DH1' })
     await notify(...forged.slice(0, 2), genuine, ...forged.slice(2))
+    await syncDue(lab.service.ctx)
     expect((await lab.transaction(id)).orderId).toBe('DH1')
+  })
+
+  it('is completed by the commit of a query, also of one that failed', async () => {
+    await notify(signed({ svc_OrderInfo: 'names nothing' }))
+    await syncDue(lab.service.ctx)
+    expect((await lab.transaction(id)).orderId).toBeNull()
+    await lab.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500', times: 1 })
+    await notify(signed({ svc_OrderID: 'DH1', svc_Amount: '20' }))
+    await lab.database.sql`update transactions set due_at = now()`
+    await syncDue(lab.service.ctx)
+    expect(await lab.transaction(id)).toMatchObject({
+      ...{ orderId: 'DH1', expectedAmount: '20', sync: { status: 'retrying' } },
+    })
   })
 
   it('is not replaced by another verified one: all that differs is one order_conflict', async () => {

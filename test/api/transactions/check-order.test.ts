@@ -189,7 +189,7 @@ describe('a paid transaction is not flagged', () => {
     const open = await payOrder(lab, 'DH1', [{ status: 'PROCESSING' }])
     const another = await payOrder(lab, 'DH2')
     await lab.database.sql`
-      insert into transactions (merchant_code, transaction_id, order_id, order_id_verified, state, final)
+      insert into transactions (merchant_code, transaction_id, order_id, order_verified, state, final)
       values ('OTHER1', 'T-OTHER', 'DH1', true, 'paid', true)`
     await makeDueNow(lab, paid.transactionId)
     await syncDue(lab.service.ctx)

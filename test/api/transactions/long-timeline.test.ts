@@ -22,8 +22,8 @@ beforeAll(async () => {
     values (${merchantCode}, ${transactionId}, '2026-11-01Z', ${ROWS})`
   const moment = sql`timestamptz '2026-11-01 00:00Z' + (n * 7 % 2000) / 3 * interval '1 second'`
   await sql`
-    insert into ipn_events (id, merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
-    select 100000 - n, ${merchantCode}, sha256(n::text::bytea), 'payment', ${transactionId}, 'verified', repeat('x', 500),
+    insert into ipn_events (id, merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
+    select 100000 - n, ${merchantCode}, md5(n::text)::uuid, 'payment', ${transactionId}, 'verified', repeat('x', 500),
       '192.0.2.1', 1, ${moment} from generate_series(1, ${ROWS}::int) as n`
   await sql`
     insert into gateway_calls (body_key_id, merchant_code, transaction_id, command, body_hmac, sent_at, duration_ms, outcome)

@@ -1,6 +1,7 @@
+import { pickPort } from '../../support/ports.ts'
 import { rateOf } from '../load-client.ts'
 import { STRIPE_SECRET } from '../notifications.ts'
-import { findPort, startProcess } from '../processes.ts'
+import { startProcess } from '../processes.ts'
 import type { Measure } from '../report.ts'
 import { alternate, compare } from '../rounds.ts'
 import type { Stage } from '../stage.ts'
@@ -31,7 +32,7 @@ async function measureBeside(
   { server, version }: Installed,
   databaseUrl: string,
 ): Promise<Measure> {
-  const port = String(await findPort())
+  const port = await pickPort()
   const env = { PORT: port, DATABASE_URL: databaseUrl, STRIPE_WEBHOOK_SECRET: STRIPE_SECRET }
   const stripe = await startProcess(server, env)
   const jobs = {

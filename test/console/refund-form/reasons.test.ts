@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeFormToken } from '../../../src/console/forms/form-token.ts'
 import { DEFAULT_REASONS } from '../../../src/console/texts/refund-form.ts'
 import { seedPaid } from '../../support/ask.ts'
-import { findForm, type PageForm, readForms, readText } from '../../support/forms.ts'
+import { type PageForm, readForms, readText } from '../../support/forms.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import {
   type Clerk,
@@ -173,29 +173,5 @@ describe('the reasons of an account', () => {
     expect(await readLabels()).toEqual([label])
     const form = await openRefundForm(agent, refundPathOf(await seedPaid(rig.database)))
     expect(form.options.reason).toContain(label)
-  })
-})
-
-describe('nobody else', () => {
-  it.each(['viewer', 'agent', 'approver', 'operator'] as const)(
-    'with the role %s sees or changes them',
-    async (role) => {
-      const person = await enter(rig, role)
-      expect((await person.visit(PATH)).status).toBe(403)
-      expect((await change(person, { action: 'add', label: 'One' })).status).toBe(403)
-      expect(await readLabels()).toEqual([])
-    },
-  )
-
-  it('than an admin of the account sees or changes them', async () => {
-    await add('One')
-    const id = await findId('One')
-    const stranger = await enter(rig, 'admin', { merchants: ['OTHER1'] })
-    expect((await stranger.visit(`${PATH}?merchant=${merchant}`)).status).toBe(404)
-    for (const action of ['add', 'rename', 'raise', 'end']) {
-      expect((await change(stranger, { action, id, label: 'Two' })).status).toBe(404)
-    }
-    expect(await readLabels()).toEqual(['One'])
-    expect(findForm(await admin.read(PATH), 'Add').fields.merchant).toBe(merchant)
   })
 })

@@ -2,7 +2,6 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { ask, countRows, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { findForm, readProblems, readText } from '../../support/forms.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { payOrder } from '../../support/orders.ts'
 import {
   ALL,
@@ -13,7 +12,6 @@ import {
   prepareRefund,
   previewForm,
   readConfirmed,
-  refundPathOf,
   sendForm,
   surplusPathOf,
 } from '../../support/refund-form.ts'
@@ -141,49 +139,6 @@ describe('a refund of what was paid twice', () => {
     expect(response.status).toBe(409)
     expect(text).toContain('When you opened the form, 100 VND was left to refund. Now it is 0 VND.')
     expect(text).toContain('A refund of 100 VND was requested by first at')
-    expect(await listRefunds()).toHaveLength(1)
-  })
-
-  it('of both transactions of an order, confirmed at once, is made for one of them', async () => {
-    const orders = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const part = { ...PART, amount: '30' }
-    const forms = await Promise.all(
-      orders.map((order) => prepareRefund(agent, surplusPathOf(order), part)),
-    )
-    const locked = orders[0]?.transactionId ?? ''
-    const ends = await whileUncommitted(
-      lab.database,
-      (held) => held`select from transactions where transaction_id = ${locked} for update`,
-      async (commit) => {
-        const sent = forms.map((form) => sendForm(agent, form, 'confirm'))
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(sent)
-      },
-    )
-    expect(ends.map(({ status }) => status).sort()).toEqual([303, 409])
-    expect(await listRefunds()).toHaveLength(1)
-  })
-
-  it('and a refund of its payment, confirmed at once, are not both made', async () => {
-    const order = await payTwice()
-    const { id = '' } = order.payments[1] ?? {}
-    const forms = [
-      await prepareRefund(agent, surplusPathOf(order), PART),
-      await prepareRefund(agent, refundPathOf({ id }), PART),
-    ]
-    const ends = await whileUncommitted(
-      lab.database,
-      (held) =>
-        held`select from transactions where transaction_id = ${order.transactionId} for update`,
-      async (commit) => {
-        const sent = forms.map((form) => sendForm(agent, form, 'confirm'))
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(sent)
-      },
-    )
-    expect(ends.map(({ status }) => status).sort()).toEqual([303, 409])
     expect(await listRefunds()).toHaveLength(1)
   })
 })

@@ -45,7 +45,8 @@ it('a link shows a button and opens nothing by itself, whether it is valid or no
   expect(texts[0]?.replace(path, '')).toBe(
     texts[1]?.replace(`/console/sign-in/${'x'.repeat(43)}`, ''),
   )
-  const sessions = await rig.database.sql`select from sessions where signed_in_at is not null and person_id = ${personId}`
+  const sessions = await rig.database
+    .sql`select from sessions where signed_in_at is not null and person_id = ${personId}`
   expect(sessions).toHaveLength(0)
 })
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { seedTransaction } from '../../support/api.ts'
-import { addVisitor, addVisitors, submitAs, type Visitor, visitAs } from '../../support/console.ts'
+import { addVisitors, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -47,14 +47,6 @@ describe('asking the gateway now', () => {
     Object.assign(service.ctx, { merchants: all })
     expect(response.status).toBe(409)
     expect(readText(await response.text())).toContain('no longer in the settings')
-  })
-
-  it("is refused for another account's transaction", async () => {
-    const { transactionId } = await lab.open()
-    const stranger = await addVisitor(lab.database, { merchants: ['OTHER1'] })
-    for (const path of [storyOf(transactionId), `/console/transactions/OTHER1/${transactionId}`]) {
-      expect((await submitAs(lab, stranger, `${path}/sync`)).status).toBe(404)
-    }
   })
 })
 

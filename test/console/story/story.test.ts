@@ -151,10 +151,10 @@ describe('beside the payments', () => {
   it('stand the other transactions of the order, and a warning when both are paid', async () => {
     const [one, other] = [await lab.open(), await lab.open()]
     await lab.database.sql`
-      update transactions set order_id = 'DH-BOTH', order_id_verified = true, same_order = array[${other.transactionId}]
+      update transactions set order_id = 'DH-BOTH', order_verified = true, same_order = array[${other.transactionId}]
       where transaction_id = ${one.transactionId}`
     await lab.database.sql`
-      update transactions set order_id = 'DH-BOTH', order_id_verified = true
+      update transactions set order_id = 'DH-BOTH', order_verified = true
       where transaction_id = ${other.transactionId}`
     const html = await read(one.transactionId)
     expect(cutPart(html, 'order')).toContain(`href="${pathOf(other.transactionId)}"`)

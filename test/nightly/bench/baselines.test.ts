@@ -4,8 +4,9 @@ import { computeSecureHash } from '../../../src/gateway/signature.ts'
 import { sign } from '../../bench/baselines/signature.ts'
 import { createBaselineTables, createDueIndex } from '../../bench/baselines/tables.ts'
 import { ACCOUNT, makeNotification } from '../../bench/notifications.ts'
-import { findPort, makeEnv, startProcess } from '../../bench/processes.ts'
+import { makeEnv, startProcess } from '../../bench/processes.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { pickPort } from '../../support/ports.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const AUTHORIZED = { authorization: `Bearer ${ACCOUNT.apiKey}` }
@@ -22,7 +23,7 @@ beforeEach(async () => {
 afterAll(() => database.drop())
 
 async function start(file: string, more: Record<string, string> = {}): Promise<string> {
-  const port = String(await findPort())
+  const port = await pickPort()
   const env = { ...makeEnv(database.url, 'http://127.0.0.1:1'), PORT: port, ...more }
   const { stop } = await startProcess(`test/bench/${file}.ts`, env)
   onTestFinished(stop)

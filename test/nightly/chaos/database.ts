@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { findPort } from '../../bench/processes.ts'
+import { findPort } from '../../support/ports.ts'
 import {
   ask,
   findDebianPrograms,

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { findPort } from '../../bench/processes.ts'
+import { findPort } from '../../support/ports.ts'
 import type { TcpProxy } from '../../support/tcp-proxy.ts'
 import type { Layout } from './moves.ts'
 import { type Member, prepareMember } from './processes.ts'

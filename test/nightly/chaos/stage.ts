@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findPort } from '../../bench/processes.ts'
+import { findPort } from '../../support/ports.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { storeKeys, writeAccounts } from './accounts.ts'
 import { type ChaosDatabase, startChaosDatabase } from './database.ts'

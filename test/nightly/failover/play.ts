@@ -1,4 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { z } from 'zod'
+import { runCli } from '../../support/cli.ts'
 import { ask } from '../../support/postgres-server.ts'
 import type { ReplicationMode } from '../../support/replication.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -41,6 +43,7 @@ export async function playFailover(stage: Stage, mode: ReplicationMode): Promise
     await load.finish(REST_MS)
     // Every order system learns of the loss, and repeats what it was promised.
     const repeated = mode === 'asynchronous' ? await repeatAll(stage, load, REPEAT_MS) : []
+    if (mode === 'asynchronous') await confirmLoss(stage)
     await untilAtRest(stage)
     const stored = await readStored(stage.replication.primary().url)
     const movements = await stage.gateway.readLedger()
@@ -113,6 +116,22 @@ async function failOver(stage: Stage, load: Load) {
   const forgotten = moved.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
   return { promised, lost, forgotten, outageS: await back }
 }
+
+/** An operator says that commits were lost, and then releases every refund that is held: the drill looks at nothing. */
+async function confirmLoss({ replication }: Stage): Promise<void> {
+  const { url } = replication.primary()
+  const run = async (...args: string[]) => {
+    const { code, out, err } = await runCli(args, { DATABASE_URL: url })
+    if (code !== 0) throw new Error(`${args.join(' ')}: ${err}`)
+    return out
+  }
+  await run('restored')
+  for (const { id } of Holds.parse(JSON.parse(await run('holds', 'list', '--json')))) {
+    await run('holds', 'release', 'refund', id, '--reason', 'the drill')
+  }
+}
+
+const Holds = z.array(z.looseObject({ target: z.literal('refund'), id: z.string() }))
 
 async function findLostAtRest(stage: Stage, load: Load): Promise<string[]> {
   const promised = await readPromised(stage, load)

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findPort } from '../../bench/processes.ts'
+import { findPort } from '../../support/ports.ts'
 import {
   type Replication,
   type ReplicationMode,

@@ -138,8 +138,8 @@ beforeAll(async () => {
     insert into transactions (merchant_code, transaction_id, state, final, ipn_count)
     values (${merchantCode}, 'BUSY', 'paid', true, ${NOTIFICATIONS})`
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
-    select ${merchantCode}, sha256(n::text::bytea), 'payment', 'BUSY', 'verified', '{}',
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
+    select ${merchantCode}, md5(n::text)::uuid, 'payment', 'BUSY', 'verified', '{}',
       '127.0.0.1', 1, now() - n * interval '1 second' from generate_series(1, ${NOTIFICATIONS}::int) as n`
   await sql`
     insert into transactions (merchant_code, transaction_id) values (${MERCHANT.merchantCode}, 'T-MINE')`

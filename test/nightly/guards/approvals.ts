@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const APPROVALS: readonly Guard[] = [
   {
-    file: 'src/refunds/approval/decide-approval.ts',
+    file: 'src/decisions/approval.ts',
     text: 'if (namesActor(access, row.onBehalfOf)) throw',
     mutation: "if (namesActor(access, row.onBehalfOf) && refundId === '') throw",
     test: 'test/plays/approval/approval.test.ts',
@@ -12,7 +12,7 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is not decided by whoever it was asked for: the principal',
   },
   {
-    file: 'src/refunds/approval/decide-approval.ts',
+    file: 'src/decisions/approval.ts',
     text: 'if (sinceRequestedMs >= withinMs) {',
     mutation: 'if (sinceRequestedMs >= withinMs * 1e6) {',
     test: 'test/plays/approval/approval.test.ts',
@@ -22,7 +22,7 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/approval/decide-approval.ts',
+    file: 'src/decisions/approval.ts',
     text: 'return (await isNotified(tx, row))\n',
     mutation: 'return (await isNotified(tx, row)) && row.attempts > 0\n',
     test: 'test/plays/approval/evidence.test.ts',
@@ -32,7 +32,7 @@ export const APPROVALS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/refunds/approval/decide-approval.ts',
+    file: 'src/decisions/approval.ts',
     text: "refuseOwnGrowth(locked, row, 'declined')",
     mutation: "if (row.attempts > 0) refuseOwnGrowth(locked, row, 'declined')",
     test: 'test/plays/approval/own-growth.test.ts',
@@ -42,7 +42,7 @@ export const APPROVALS: readonly Guard[] = [
       'a refund that nobody approved in time goes to a person while its payment is left out of one answer',
   },
   {
-    file: 'src/refunds/approval/decide-approval.ts',
+    file: 'src/decisions/approval.ts',
     text: "if (status !== 'awaiting_approval') {",
     mutation: "if (status !== 'awaiting_approval' && row.attempts > 9) {",
     test: 'test/plays/approval/approval.test.ts',
@@ -51,7 +51,7 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/approval/expire-approvals.ts',
+    file: 'src/decisions/approval.ts',
     text: '(await isNotified(tx, draft.now))) return false',
     mutation: '((await isNotified(tx, draft.now)) && draft.now.attempts > 0)) return false',
     test: 'test/plays/approval/evidence.test.ts',
@@ -61,7 +61,7 @@ export const APPROVALS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/refunds/approval/expire-approvals.ts',
+    file: 'src/decisions/approval.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
     test: 'test/plays/approval/own-growth.test.ts',
@@ -71,7 +71,7 @@ export const APPROVALS: readonly Guard[] = [
       'a notification whose request id is written in upper case counts as one of the refund in the proof',
   },
   {
-    file: 'src/refunds/request/select-status.ts',
+    file: 'src/refunds/first-status.ts',
     text: 'coalesce(amount + ${selectOwnTotal',
     mutation: 'coalesce(amount + 0 * ${selectOwnTotal',
     test: 'test/plays/approval/threshold.test.ts',
@@ -80,15 +80,15 @@ export const APPROVALS: readonly Guard[] = [
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/request/select-status.ts',
-    text: "where e.verdict = 'verified' and not e.hint`",
-    mutation: 'where e.verdict is not null and not e.hint`',
+    file: 'src/refunds/first-status.ts',
+    text: "where e.verdict = 'verified' and e.reading = 1`",
+    mutation: 'where e.verdict is not null and e.reading = 1`',
     test: 'test/plays/approval/threshold.test.ts',
     claim: 'the approval fails closed a currency that only unverified notifications name is none',
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/request/select-status.ts',
+    file: 'src/refunds/first-status.ts',
     text: "where r.status <> 'failed')`",
     mutation: "where r.status not in ('failed', 'awaiting_approval', 'pending'))`",
     test: 'test/plays/approval/threshold.test.ts',
@@ -97,7 +97,7 @@ export const APPROVALS: readonly Guard[] = [
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/request/select-status.ts',
+    file: 'src/refunds/first-status.ts',
     text: "when proves then 'succeeded' else 'needs_review' end",
     mutation: "when proves then 'succeeded' else 'pending' end",
     test: 'test/plays/evidence/lost-rows.test.ts',

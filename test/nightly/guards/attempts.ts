@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const ATTEMPTS: readonly Guard[] = [
   {
-    file: 'src/refunds/attempt/end-late-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: '  else applyEarlier(draft, sent)',
     mutation: '  else if (row === undefined) applyEarlier(draft, sent)',
     test: 'test/plays/attempt/lease.test.ts',
@@ -12,7 +12,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
   },
   {
-    file: 'src/refunds/attempt/end-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: 'isUnsent(draft.now) && draft.now.failureCode !== null',
     mutation: "isUnsent(draft.now) && draft.now.failureCode === ''",
     test: 'test/plays/attempt/lease.test.ts',
@@ -22,7 +22,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
   },
   {
-    file: 'src/refunds/attempt/end-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: true },',
     mutation:
       '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: false },',
@@ -31,7 +31,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt/end-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: "transition(draft, 'unknown', { reason }, { unanswered: true })",
     mutation: "transition(draft, 'pending', { reason }, { unanswered: true })",
     test: 'test/plays/attempt/lease.test.ts',
@@ -41,7 +41,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
   },
   {
-    file: 'src/refunds/attempt/end-late-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: 'found.outcome !== null && !found.interrupted',
     mutation: 'found.outcome !== null && found.interrupted',
     test: 'test/plays/evidence/answers.test.ts',
@@ -50,7 +50,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'the answer to a refund is written with its attempt, whose record was lost in a failover, but not the lease',
   },
   {
-    file: 'src/refunds/attempt/end-late-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: "const isUndone = status === 'failed' || status === 'awaiting_approval'",
     mutation: "const isUndone = status === 'awaiting_approval'",
     test: 'test/plays/approval/evidence.test.ts',
@@ -60,7 +60,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: "if (payment.status !== 'SUCCESS' || payment.missing) {",
     mutation: 'if (payment.missing) {',
     test: 'test/plays/transitions-played.test.ts',
@@ -68,7 +68,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an accepted refund that does not end stays accepted, and is a disagreement once',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: 'payment.external.filter(({ matched }) => !matched),',
     mutation: "payment.external.filter(({ matched, id }) => !matched && id === ''),",
     test: 'test/plays/sequences.test.ts',
@@ -77,7 +77,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: "!one.matched && one.status !== 'failed' && !isFreed(one)",
     mutation:
       "!one.matched && one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one)",
@@ -88,7 +88,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (!payment.listed && !payment.missing) continue',
     mutation: "if (!payment.listed && !payment.missing && payment.status === '') continue",
     test: 'test/plays/evidence/smaller.test.ts',
@@ -98,7 +98,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'notifications of a transaction that is due already do not keep others from being requeued',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (isFirst && !(await',
     mutation: 'if (isFirst && attempts > 0 && !(await',
     test: 'test/plays/surplus/send-surplus.test.ts',
@@ -107,7 +107,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'const fits = showsNothing(payment, own, unknown) &&',
     mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
     test: 'test/plays/transitions-played.test.ts',
@@ -115,7 +115,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (!config.REFUNDS_ENABLED && attempts === 0) continue',
     mutation: 'if (!config.REFUNDS_ENABLED && attempts < 0) continue',
     test: 'test/plays/transitions-played.test.ts',
@@ -124,7 +124,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (!requestedBeforeSnapshot) continue',
     mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
     test: 'test/plays/attacks.test.ts',
@@ -133,9 +133,9 @@ export const ATTEMPTS: readonly Guard[] = [
       'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
-    text: 'if (mayBeItsOwn && !isPaymentGone) continue',
-    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) continue',
+    file: 'src/refunds/attempt.ts',
+    text: 'if (mayBeItsOwn && !isPaymentGone) {',
+    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent that shows as unexplained growth of its amount is not sent again',
@@ -143,7 +143,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: '    if (!obstacle) {\n',
     mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
     test: 'test/plays/sequences.test.ts',
@@ -152,7 +152,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && callId < 0) {',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -161,7 +161,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: "if (measureUnexplained(payment, own) !== '0') return false",
     mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
     test: 'test/plays/transitions-played.test.ts',
@@ -169,7 +169,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: "+ ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'",
     mutation: "+ ${config.GATEWAY_TIMEOUT_MS} * interval '0 milliseconds'",
     test: 'test/plays/attempt/lease.test.ts',
@@ -179,7 +179,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'every request sent was recorded and committed first, with the bytes that the gateway received',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'and ${tx.unsafe(NOT_HELD_SQL)}',
     mutation: 'and (${tx.unsafe(NOT_HELD_SQL)} or true)',
     test: 'test/api/holds/holds.test.ts',
@@ -187,7 +187,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: '  if (unknown) {\n',
     mutation: 'if (unknown && unknown.now.attempts > 1) {',
     test: 'test/plays/sequences.test.ts',
@@ -197,7 +197,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: '? (payment.countedRefunded ?? payment.refundedNow)',
     mutation: '? payment.refundedNow',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -207,7 +207,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/attempt/prepare-attempt.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (countedRefunded !== null || unmatchedDelta === undefined) return false',
     mutation: "if (countedRefunded === '' || unmatchedDelta === undefined) return false",
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -217,7 +217,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/attempt/end-attempt.ts',
+    file: 'src/refunds/answer.ts',
     text: 'if (performance.now() < permit.sendBefore) {',
     mutation: 'if (performance.now() < permit.sendBefore + 1e12) {',
     test: 'test/plays/attempt/lease.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const CAPS_AND_HOLDS: readonly Guard[] = [
   {
-    file: 'src/holds/change-hold.ts',
+    file: 'src/decisions/holds.ts',
     text: '    const own = change.held ? [] : await requireAnotherToRelease(tx, actor, subject)',
     mutation:
       "    const own = change.held || actor.id !== '' ? [] : await requireAnotherToRelease(tx, actor, subject)",
@@ -13,7 +13,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a hold on the payment is released by whoever asked for no refund that it holds',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: 'select m.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -21,7 +21,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: 'select p.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -29,7 +29,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on the payment needs a reason and the scope ops',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: 'select r.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -37,7 +37,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/attempt/find-obstacle.ts',
+    file: 'src/refunds/obstacle.ts',
     text: 'where merchant_code = ${merchantCode} for key share`',
     mutation: 'where merchant_code = ${merchantCode}`',
     test: 'test/api/holds/holds.test.ts',
@@ -46,7 +46,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on the refund needs a reason and the scope ops',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: '::date for update`',
     mutation: '::date`',
     test: 'test/api/refunds/request/caps.test.ts',
@@ -55,7 +55,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'the daily total of a key is reported with a single refund that is too large',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: 'compareAmounts(amount, max) > 0) {',
     mutation: 'compareAmounts(amount, max) > 1) {',
     test: 'test/api/refunds/request/caps.test.ts',
@@ -63,7 +63,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'the daily total of a key replays accepted refunds also when it is used up',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: 'compareAmounts(amount, leftToday) > 0) {',
     mutation: 'compareAmounts(amount, leftToday) > 1) {',
     test: 'test/api/refunds/request/caps.test.ts',
@@ -72,7 +72,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'the daily total of a key replays accepted refunds also when it is used up',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: "caps[currency] ?? '0'",
     mutation: "caps[currency] ?? '999999999'",
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
@@ -81,7 +81,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'the daily total of a key does not free what it never counted, or counted on another day',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: 'and r.attempts = 0 and',
     mutation: 'and r.attempts >= 0 and',
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
@@ -90,7 +90,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'the daily total of a key keeps what may have moved: a refund that was expired',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: "and r.failure_reason <> 'resolved' and",
     mutation: 'and',
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
@@ -100,7 +100,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'the daily total of a key keeps what may have moved: a refund that was sent and refused',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: '[totals.byCurrency[code], totals.byCurrency[UNVERIFIED]]',
     mutation: '[totals.byCurrency[code]]',
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
@@ -109,7 +109,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'the daily total of a key does not free what it never counted, or counted on another day',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: 'values({ keyId, day: sql`(now() at time zone ${zone})::date` })',
     mutation: 'values({ keyId, day: sql`now()::date` })',
     test: 'test/api/refunds/request/caps.test.ts',
@@ -118,7 +118,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'the daily total of a key ends with the day in UTC, whatever time zone the session has',
   },
   {
-    file: 'src/refunds/request/caps.ts',
+    file: 'src/refunds/caps.ts',
     text: 'lockDay(tx, access.chainId, zone)',
     mutation: 'lockDay(tx, access.id, zone)',
     test: 'test/api/access/keys.test.ts',

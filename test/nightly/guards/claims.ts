@@ -136,4 +136,73 @@ export const CLAIMS: readonly Guard[] = [
       'the fence locks transactions in the order of their keys, so that two commits never deadlock',
     control: 'the fence a worker that lost the lease cannot release it',
   },
+  {
+    file: 'src/sync/claim-due.ts',
+    text: 'lease_owner = ${ctx.processId}, claimed = want',
+    mutation: 'claimed = want',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more is due at once, and the answer of the process, which was only paused, is not written',
+    control:
+      'what a process holds that is not seen any more stays as it is if the process is not known',
+  },
+  {
+    file: 'src/maintenance/processes.ts',
+    text: "where status in ('awaiting_approval', 'pending', 'sending', 'unknown'))",
+    mutation: "where status in ('awaiting_approval', 'pending', 'unknown'))",
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more with a refund that is sending keeps its lease: true',
+    control:
+      'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
+  },
+  {
+    file: 'src/maintenance/processes.ts',
+    text: 'order by t.due_at for update skip locked) as t',
+    mutation: 'order by t.due_at for update) as t',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more is skipped without waiting while a commit of it is not done, and kept if that recorded an attempt',
+    control:
+      'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
+  },
+  {
+    file: 'src/maintenance/processes.ts',
+    text: ' and own.seen_at > now() - ${ms(WRITE_GAP_MS)}',
+    mutation: ' and own.seen_at > now() - 10 * ${ms(WRITE_GAP_MS)}',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
+    control:
+      'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
+  },
+  {
+    file: 'src/maintenance/processes.ts',
+    text: 'and own.writing_since <= now() - ${ms(UNSEEN_MS)}',
+    mutation: 'and own.writing_since <= now() - 0 * ${ms(UNSEEN_MS)}',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
+    control:
+      'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
+  },
+  {
+    file: 'src/maintenance/processes.ts',
+    text: 'where dead.seen_at < now() - ${ms(UNSEEN_MS)}',
+    mutation: 'where dead.seen_at < now() - 0.5 * ${ms(UNSEEN_MS)}',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more stays as it is if the process was seen within 12 s',
+    control:
+      'what a process holds that is not seen any more stays as it is if the process is not known',
+  },
+  {
+    file: 'src/db/processes.ts',
+    text: 'when p.seen_at < excluded.seen_at',
+    mutation: 'when p.seen_at > excluded.seen_at',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'a process writes that it lives, and since when it could: without a gap as long as two writes',
+    control: 'a process is known from its start until it stops',
+  },
 ]

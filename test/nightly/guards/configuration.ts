@@ -11,8 +11,8 @@ export const CONFIGURATION: readonly Guard[] = [
   },
   {
     file: 'src/config/accounts.ts',
-    text: 'return (url: URL) => !allowHttp && isPlainRemote(url)',
-    mutation: "return (url: URL) => !allowHttp && isPlainRemote(url) && url.href === ''",
+    text: 'tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))',
+    mutation: "tokenUrl === '' && !allowHttp && isPlainRemote(new URL(tokenUrl))",
     test: 'test/unit/config/merchants-file.test.ts',
     claim:
       'an account whose token is given by a plain address gives one line that names the account',
@@ -61,7 +61,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/conflicts.ts',
+    file: 'src/config/config.ts',
     text: 'settings[name] < settings[minimum] &&',
     mutation: 'settings[name] < settings[minimum] - 1e12 &&',
     test: 'test/unit/config/config.test.ts',
@@ -69,7 +69,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/conflicts.ts',
+    file: 'src/config/config.ts',
     text: '    notFound.includes(success) &&',
     mutation: '    notFound.includes(`${success},`) &&',
     test: 'test/unit/config/config.test.ts',
@@ -87,8 +87,8 @@ export const CONFIGURATION: readonly Guard[] = [
   },
   {
     file: 'src/config/accounts.ts',
-    text: 'const FILE_ACCOUNT = z.strictObject({',
-    mutation: 'const FILE_ACCOUNT = z.object({',
+    text: 'const FILE_ACCOUNT = z.strictObject(ACCOUNT)',
+    mutation: 'const FILE_ACCOUNT = z.object(ACCOUNT)',
     test: 'test/unit/config/merchants-file.test.ts',
     claim: 'a file with an unknown member gives one line that names the place, without the content',
     control: 'several accounts are read with their secrets',

@@ -56,20 +56,45 @@ export const CONSOLE: readonly Guard[] = [
     file: 'src/console/tasks/refund/refund-routes.ts',
     text: '  requireScope(c, scope)\n',
     mutation: "  requireScope(c, scope === 'ops' ? 'refunds:read' : 'payments:read')\n",
-    test: 'test/console/tasks/refund.test.ts',
+    test: 'test/console/every-route.test.ts',
     claim:
-      'input on the page of a refund by people without the scope is refused, and they see no button',
-    control:
-      'a refund that waits for an approval is approved by another person, who is named in the audit log',
+      'POST /console/refunds/:merchant/:refundId/approval is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
   },
   {
     file: 'src/console/tasks/task-routes.ts',
     text: "    requireScope(c, 'webhooks:write')\n",
     mutation: "    requireScope(c, 'payments:read')\n",
-    test: 'test/console/tasks/list.test.ts',
+    test: 'test/console/every-route.test.ts',
     claim:
-      'webhook endpoints that fail are not enabled without the scope, nor of other accounts, nor by an odd id',
+      'POST /console/webhooks/:endpointId/enable is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
+  },
+  {
+    file: 'src/console/lists/export.ts',
+    text: '        controller.error(err)\n',
+    mutation: '        controller.close()\n',
+    test: 'test/console/export.test.ts',
+    claim: 'a download whose rows cannot be read to the end is cut off',
+    control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
+  },
+  {
+    file: 'src/console/lists/export.ts',
+    text: "replace(/^0+/, '').length <= 15",
+    mutation: "replace(/^0+/, '').length <= 30",
+    test: 'test/console/export.test.ts',
+    claim:
+      'a month as a file of Excel has the same, with numbers that can be added up where they are exact',
     control:
-      'webhook endpoints that fail are enabled again, and audited under the name of the person',
+      'a month as a file of CSV has every row of the list, in its words, its zone and its order',
+  },
+  {
+    file: 'src/console/lists/routes.tsx',
+    text: '  requireScope(c, listing.scope)\n',
+    mutation: "  requireScope(c, 'payments:read')\n",
+    test: 'test/console/export.test.ts',
+    claim:
+      "a month as a file holds no other account's rows, and nothing for who may not read the list",
+    control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
   },
 ]

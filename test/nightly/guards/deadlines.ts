@@ -89,7 +89,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: 'settings.GATEWAY_REFUND_DEDUPES &&',
     mutation: '(settings.GATEWAY_REFUND_DEDUPES || now.attempts > 0) &&',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -98,7 +98,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: 'now.unanswered &&',
     mutation: '(now.unanswered || now.attempts > 0) &&',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -106,7 +106,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: '(now.sinceFirstSentMs ?? 0) < settings.REFUND_RESEND_FOR_MS &&',
     mutation: '(now.sinceFirstSentMs ?? 0) < settings.REFUND_RESEND_FOR_MS * 1e9 &&',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -114,7 +114,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: '(now.sinceSentMs ?? 0) >= resendAfter(now, settings)\n  )',
     mutation: '(now.sinceSentMs ?? 0) >= resendAfter(now, settings) * 0\n  )',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -122,7 +122,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: "now.status === 'unknown' &&",
     mutation: "now.status !== 'failed' &&",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -130,7 +130,7 @@ export const DEADLINES: readonly Guard[] = [
     control: 'a notification of success makes a refund that is accepted succeed',
   },
   {
-    file: 'src/refunds/schedule-check.ts',
+    file: 'src/refunds/deadlines.ts',
     text: 'now.failureCode === null &&',
     mutation: '(now.failureCode === null || now.attempts > 0) &&',
     test: 'test/plays/evidence/moved-twice.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const DECISIONS: readonly Guard[] = [
   {
-    file: 'src/refunds/review/apply-decision.ts',
+    file: 'src/decisions/resolution.ts',
     text: 'if (payment && isIncluded) await',
     mutation: "if (payment && isIncluded && amount === '') await",
     test: 'test/plays/review/decided-again.test.ts',
@@ -12,7 +12,7 @@ export const DECISIONS: readonly Guard[] = [
       'what a person decided as failed is decided as succeeded by the same one too: that only reserves again',
   },
   {
-    file: 'src/refunds/review/apply-decision.ts',
+    file: 'src/decisions/resolution.ts',
     text: 'const decidedGrowth = payment ? measureUnmatched',
     mutation: 'const decidedGrowth = payment?.missing ? measureUnmatched',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -21,7 +21,7 @@ export const DECISIONS: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/review/apply-decision.ts',
+    file: 'src/decisions/resolution.ts',
     text: "if (status === 'returned' && outcome === 'returned') await",
     mutation: "if (status === 'returned' || outcome === 'returned') await",
     test: 'test/plays/review/decisions.test.ts',
@@ -30,7 +30,7 @@ export const DECISIONS: readonly Guard[] = [
     control: 'a decision against the evidence of growth from before it was sent is none',
   },
   {
-    file: 'src/refunds/review/cancel-refund.ts',
+    file: 'src/decisions/cancellation.ts',
     text: 'if (isOpen && !(await isNotified(tx, now))) return',
     mutation: 'if (isOpen && (attempts === 0 || !(await isNotified(tx, now)))) return',
     test: 'test/plays/review/cancellation.test.ts',
@@ -40,7 +40,7 @@ export const DECISIONS: readonly Guard[] = [
       'the cancellation of a refund that was sent and is unknown is 409, and names what is possible',
   },
   {
-    file: 'src/refunds/review/cancel-refund.ts',
+    file: 'src/decisions/cancellation.ts',
     text: "refuseOwnGrowth(locked, draft.now, 'cancelled')",
     mutation: "if (draft.now.attempts > 0) refuseOwnGrowth(locked, draft.now, 'cancelled')",
     test: 'test/plays/approval/own-growth.test.ts',
@@ -50,7 +50,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that nobody approved in time goes to a person while its payment cannot be read',
   },
   {
-    file: 'src/refunds/review/check-decision.ts',
+    file: 'src/decisions/outcomes.ts',
     text: "if (status === 'returned') return true",
     mutation: "if (status === 'returned') return outcome !== 'returned'",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -59,7 +59,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/refunds/review/check-decision.ts',
+    file: 'src/decisions/outcomes.ts',
     text: 'if (row.firstSentAt === null && !isDecidedByPerson(row)) return',
     mutation: "if (row.firstSentAt === '' && !isDecidedByPerson(row)) return",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -68,7 +68,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/refunds/review/check-decision.ts',
+    file: 'src/decisions/outcomes.ts',
     text: "return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }",
     mutation: "return leftMs <= waitMs ? undefined : { why: 'too_early_alone', leftMs }",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -78,7 +78,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/refunds/review/resolve-refund.ts',
+    file: 'src/decisions/resolution.ts',
     text: 'if (contrary.length > 0 && !againstEvidence) {',
     mutation: 'if (contrary.length > 9 && !againstEvidence) {',
     test: 'test/plays/review/decisions.test.ts',
@@ -86,7 +86,7 @@ export const DECISIONS: readonly Guard[] = [
     control: 'a decision against the evidence of growth from before it was sent is none',
   },
   {
-    file: 'src/refunds/review/resolve-refund.ts',
+    file: 'src/decisions/resolution.ts',
     text: 'const isAsker = await checkSelfDecision(tx, draft.now, access)',
     mutation:
       "const isAsker = request.outcome === 'returned' && (await checkSelfDecision(tx, draft.now, access))",
@@ -96,7 +96,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/review/resolve-refund.ts',
+    file: 'src/decisions/resolution.ts',
     text: '  if (againstEvidence === null) return []\n  const ours',
     mutation: "  if (againstEvidence === null || refundId !== '') return []\n  const ours",
     test: 'test/plays/review/decisions.test.ts',

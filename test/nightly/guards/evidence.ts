@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const EVIDENCE: readonly Guard[] = [
   {
-    file: 'src/payments/refundable.ts',
+    file: 'src/payments/find-payments.ts',
     text: 'payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first',
     mutation: 'payments.refunded_amount, payments.refunded_at_first',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -23,7 +23,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/own-growth.ts',
+    file: 'src/refunds/obstacle.ts',
     text: '  const unmatched = measureCounted(payment, drafts)',
     mutation:
       '  const unmatched = drafts.length === 0 ? measureCounted(payment, drafts) : measureUnexplained(payment, drafts)',
@@ -34,7 +34,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'if (!mayHaveGrown || matching.left.lt(amount)) continue',
     mutation: "if ((!mayHaveGrown && id === '') || matching.left.lt(amount)) continue",
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -43,7 +43,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: "  if (evidence === 'expired') return left.eq(amount)",
     mutation: "  if (evidence === 'expired') return left.eq(0) && left.eq(amount)",
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -53,7 +53,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/match-payments.ts',
+    file: 'src/refunds/match.ts',
     text: "  if (isExpired(now)) return 'expired'",
     mutation: '  if (isExpired(now)) return undefined',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -63,7 +63,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/match-payments.ts',
+    file: 'src/refunds/match.ts',
     text: '    forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
     mutation: '    if (payment.missing) forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -73,7 +73,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/transitions.ts',
+    file: 'src/refunds/lifecycle.ts',
     text: '(isKnown || isDecidedFailed(row))',
     mutation: 'firstSentAt !== null && (isKnown || isDecidedFailed(row))',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -83,7 +83,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/reconcile-refunds.ts',
+    file: 'src/refunds/reconcile.ts',
     text: 'snapshot !== undefined && payment.listed',
     mutation: '(snapshot !== undefined || payment.listed) && payment.listed',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -93,7 +93,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile/record-external.ts',
+    file: 'src/refunds/record-external.ts',
     text: 'return UUID.test(requestId) ? requestId.toLowerCase() : requestId',
     mutation: "return UUID.test('') ? requestId.toLowerCase() : requestId",
     test: 'test/plays/evidence/stale-answers.test.ts',

@@ -19,8 +19,8 @@ export const EXPORTS: readonly Guard[] = [
   },
   {
     file: 'src/http/list.ts',
-    text: '/[",\\r\\n]/.test(text)',
-    mutation: '/[",]/.test(text)',
+    text: 'const SEPARATOR = /[",\\r\\n]/',
+    mutation: 'const SEPARATOR = /[",]/',
     test: 'test/unit/platform/http/csv.test.ts',
     claim: 'a cell "two\\nlines" is written "\\"two\\nlines\\""',
     control: 'a cell "plain" is written "plain"',

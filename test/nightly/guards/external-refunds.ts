@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const EXTERNAL_REFUNDS: readonly Guard[] = [
   {
-    file: 'src/refunds/external/judge-external.ts',
+    file: 'src/decisions/judge-external.ts',
     text: "if (state === 'matched') return 'the refunded amount shows it'",
     mutation: "if (state === 'matched') return null",
     test: 'test/plays/review/external-refunds.test.ts',
@@ -12,7 +12,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/external/judge-external.ts',
+    file: 'src/decisions/judge-external.ts',
     text: 'if (left.gte(row.amount)) return',
     mutation: 'if (left.gte(0)) return',
     test: 'test/plays/review/external-refunds.test.ts',
@@ -22,7 +22,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/external/judge-external.ts',
+    file: 'src/decisions/judge-external.ts',
     text: 'new Big(measureUnmatched(payment, drafts)).gte(amount)',
     mutation: 'new Big(measureUnmatched(payment, drafts)).gte(0)',
     test: 'test/plays/review/external-refunds.test.ts',
@@ -32,7 +32,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/external/judge-external.ts',
+    file: 'src/decisions/judge-external.ts',
     text: "compareAmounts(unexplained, '0') > 0 ?",
     mutation: "compareAmounts(unexplained, '0') > 1 ?",
     test: 'test/plays/external/undone.test.ts',
@@ -41,7 +41,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control: 'growth that is explained in the meantime is resolved without entering anything',
   },
   {
-    file: 'src/refunds/external/resolve-external-refund.ts',
+    file: 'src/decisions/external.ts',
     text: 'if (deriveExternalState(row) !== before) {',
     mutation: "if (deriveExternalState(row) !== before && paymentId === '') {",
     test: 'test/plays/review/external-refunds.test.ts',
@@ -51,7 +51,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/external/resolve-external-refund.ts',
+    file: 'src/decisions/external.ts',
     text: 'if (contrary !== null && !againstEvidence) {',
     mutation: "if (contrary !== null && !againstEvidence && paymentId === '') {",
     test: 'test/plays/review/external-refunds.test.ts',
@@ -61,15 +61,15 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/reconcile/record-external.ts',
+    file: 'src/refunds/record-external.ts',
     text: 'if (!one.verified || result === undefined',
-    mutation: 'if ((!one.verified && one.hint) || result === undefined',
+    mutation: 'if ((!one.verified && one.reading > 1) || result === undefined',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
     control: 'a notification of our own refund with code 99 changes nothing',
   },
   {
-    file: 'src/refunds/reconcile/record-external.ts',
+    file: 'src/refunds/record-external.ts',
     text: "where f.outcome = 'released'",
     mutation: "where f.outcome in ('released', 'never_happened')",
     test: 'test/plays/evidence/portal.test.ts',
@@ -79,7 +79,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/reconcile/record-external.ts',
+    file: 'src/refunds/record-external.ts',
     text: "and (outcome is null or outcome = 'part_of_first_sight')",
     mutation: 'and outcome is not null',
     test: 'test/plays/review/external-refunds.test.ts',
@@ -89,7 +89,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/reconcile/record-external.ts',
+    file: 'src/refunds/record-external.ts',
     text: "and e.code ~ '^-?[1-9][0-9]{0,8}$' and",
     mutation: "and e.code ~ '^x$' and",
     test: 'test/plays/evidence/moved-twice.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const IDEMPOTENCY: readonly Guard[] = [
   {
-    file: 'src/refunds/request/request-refund.ts',
+    file: 'src/refunds/request.ts',
     text: ".join('\\0'))",
     mutation: ".join(''))",
     test: 'test/plays/evidence/lost-rows.test.ts',
@@ -11,7 +11,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/request/find-target.ts',
+    file: 'src/refunds/target.ts',
     text: "if (checked === 'same') return",
     mutation: "if (checked !== 'unknown') return",
     test: 'test/api/refunds/request/idempotency.test.ts',
@@ -19,7 +19,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'the same key again is case-sensitive',
   },
   {
-    file: 'src/refunds/request/idempotency.ts',
+    file: 'src/refunds/request-schema.ts',
     text: "text : quoted.replace(/\\\\([\"\\\\])/g, '$1')",
     mutation: 'text : text',
     test: 'test/api/refunds/request/idempotency.test.ts',
@@ -28,7 +28,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'the same key again is case-sensitive',
   },
   {
-    file: 'src/refunds/request/idempotency.ts',
+    file: 'src/refunds/request-schema.ts',
     text: "formatSubject(['surplus', transactionId], params)",
     mutation: 'formatSubject(transactionId, params)',
     test: 'test/unit/refunds/request/idempotency.test.ts',
@@ -38,7 +38,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
       'what an idempotency key stands for is the same request, however its amount is written',
   },
   {
-    file: 'src/refunds/request/request-refund.ts',
+    file: 'src/refunds/request.ts',
     text: 'if (!isNew || !isRefusal(error)) throw error',
     mutation: 'if (isNew || !isRefusal(error)) throw error',
     test: 'test/races/refund-requests.test.ts',

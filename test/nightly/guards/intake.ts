@@ -19,8 +19,8 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/ipn/receive.ts',
-    text: '    if (badMs > 0) return answerThrottled(badMs)\n    return',
-    mutation: '    void badMs\n    return',
+    text: '      if (badMs > 0) return answerThrottled(badMs)\n      return {',
+    mutation: '      void badMs\n      return {',
     test: 'test/api/ipn/abuse.test.ts',
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',

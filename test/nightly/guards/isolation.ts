@@ -27,7 +27,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/review/change-discrepancy.ts',
+    file: 'src/decisions/annotations.ts',
     text: '      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`',
     mutation: '      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`',
     test: 'test/api/review/discrepancies.test.ts',
@@ -35,7 +35,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'the resolution of a discrepancy a second time is 409, with what was decided',
   },
   {
-    file: 'src/review/change-discrepancy.ts',
+    file: 'src/decisions/annotations.ts',
     text: '        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`',
     mutation: '        where d.id = ${id} and ${merchants.length > 0}`',
     test: 'test/api/every-route.test.ts',
@@ -43,7 +43,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/review/routes.ts',
+    file: 'src/decisions/discrepancy-routes.ts',
     text: "...withScope('ops') }",
     mutation: "...withScope('ops'), middleware: [] }",
     test: 'test/api/every-route.test.ts',
@@ -51,7 +51,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/search/find-objects.ts',
+    file: 'src/search.ts',
     text: '      from ${sql.unsafe(table)} where merchant_code = account and ${name} >= ${from} ${until}',
     mutation: "      from ${sql.unsafe(table)} where account <> '' and ${name} >= ${from} ${until}",
     test: 'test/api/search/search.test.ts',
@@ -59,7 +59,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'nobody finds a transaction that the gateway does not know yet',
   },
   {
-    file: 'src/search/find-objects.ts',
+    file: 'src/search.ts',
     text: '    ...(withRefunds ? ofRefunds : []),',
     mutation: "    ...(withRefunds || text !== '' ? ofRefunds : []),",
     test: 'test/api/search/search.test.ts',
@@ -67,7 +67,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'nobody finds objects of another account',
   },
   {
-    file: 'src/search/routes.ts',
+    file: 'src/search.ts',
     text: "  ...withScope('payments:read'),",
     mutation: "  ...{ ...withScope('payments:read'), middleware: [] },",
     test: 'test/api/search/search.test.ts',

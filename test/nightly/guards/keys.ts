@@ -111,7 +111,7 @@ export const KEYS: readonly Guard[] = [
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
   {
-    file: 'src/refunds/request/store-intent.ts',
+    file: 'src/refunds/store.ts',
     text: '  await lockActor(tx, access)\n',
     mutation: "  if (refundId === '') await lockActor(tx, access)\n",
     test: 'test/api/access/at-once.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const LOST_ROWS: readonly Guard[] = [
   {
-    file: 'src/refunds/request/prior-evidence.ts',
+    file: 'src/refunds/first-status.ts',
     text: 'bool_and(coalesce(payment_id',
     mutation: 'bool_or(coalesce(payment_id',
     test: 'test/api/refunds/request/prior-evidence.test.ts',
@@ -12,7 +12,7 @@ export const LOST_ROWS: readonly Guard[] = [
       'a key that is repeated after its row was lost does not succeed by an external refund that is released, also once the notifications are deleted',
   },
   {
-    file: 'src/refunds/request/prior-evidence.ts',
+    file: 'src/refunds/first-status.ts',
     text: 'and amount = coalesce(${amount}::numeric, amount)',
     mutation: 'and amount >= coalesce(${amount}::numeric, amount)',
     test: 'test/plays/evidence/lost-rows.test.ts',
@@ -22,9 +22,9 @@ export const LOST_ROWS: readonly Guard[] = [
       'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
   },
   {
-    file: 'src/refunds/request/prior-evidence.ts',
-    text: "coalesce(code = '0', false) and not hint as succeeded",
-    mutation: 'coalesce(code is not null, false) and not hint as succeeded',
+    file: 'src/refunds/first-status.ts',
+    text: "coalesce(code = '0', false) and reading = 1 as succeeded",
+    mutation: 'coalesce(code is not null, false) and reading = 1 as succeeded',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as failed is left to a person, unsent',

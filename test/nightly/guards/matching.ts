@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const MATCHING: readonly Guard[] = [
   {
-    file: 'src/refunds/reconcile/match-payments.ts',
+    file: 'src/refunds/match.ts',
     text: '{ inferred: true, ...NO_FAILURE }',
     mutation: '{ inferred: true, matched: true, ...NO_FAILURE }',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -11,7 +11,7 @@ export const MATCHING: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/reconcile/match-payments.ts',
+    file: 'src/refunds/match.ts',
     text: "if (isFailedAfterSending(now)) return 'failed'",
     mutation: "if (isFailedAfterSending(now) && now.attempts > 9) return 'failed'",
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -20,7 +20,7 @@ export const MATCHING: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'isDone || !sentBefore) continue',
     mutation: 'isDone || (!sentBefore && isDone)) continue',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -28,7 +28,7 @@ export const MATCHING: readonly Guard[] = [
     control: 'a delta of one of two different open refunds proves no refund and stays unmatched',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'if (matching.firstSight.lt(amount)) return false',
     mutation: 'if (matching.firstSight.lt(0)) return false',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -38,7 +38,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: '    matching.firstSight = matching.firstSight.minus(amount)\n    return true',
     mutation: '    return true',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -48,7 +48,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'if (isDone || !isCertain(external) || matching.left.lt(amount)) return',
     mutation: 'if (isDone || matching.left.lt(amount)) return',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -58,7 +58,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'if (mayBelongToFirstSight(external, matching) && mayBeOurs()) return',
     mutation: 'if (mayBelongToFirstSight(external, matching) && mayBeOurs() && isDone) return',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -68,7 +68,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'if (candidate === undefined || other !== undefined) return undefined',
     mutation: 'if (candidate === undefined || other === candidate) return undefined',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -77,7 +77,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'external.some((one) => !one.matched && !explained.includes(one)) ||',
     mutation: 'external.some((one) => !one.matched && explained.includes(one)) ||',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -86,7 +86,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'released.some((one) => left.gte(one)) ||',
     mutation: 'released.some((one) => left.lt(one)) ||',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -95,7 +95,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'unmatched.some((one) => isRival(one, left))',
     mutation: 'unmatched.some((one) => isRival(one, left) && one === candidate)',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -104,7 +104,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'sentBefore && hasGrown && left.eq(amount)',
     mutation: 'sentBefore && hasGrown && left.gte(amount)',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -113,7 +113,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'return mayHaveMoved && sentBefore && left.eq(amount) && isNews',
     mutation: 'return mayHaveMoved && sentBefore && left.gte(amount) && isNews',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -123,7 +123,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'const isNews = decidedGrowth === null || !left.eq(decidedGrowth)',
     mutation: 'const isNews = decidedGrowth === null || left.gt(0)',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -132,7 +132,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'externalChanged ? one !== shown :',
     mutation: 'externalChanged ? one === shown :',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
@@ -141,7 +141,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    file: 'src/refunds/growth.ts',
     text: 'const matched = [...own, ...external].filter((one) => one.matched)',
     mutation:
       "const matched = [...own, ...external].filter((one) => one.matched && one.amount === '')",
@@ -151,7 +151,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/reconcile/needs-reconciliation.ts',
+    file: 'src/refunds/case.ts',
     text: '(select true from refunds as r where',
     mutation: '(select false from refunds as r where',
     test: 'test/api/sync/commit-batch.test.ts',
@@ -160,7 +160,7 @@ export const MATCHING: readonly Guard[] = [
     control: 'answers that are committed together may have different outcomes',
   },
   {
-    file: 'src/refunds/reconcile/reconcile-refunds.ts',
+    file: 'src/refunds/reconcile.ts',
     text: 'for (const draft of locked.drafts) await endInterruptedAttempt(tx, draft)',
     mutation: 'for (const draft of locked.drafts.slice(1)) await endInterruptedAttempt(tx, draft)',
     test: 'test/plays/attempt/lease.test.ts',

@@ -27,13 +27,13 @@ export const NOTIFICATIONS: readonly Guard[] = [
     control: 'a command that cannot run prints one line, with exit code 2 no object',
   },
   {
-    file: 'src/ipn/rows.ts',
-    text: "        known.arrival.verdict === 'verified' ? [known.arrival, arrival] : [arrival, known.arrival]",
-    mutation:
-      "        known.arrival.verdict === 'wrong' ? [known.arrival, arrival] : [arrival, known.arrival]",
-    test: 'test/unit/ipn/fold-arrivals.test.ts',
-    claim: 'a verified one counts, whichever comes first',
-    control: 'copies of a notification in one batch count as one, with the values of any of them',
+    file: 'src/ipn/readings.ts',
+    text: 'if (!same.notification.documented) same.notification = notification',
+    mutation: 'if (same.items.length === 0) same.notification = notification',
+    test: 'test/api/ipn/alternate-readings.test.ts',
+    claim:
+      'a published notification beside each cut of it, both in one batch a payment: at most two ask, one is trusted, and the genuine one is kept',
+    control: 'a body with the byte that separates bodies is stored, and so are its neighbours',
   },
   {
     file: 'src/platform/crypto/masking.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'if (successNotifiedAt !== null) return undefined',
     mutation: "if (successNotifiedAt !== null && status === 'pending') return undefined",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -11,7 +11,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'if (failureCode === code) return undefined',
     mutation: "if (failureCode === code && status === 'pending') return undefined",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -19,7 +19,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: "if (now.status === 'succeeded') return 'after",
     mutation: "if (now.status === 'succeeded' && now.inferred) return 'after",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -28,7 +28,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'now.attempts <= 1) return undefined',
     mutation: 'now.attempts <= 9) return undefined',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -36,7 +36,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: '...failure, ...words, noGrowthSince: null }',
     mutation: '...failure, ...words }',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -44,7 +44,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)",
     mutation:
       "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }, theirs)",
@@ -53,7 +53,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is accepted succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'if (otherCode !== null) return',
     mutation: 'if (otherCode !== null && now.attempts > 9) return',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -62,7 +62,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is accepted succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'if (isUnsent(now)) return',
     mutation: 'if (isUnsent(now) && now.attempts > 9) return',
     test: 'test/unit/refunds/transitions.test.ts',
@@ -70,7 +70,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: "if (now.successNotifiedAt !== null) return 'and a success'",
     mutation: "if (now.successNotifiedAt !== null && now.attempts > 9) return 'and a success'",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -78,7 +78,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/apply-notification.ts',
+    file: 'src/refunds/notifications.ts',
     text: "if (now.status === 'needs_review') return 'while",
     mutation: "if (now.status === 'needs_review' && now.attempts > 9) return 'while",
     test: 'test/unit/refunds/transitions.test.ts',
@@ -87,16 +87,16 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
-    text: 'if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined',
+    file: 'src/refunds/notifications.ts',
+    text: 'if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined',
     mutation:
-      'if ((!one.verified && !same) || (same ? one.handledBefore : one.hint)) return undefined',
+      'if ((!one.verified && !same) || (same ? one.handledBefore : one.reading > 1)) return undefined',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=off a forged notification with code 5 never changes a refund',
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'one.paymentId === own.paymentId &&',
     mutation: '(one.paymentId === own.paymentId || one.verified) &&',
     test: 'test/plays/reconcile/notifications.test.ts',
@@ -105,7 +105,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'compareAmounts(one.amount, own.amount) === 0',
     mutation: 'compareAmounts(one.amount, own.amount) >= 0',
     test: 'test/plays/reconcile/notifications.test.ts',
@@ -115,7 +115,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
       'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
+    file: 'src/refunds/notifications.ts',
     text: "if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
     mutation:
       "if (isUnsent(draft.now) && same) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
@@ -126,24 +126,24 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
-    text: '.test(code) || isOpenCode(code)) return undefined',
-    mutation: ".test(code) || (isOpenCode(code) && code === '')) return undefined",
+    file: 'src/refunds/notifications.ts',
+    text: '!isResultCode(code) || isOpenCode(code)) return undefined',
+    mutation: "!isResultCode(code) || (isOpenCode(code) && code === '')) return undefined",
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'a notification of our own refund with code 99 changes nothing',
     control:
       'a verified notification that names our refund with another payment changes nothing and is a disagreement',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
-    text: '!/^(0|-?[1-9]\\d{0,8})$/.test(code)',
-    mutation: '!/^-?\\d{1,9}$/.test(code)',
+    file: 'src/gateway/response-codes.ts',
+    text: '/^(0|-?[1-9]\\d{0,8})$/.test(text)',
+    mutation: '/^-?\\d{1,9}$/.test(text)',
     test: 'test/plays/attacks.test.ts',
     claim: 'a verified notification with the code 05, which is no plain number, settles nothing',
     control: 'every resend waits twice as long as the one before',
   },
   {
-    file: 'src/refunds/reconcile/handle-notifications.ts',
+    file: 'src/refunds/notifications.ts',
     text: 'now.refundId === one.requestId.toLowerCase())',
     mutation: 'now.refundId === one.requestId)',
     test: 'test/plays/evidence/moved-twice.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const REFUNDABLE: readonly Guard[] = [
   {
-    file: 'src/payments/refundable.ts',
+    file: 'src/payments/find-payments.ts',
     text: 'least(payments.amount, payments.counted_amount)',
     mutation: 'least(payments.amount)',
     test: 'test/api/payments/odd-readings.test.ts',
@@ -11,7 +11,7 @@ export const REFUNDABLE: readonly Guard[] = [
     control: 'an amount of a success that changes before it succeeded counts at once',
   },
   {
-    file: 'src/payments/refundable.ts',
+    file: 'src/payments/find-payments.ts',
     text: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null')}",
     mutation: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null and false')}",
     test: 'test/plays/review/external-refunds.test.ts',
@@ -21,7 +21,7 @@ export const REFUNDABLE: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/payments/refundable.ts',
+    file: 'src/payments/find-payments.ts',
     text: "r.status <> 'failed' and r.return_sightings < 2",
     mutation: "r.status not in ('failed', 'needs_review') and r.return_sightings < 2",
     test: 'test/plays/transitions-played.test.ts',
@@ -30,7 +30,7 @@ export const REFUNDABLE: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: 'and amount <= refundable))',
     mutation: 'and amount <= refundable + 1000000))',
     test: 'test/api/refunds/request/request.test.ts',
@@ -38,7 +38,7 @@ export const REFUNDABLE: readonly Guard[] = [
     control: 'a refund request is refused when nothing is left, also without an amount',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: 'and held is null and account_held is null',
     mutation: 'and held is null',
     test: 'test/api/holds/holds.test.ts',
@@ -46,7 +46,7 @@ export const REFUNDABLE: readonly Guard[] = [
     control: 'a hold on the payment needs a reason and the scope ops',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: "(found or (not stale and status = 'SUCCESS'",
     mutation: "(found or (status = 'SUCCESS'",
     test: 'test/api/refunds/request/expected-version.test.ts',
@@ -56,7 +56,7 @@ export const REFUNDABLE: readonly Guard[] = [
       'a refund that names the version it was decided on is replayed under its key, whatever version is named then',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: 'and not missing and not unreadable',
     mutation: 'and not missing',
     test: 'test/api/sync/odd-entries.test.ts',
@@ -66,7 +66,7 @@ export const REFUNDABLE: readonly Guard[] = [
       'the answer is bounded: a very long entry keeps the members that the specification defines',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: 'and not missing and not unreadable',
     mutation: 'and not unreadable',
     test: 'test/api/refunds/request/request.test.ts',
@@ -74,7 +74,7 @@ export const REFUNDABLE: readonly Guard[] = [
     control: 'a refund request is refused for an unknown payment',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: "${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1 for update",
     mutation: "${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1",
     test: 'test/races/refund-requests.test.ts',
@@ -84,7 +84,7 @@ export const REFUNDABLE: readonly Guard[] = [
       'a request that meets a concurrent one between its steps computes what is left only under its lock: two that waited do not both fit',
   },
   {
-    file: 'src/refunds/request/insert-intent.ts',
+    file: 'src/refunds/insert.ts',
     text: "${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1 for update",
     mutation: "${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1",
     test: 'test/races/refund-requests.test.ts',

@@ -11,7 +11,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
   },
   {
-    file: 'src/holds/find-subject.ts',
+    file: 'src/decisions/hold-subject.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
     mutation: 'return setters.some((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',
@@ -21,7 +21,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/holds/find-subject.ts',
+    file: 'src/decisions/hold-subject.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
     mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',
@@ -31,7 +31,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/refunds/approval/require-another.ts',
+    file: 'src/decisions/second-person.ts',
     text: 'if (await mayAnotherDecide(tx, access, own)) {',
     mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
     test: 'test/plays/approval/holds-back.test.ts',
@@ -41,7 +41,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/refunds/approval/require-another.ts',
+    file: 'src/decisions/second-person.ts',
     text: 'return open.filter((refund) => isOwnRequest(who, refund))',
     mutation:
       'return open.filter((refund) => isOwnRequest(who, refund) && refund.onBehalfOf === null)',
@@ -52,7 +52,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/refunds/approval/self-decision.ts',
+    file: 'src/decisions/second-person.ts',
     text: 'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf })) return false',
     mutation:
       'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf }) || refundId) return false',
@@ -62,7 +62,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/review/resolve-discrepancy.ts',
+    file: 'src/decisions/discrepancies.ts',
     text: 'const own = await requireAnother(tx, access, row, `resolve discrepancy ${id}`)',
     mutation:
       'const own = await requireAnother(tx, access, { ...row, paymentId: null, refundId: null }, `resolve discrepancy ${id}`)',

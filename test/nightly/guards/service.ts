@@ -18,6 +18,16 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
+    file: 'src/health/watch-outages.ts',
+    text: 'if (found) return { ...found, replaces: BACKLOG.name }',
+    mutation: 'if (found) return { ...found, replaces: found.name }',
+    test: 'test/unit/platform/telemetry/outage-log.test.ts',
+    claim:
+      'a database that is away is no backlog as well: it is one line, whichever is noticed first',
+    control:
+      'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+  },
+  {
     file: 'src/health/routes.ts',
     text: 'name === STOPS_WRITES)',
     mutation: '`${name} ` === STOPS_WRITES)',
@@ -27,7 +37,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
-    file: 'src/holds/routes.ts',
+    file: 'src/decisions/hold-routes.ts',
     text: "  ...withScope('ops'),",
     mutation: "  ...{ ...withScope('ops'), middleware: [] },",
     test: 'test/api/holds/holds.test.ts',
@@ -52,14 +62,14 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/http/list.ts',
-    text: "quote(GUARD.test(value) ? `'${value}` : value)",
-    mutation: 'quote(GUARD.test(value) ? value : value)',
+    text: "quote(GUARD.test(text) ? `'${text}` : text, separator)",
+    mutation: 'quote(GUARD.test(text) ? text : text, separator)',
     test: 'test/unit/platform/http/csv.test.ts',
     claim: 'a cell "+84 90" is written "\'+84 90"',
     control: 'a cell "with, a comma" is written "\\"with, a comma\\""',
   },
   {
-    file: 'src/refunds/approval/routes.ts',
+    file: 'src/decisions/refund-routes.ts',
     text: "  ...withScope('refunds:approve'),",
     mutation: "  ...withScope('refunds:write'),",
     test: 'test/api/every-route.test.ts',
@@ -68,7 +78,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/refunds/review/routes.ts',
+    file: 'src/decisions/refund-routes.ts',
     text: "  ...withScope('refunds:write'),",
     mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
     test: 'test/api/every-route.test.ts',
@@ -77,7 +87,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/refunds/surplus/routes.ts',
+    file: 'src/refunds/surplus-routes.ts',
     text: "withDryRun(withScope('refunds:write'))",
     mutation: "withDryRun(withScope('refunds:read'))",
     test: 'test/api/every-route.test.ts',

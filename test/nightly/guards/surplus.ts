@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const SURPLUS: readonly Guard[] = [
   {
-    file: 'src/refunds/surplus/choose-payment.ts',
+    file: 'src/refunds/surplus.ts',
     text: '.sort((a, b) => compareAmounts(b.most, a.most) ||',
     mutation: '.sort((a, b) => compareAmounts(a.most, b.most) ||',
     test: 'test/plays/surplus/request-surplus.test.ts',
@@ -10,7 +10,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
   {
-    file: 'src/refunds/surplus/read-order-payments.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: '\n    and upper(btrim(o.currency)) = upper(btrim(t.currency))',
     mutation: '',
     test: 'test/plays/surplus/request-surplus.test.ts',
@@ -18,7 +18,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
   {
-    file: 'src/refunds/surplus/request-surplus.ts',
+    file: 'src/refunds/surplus.ts',
     text: '  const caps = await lockCaps(tx, access, ctx.config)',
     mutation:
       '  const caps = await lockCaps(tx, { ...access, refundMax: null, refundDailyMax: null }, ctx.config)',
@@ -27,7 +27,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
   {
-    file: 'src/refunds/surplus/choose-payment.ts',
+    file: 'src/refunds/surplus.ts',
     text: '.filter(({ unrecognised }) => !unrecognised)',
     mutation: '.filter(({ unrecognised }) => !unrecognised || unrecognised)',
     test: 'test/plays/surplus/request-surplus.test.ts',
@@ -36,7 +36,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
   {
-    file: 'src/refunds/surplus/choose-payment.ts',
+    file: 'src/refunds/surplus.ts',
     text: '  await lockOrder(tx, key)\n',
     mutation: "  if (amount === '') await lockOrder(tx, key)\n",
     test: 'test/plays/surplus/send-surplus.test.ts',
@@ -45,7 +45,7 @@ export const SURPLUS: readonly Guard[] = [
       'before a surplus refund is sent a refund at the portal of what was paid twice makes it fail',
   },
   {
-    file: 'src/refunds/surplus/count-surplus.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: 'const ofOrder = expected.gt(paid) ? paid : expected',
     mutation: 'const ofOrder = paid.lt(0) ? paid : expected',
     test: 'test/unit/refunds/surplus/count-surplus.test.ts',
@@ -54,7 +54,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'one success of an order is the amount of the order, when payments are parts of it',
   },
   {
-    file: 'src/refunds/surplus/count-surplus.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: 'const success = ofOrder.gt(largest) ? ofOrder : largest',
     mutation: 'const success = ofOrder.gt(largest) ? largest : largest',
     test: 'test/plays/surplus/request-surplus.test.ts',
@@ -62,7 +62,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
   {
-    file: 'src/refunds/surplus/is-still-surplus.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: 'const refundedNow = countedRefunded ?? payment.refundedNow',
     mutation:
       'const refundedNow = countedRefunded && payment.refundedNow ? payment.refundedNow : payment.refundedNow',
@@ -72,7 +72,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/surplus/is-still-surplus.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: 'payments.filter(({ confirmed }) => confirmed)',
     mutation: 'payments.filter(({ confirmed }) => confirmed || !confirmed)',
     test: 'test/plays/surplus/send-surplus.test.ts',
@@ -81,7 +81,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/surplus/read-order-payments.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: 'coalesce(m.as_of > (select since from asked), true)',
     mutation: 'coalesce(m.as_of is not null, true)',
     test: 'test/plays/surplus/send-surplus.test.ts',
@@ -90,15 +90,15 @@ export const SURPLUS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/surplus/read-order-payments.ts',
-    text: 'and t.order_id_verified and o.order_id_verified and',
-    mutation: 'and',
+    file: 'src/refunds/order-surplus.ts',
+    text: 'and t.order_verified and o.order_verified',
+    mutation: 'and true',
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim: 'of two transactions of one order one does not count if its order id was never verified',
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
   {
-    file: 'src/refunds/surplus/read-order-payments.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: "and not ${isDisputed('t')} and not ${isDisputed('o')}`",
     mutation: "and (true or ${isDisputed('t')} or ${isDisputed('o')})`",
     test: 'test/plays/surplus/request-surplus.test.ts',
@@ -107,7 +107,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
   {
-    file: 'src/refunds/surplus/read-order-payments.ts',
+    file: 'src/refunds/order-surplus.ts',
     text: "o.state in ('paid', 'partially_refunded')",
     mutation: "o.state = 'paid'",
     test: 'test/plays/surplus/request-surplus.test.ts',

@@ -27,8 +27,8 @@ export const TRANSACTIONS: readonly Guard[] = [
   },
   {
     file: 'src/ipn/inbox.ts',
-    text: "notification.kind === 'payment' && results[place]?.status === 'fulfilled'",
-    mutation: "notification.kind === 'payment' && results[place]?.status === 'rejected'",
+    text: "one.kind === 'payment' && isStored ? [one.transactionId] : []",
+    mutation: "one.kind === 'payment' && !isStored ? [one.transactionId] : []",
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       'an id that nobody knows yet is answered when its notification comes, which costs its readers one read and no polls',
@@ -39,8 +39,7 @@ export const TRANSACTIONS: readonly Guard[] = [
     text: 'if (left <= 0 || end.aborted) throw unknownTransaction(transactionId)',
     mutation: 'if (left <= 60_000 || end.aborted) throw unknownTransaction(transactionId)',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
-    claim:
-      'an id that nobody knows yet is answered when its notification comes, which costs its readers one read and no polls',
+    claim: 'an id that nobody knows yet is a 404 at the time-out, and at once without wait',
     control: 'without an ETag a final transaction is answered at once',
   },
   {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
 import { withKey } from '../../support/api.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
-import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { type ServiceProcess, settingsFor, startServiceProcess } from '../../support/process.ts'
 import { makeControl } from '../../support/sandbox.ts'
 import { KEY, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -57,43 +57,67 @@ async function count(rows: string): Promise<number> {
 
 const isAll = (rows: string) => async () => (await count(rows)) === CLAIMS
 
-describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 120_000 }, () => {
-  it('leaves its queries to another: all are taken over when the lease expires, not before, and applied once', async () => {
-    await payAll()
-    await control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
-    await database.sql`
-      insert into transactions (merchant_code, transaction_id, due_at)
-      select ${MERCHANT.merchantCode}, id, now() from unnest(${IDS}::text[]) as id`
-    const first = await startWorker(3_000)
-    await waitUntil(isAll('transactions where lease_id is not null'), { what: '200 claims' })
-    first.child.kill('SIGKILL')
-    await first.ended
-    await database.sql`
-      create table leases as select merchant_code, transaction_id, due_at as until from transactions
-      where lease_id is not null`
-    expect(await count('leases')).toBe(CLAIMS)
-    expect(await count('gateway_calls')).toBe(0)
+/** Starts a worker that claims all, and whose queries hang, and another beside it. */
+async function startTwo(): Promise<{ first: ServiceProcess; second: ServiceProcess }> {
+  await payAll()
+  await control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
+  const first = await startWorker(20_000)
+  await database.sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    select ${MERCHANT.merchantCode}, id, now() from unnest(${IDS}::text[]) as id`
+  await waitUntil(isAll('transactions where lease_id is not null'), { what: '200 claims' })
+  expect(await count('gateway_calls')).toBe(0)
+  return { first, second: await startWorker(20_000) }
+}
 
+/** Waits until the second worker has done all work of the first; the leases of that one last 75 s. */
+async function expectTakenOver(): Promise<void> {
+  const isOver = isAll('transactions where final')
+  await waitUntil(isOver, { what: 'all are taken over', timeoutMs: 45_000 })
+  const early = `gateway_calls where sent_at < (select min(seen_at) from processes) + interval '12 s'`
+  expect(await count(early)).toBe(0)
+}
+
+async function expectAppliedOnce(): Promise<void> {
+  expect(await count('gateway_calls')).toBe(CLAIMS)
+  expect(await count("changes where field = 'state' and after = 'paid'")).toBe(CLAIMS)
+  expect(await count("changes where field = 'status' and after = 'SUCCESS'")).toBe(CLAIMS)
+  expect(await count('payments')).toBe(CLAIMS)
+  expect(await count('transactions where due_at is not null or lease_id is not null')).toBe(0)
+}
+
+describe('a worker that holds 200 claims', { timeout: 180_000 }, () => {
+  it('and is killed with SIGKILL: another takes all over once it is unseen, not before, and applies each once', async () => {
+    const { first, second } = await startTwo()
+    first.child.kill('SIGKILL')
+    const killedAt = performance.now()
+    await first.ended
     await control('DELETE', '/faults')
-    const second = await startWorker(3_000)
-    // Three calls and 15 s: the lease of the settings above.
-    await waitUntil(isAll('transactions where final'), {
-      what: 'all are taken over within the lease',
-      timeoutMs: 60_000,
-    })
-    const early =
-      'gateway_calls join leases using (merchant_code, transaction_id) where sent_at < until'
-    expect(await count(early)).toBe(0)
-    expect(await count('gateway_calls')).toBe(CLAIMS)
-    expect(await count("changes where field = 'state' and after = 'paid'")).toBe(CLAIMS)
-    expect(await count("changes where field = 'status' and after = 'SUCCESS'")).toBe(CLAIMS)
-    expect(await count('payments')).toBe(CLAIMS)
-    expect(await count('transactions where due_at is not null or lease_id is not null')).toBe(0)
+    await expectTakenOver()
+    process.stdout.write(`readable ${Math.round(performance.now() - killedAt)} ms after the kill\n`)
+    await expectAppliedOnce()
     second.child.kill('SIGTERM')
     expect(await second.ended).toBe(0)
   })
 
-  it('with 200 refunds in flight that the gateway accepted: another sends them once more, and none moves money twice', async () => {
+  it('and is stopped with SIGSTOP: another takes all over, and nothing is written by the first when it goes on', async () => {
+    const { first, second } = await startTwo()
+    first.child.kill('SIGSTOP')
+    await control('DELETE', '/faults')
+    await expectTakenOver()
+    first.child.kill('SIGCONT')
+    first.child.kill('SIGTERM')
+    expect(await first.ended).toBe(0)
+    await expectAppliedOnce()
+    second.child.kill('SIGTERM')
+    expect(await second.ended).toBe(0)
+  })
+})
+
+describe('a worker with 200 refunds in flight that the gateway accepted', {
+  timeout: 300_000,
+}, () => {
+  it('and is only paused keeps its leases; killed, another sends them once more, and none moves money twice', async () => {
     await payAll()
     const web = await startTestService(database, sandbox.url, { settings: { ROLE: 'web' } })
     sandbox.setIpnUrl(`${web.url}/ipn`)
@@ -117,12 +141,19 @@ describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 12
     const allTaken = () => listTaken().length === CLAIMS
     await waitUntil(allTaken, { what: 'the gateway accepted all', timeoutMs: 30_000 })
     expect(await count("refunds where status = 'sending'")).toBe(CLAIMS)
+    const second = await startWorker(60_000)
+    first.child.kill('SIGSTOP')
+    await control('DELETE', '/faults')
+    const isUnseen = async () =>
+      (await count("processes where seen_at < now() - interval '16 s'")) === 1
+    await waitUntil(isUnseen, { what: 'the first is unseen for long', timeoutMs: 60_000 })
+    expect(await count("refunds where status = 'sending'")).toBe(CLAIMS)
+    expect(await count('transactions where lease_id is not null and due_at > now()')).toBe(CLAIMS)
+    expect(listTaken()).toHaveLength(CLAIMS)
     first.child.kill('SIGKILL')
     await first.ended
-
-    await control('DELETE', '/faults')
+    // Only the end of the leases says that nothing is sent any more.
     await database.sql`update transactions set due_at = now() where lease_id is not null`
-    const second = await startWorker(60_000)
     await waitUntil(isAll('refunds where attempts > 1'), {
       what: 'all are sent once more',
       timeoutMs: 60_000,

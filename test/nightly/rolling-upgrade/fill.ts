@@ -8,9 +8,9 @@ export async function fillTables({ sql }: TestDatabase, rows: number): Promise<v
   const numbers = sql`generate_series(1, ${rows}::int) as n`
   const at = sql`now() - interval '3 days' - n * interval '1 s'`
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, code, verdict, body,
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, payment_id, code, verdict, body,
       address, deliveries, first_received_at, handled_at)
-    select ${FILL}, sha256(n::text::bytea), 'payment', 'T-' || n, 'P-' || n, '0', 'verified', '{}',
+    select ${FILL}, md5(n::text)::uuid, 'payment', 'T-' || n, 'P-' || n, '0', 'verified', '{}',
       '192.0.2.1', 1, ${at}, ${at} from ${numbers}`
   await sql`
     insert into gateway_calls (body_key_id, merchant_code, transaction_id, command, body_hmac, sent_at, duration_ms, outcome)

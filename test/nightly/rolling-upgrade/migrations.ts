@@ -12,9 +12,9 @@ const HOT = ['ipn_events', 'transactions', 'payments', 'refunds', 'gateway_calls
  * releases that run find none that matches.
  */
 export const REPLACED_CONSTRAINT = {
-  '9000_replace_fingerprint': [
-    'ALTER TABLE "ipn_events" DROP CONSTRAINT "ipn_events_fingerprint"',
-    'ALTER TABLE "ipn_events" ADD CONSTRAINT "ipn_events_fingerprint" UNIQUE NULLS NOT DISTINCT("merchant_code","fingerprint")',
+  '9000_replace_one_text': [
+    'ALTER TABLE "ipn_events" DROP CONSTRAINT "ipn_events_one_text"',
+    'ALTER TABLE "ipn_events" ADD CONSTRAINT "ipn_events_one_text" UNIQUE("merchant_code","text_hash")',
   ].join(BREAK),
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { expireApprovals } from '../../../src/decisions/approval.ts'
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
@@ -325,7 +325,7 @@ describe('the threshold', () => {
     await name(unverified, 'USD', { verdict: 'missing' })
     expect((await request(unverified, { amount: '1' })).status).toBe('awaiting_approval')
     const hinted = await lab.open()
-    await name(hinted, 'USD', { hint: true })
+    await name(hinted, 'USD', { isOther: true })
     expect((await request(hinted, { amount: '1' })).status).toBe('awaiting_approval')
     const several = await openIn(lab, 'USD')
     await name(several, 'VND')
@@ -407,8 +407,8 @@ describe('past the routes, the database', () => {
   })
 
   it('is decided by no one whose principal is not the one that is stored', async () => {
-    const { decideApproval } = await import('../../../src/refunds/approval/decide-approval.ts')
-    const { findRefund } = await import('../../../src/refunds/find-refunds.ts')
+    const { decideApproval } = await import('../../../src/decisions/approval.ts')
+    const { findRefund } = await import('../../../src/refunds/find.ts')
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const rotated = await addPrincipal(lab.database, { rotates: asker })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { expireApprovals } from '../../../src/decisions/approval.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
-import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { emptyTables } from '../../support/database.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { expireApprovals } from '../../../src/decisions/approval.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'

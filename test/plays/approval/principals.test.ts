@@ -6,12 +6,12 @@ import { findKeys, hashKey, SCOPES, UNLIMITED } from '../../../src/access/keys.t
 import { addPerson, endPerson } from '../../../src/access/people.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { type Access, listScopes, type Role } from '../../../src/access/types.ts'
+import { decideApproval } from '../../../src/decisions/approval.ts'
+import { resolveRefund } from '../../../src/decisions/resolution.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
-import { decideApproval } from '../../../src/refunds/approval/decide-approval.ts'
-import { findRefund } from '../../../src/refunds/find-refunds.ts'
-import { requestRefund } from '../../../src/refunds/request/request-refund.ts'
-import { resolveRefund } from '../../../src/refunds/review/resolve-refund.ts'
+import { findRefund } from '../../../src/refunds/find.ts'
+import { requestRefund } from '../../../src/refunds/request.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -74,7 +74,9 @@ function createWorld() {
       if (rotation.kind === 'rotated') known.push({ ...rotation.created, whose: one.whose })
     },
     end: (one: Known) =>
-      inTx<unknown>((tx) => (one.text === undefined ? endPerson(tx, one.id) : revokeKey(tx, one.id))),
+      inTx<unknown>((tx) =>
+        one.text === undefined ? endPerson(tx, one.id) : revokeKey(tx, one.id),
+      ),
     change: (one: Known, isWide: boolean) =>
       one.text === undefined
         ? sql`

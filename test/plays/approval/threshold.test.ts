@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
-import { previewRefund } from '../../../src/refunds/request/preview-refund.ts'
+import { previewRefund } from '../../../src/refunds/request.ts'
 import type { RefundView } from '../../../src/refunds/view.ts'
 import { findPersonAccess } from '../../support/access.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
@@ -86,7 +86,7 @@ describe('the approval fails closed', () => {
     approveAbove({ currency: 'VND', amount: '500' })
     const { ids, transactionId } = await open(['100', '100'])
     await seedCurrency(lab.database, transactionId, 'VND', { verdict: 'missing' })
-    await seedCurrency(lab.database, transactionId, 'VND', { hint: true })
+    await seedCurrency(lab.database, transactionId, 'VND', { isOther: true })
     expect(await statusOf(ids[0], '1')).toBe('awaiting_approval')
   })
 

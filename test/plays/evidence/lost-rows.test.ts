@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
-import { deriveRefundId } from '../../../src/refunds/request/request-refund.ts'
+import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { MASKED, RECEIVER } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'

@@ -55,9 +55,9 @@ it('notifications of a transaction that is due already do not keep others from b
   const due = await lab.open()
   const idle = await lab.open()
   const seed = (paymentId: string, n: number) => sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, verdict, body,
+    insert into ipn_events (merchant_code, text_hash, kind, payment_id, request_id, verdict, body,
       address, deliveries, first_received_at, last_received_at)
-    select ${MERCHANT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'refund', ${paymentId}, 'r-' || n,
+    select ${MERCHANT.merchantCode}, gen_random_uuid(), 'refund', ${paymentId}, 'r-' || n,
       'verified', '{}', '', 1, now() - interval '1 min', now() - interval '1 min'
     from generate_series(1, ${n}) as n`
   // Several times as many due transactions as a pass requeues at once (`BATCH`).
@@ -70,9 +70,9 @@ it('notifications of a transaction that is due already do not keep others from b
     select now(), ${MERCHANT.merchantCode}, 'A-due-' || n, 'T-due-' || n, 'SUCCESS', 100, 0, 0, 'CC', now()
     from generate_series(1, 1500) as n`
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, verdict, body,
+    insert into ipn_events (merchant_code, text_hash, kind, payment_id, request_id, verdict, body,
       address, deliveries, first_received_at, last_received_at)
-    select merchant_code, sha256(payment_id::bytea), 'refund', payment_id, 'r', 'verified', '{}', '', 1,
+    select merchant_code, md5(payment_id)::uuid, 'refund', payment_id, 'r', 'verified', '{}', '', 1,
       now() - interval '1 min', now() - interval '1 min'
     from payments where payment_id like 'A-due-%'`
   await sql`update transactions set due_at = now() where transaction_id = ${due.transactionId}`

@@ -143,7 +143,7 @@ describe('the cancellation of a refund', () => {
   it('is 409 also if the hash of that notification was received with other values before', async () => {
     const { payment, id } = await requestRefund()
     await lab.notify(payment, id, '30')
-    await lab.database.sql`update ipn_events set hint = true`
+    await lab.database.sql`update ipn_events set reading = 2`
     await expectProblem(await cancel(id), 409, 'already_sent')
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
@@ -152,7 +152,7 @@ describe('the cancellation of a refund', () => {
   it('is not refused for a hint with another amount, which anybody can cut', async () => {
     const { payment, id } = await requestRefund()
     await lab.notify(payment, id, '30', { amount: 31 })
-    await lab.database.sql`update ipn_events set hint = true`
+    await lab.database.sql`update ipn_events set reading = 2`
     await expectCancelled(await cancel(id))
   })
 })

@@ -171,7 +171,7 @@ describe('of two transactions of one order', () => {
   it('one does not count if its order id was never verified', async () => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
     await lab.database.sql`
-      update transactions set order_id_verified = false where transaction_id = ${second.transactionId}`
+      update transactions set order_verified = false where transaction_id = ${second.transactionId}`
     for (const { transactionId } of [first, second]) {
       await refuseNothingLeft(await askSurplus(lab, transactionId))
     }

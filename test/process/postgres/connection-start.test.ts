@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
-import { startClosingServer, startSilentServer } from '../../support/closing-server.ts'
+import { startClosingServer } from '../../support/closing-server.ts'
 import { borrowDatabase, holdLocks } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { runMain, settingsFor, startServiceProcess } from '../../support/process.ts'
@@ -80,14 +80,4 @@ it('a start at a proxy without a database behind it connects once, says why, and
     /^The database at DATABASE_URL is unreachable \(CONNECTION_CLOSED\).*\n$/,
   )
   expect(closing.countConnections()).toBe(1)
-})
-
-it('a start at a database that does not answer says what it waits for, and ends', async () => {
-  const silent = await startSilentServer()
-  const { ended, output } = startAt(silent.port)
-  expect(await ended).toBe(1)
-  expect(output().out).toContain('the database at DATABASE_URL has not answered for 5 s')
-  expect(output().err).toMatch(
-    /^The database at DATABASE_URL is unreachable \(CONNECT_TIMEOUT\).*\n$/,
-  )
 })

@@ -45,24 +45,23 @@ it('a server that vanished without closing anything fails what waits for it, and
 })
 
 it('a server that vanished is noticed by a new connection that it does not answer, one that is busy is left alone', async () => {
-  const proxy = await startProxyTo(database.url)
-  onTestFinished(() => proxy.stop())
-  const open = (silenceMs: number) => {
-    const { sql, close } = openPool(proxy.url, 1, { silenceMs, connectMs: 1_000 })
+  const gone = await startProxyTo(database.url)
+  onTestFinished(() => gone.stop())
+  const open = (url: string, silenceMs: number) => {
+    const { sql, close } = openPool(url, 1, { silenceMs, connectMs: 1_000 })
     onTestFinished(close)
     return sql
   }
-  // It is asked every second, as the other one is every five.
-  expect(await open(8_000)`select 1 as n from pg_sleep(2.5)`).toEqual([{ n: 1 }])
-  const patient = open(3_600_000)
+  const patient = open(gone.url, 3_600_000)
   await patient`select 1`
-  proxy.stall('all')
+  gone.stall('all')
   const codes: string[] = []
   patient`select 1`.catch((error: { code: string }) => codes.push(error.code))
+  // It is asked every second, as the other one is every five.
+  expect(await open(database.url, 8_000)`select 1 as n from pg_sleep(2.5)`).toEqual([{ n: 1 }])
   await expect.poll(() => codes, { timeout: 20_000 }).toEqual(['ETIMEDOUT'])
 })
 
-// Before the values of a new statement are sent, the driver waits for its description, which nothing ends.
 it('a server that vanished in the middle of a description is noticed', async () => {
   const proxy = await startDatabaseProxy(database.url)
   onTestFinished(() => proxy.stop())

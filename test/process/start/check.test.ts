@@ -41,6 +41,7 @@ const ALL_OK = {
   settings: 'ok',
   database: 'ok',
   schema: 'ok',
+  restore: 'ok',
   key: 'ok',
   clock: 'ok',
   gateway: 'ok',
@@ -104,7 +105,7 @@ describe('--check', () => {
       expect(ok).toBe(false)
       expect(statuses).toEqual({
         ...{ ...ALL_OK, database: 'failed' },
-        ...{ schema: 'skipped', key: 'skipped', clock: 'skipped' },
+        ...{ schema: 'skipped', restore: 'skipped', key: 'skipped', clock: 'skipped' },
       })
       expect(byName('database')?.detail).toContain(text)
       expect(JSON.stringify(checks)).not.toContain('hunter2')
@@ -305,7 +306,7 @@ describe('the output', () => {
     const onFinding = (finding: Finding) => void shown.push(presentFinding(finding))
     await runCheck(env, { timeoutMs: 1_000, onFinding })
     expect(shown.map((line) => line.split(/ +/)[1])).toEqual([
-      ...['settings', 'gateway', 'database', 'schema', 'key', 'clock'],
+      ...['settings', 'gateway', 'database', 'schema', 'restore', 'key', 'clock'],
     ])
     expect(shown[2]).toContain(`DATABASE_URL (${host}) did not answer within 1000 ms: `)
   })

@@ -113,6 +113,8 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
   }
 }
 
+const EXCEL = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
 /** Checks what the console answers: no document describes pages, but they have rules of their own. */
 function checkPage({ status, headers, method, target }: Answer): string | undefined {
   // An open page asks whether it has changed.
@@ -124,6 +126,7 @@ function checkPage({ status, headers, method, target }: Answer): string | undefi
   const type = headers['content-type']?.split(';')[0] ?? ''
   if (['text/css', 'text/javascript'].includes(type)) return undefined
   if (type === 'text/csv' && target.includes('format=csv')) return undefined
+  if (type === EXCEL && target.includes('format=xlsx')) return undefined
   if (type !== 'text/html' && method !== 'HEAD') return `is ${type || 'without a type'}`
   const policy = headers['content-security-policy'] ?? ''
   const isStrict = policy.includes("form-action 'self'") && !policy.includes('unsafe')

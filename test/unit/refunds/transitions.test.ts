@@ -1,12 +1,15 @@
 import { describe, expect, it } from 'vitest'
+import { applyDeadlines, mayResend, scheduleNextCheck } from '../../../src/refunds/deadlines.ts'
+import {
+  type RefundDraft,
+  type RefundRow,
+  type RefundStatus,
+  startDraft,
+} from '../../../src/refunds/lifecycle.ts'
 import {
   applyFailureNotification,
   applySuccessNotification,
-} from '../../../src/refunds/apply-notification.ts'
-import { applyDeadlines } from '../../../src/refunds/deadlines.ts'
-import { mayResend, scheduleNextCheck } from '../../../src/refunds/schedule-check.ts'
-import { startDraft } from '../../../src/refunds/transitions.ts'
-import type { RefundDraft, RefundRow, RefundStatus } from '../../../src/refunds/types.ts'
+} from '../../../src/refunds/notifications.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>

@@ -1,18 +1,17 @@
 import { Hono } from 'hono'
 import { listDeciders } from '../../../access/principal.ts'
-import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
+import { addNote, assignDiscrepancy } from '../../../decisions/annotations.ts'
+import { resolveDiscrepancy } from '../../../decisions/discrepancies.ts'
+import { resolveExternalRefund } from '../../../decisions/external.ts'
+import { ChangedSinceShownError } from '../../../decisions/unit-of-work.ts'
+import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
-import { findExternalRefund } from '../../../refunds/external/find-external-refunds.ts'
-import { resolveExternalRefund } from '../../../refunds/external/resolve-external-refund.ts'
-import { deriveExternalState } from '../../../refunds/external-view.ts'
-import { ChangedSinceShownError } from '../../../refunds/shown-version.ts'
-import { addNote, assignDiscrepancy } from '../../../review/annotate-discrepancy.ts'
-import { resolveDiscrepancy } from '../../../review/resolve-discrepancy.ts'
+import { deriveExternalState, findExternalRefund } from '../../../refunds/external-view.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleEnv, ConsoleRequest, FormFields } from '../../env.ts'
 import { readForm } from '../../forms/protect-forms.ts'
 import { discrepancyPath } from '../../paths.ts'
-import { requireRecentSignIn, requireScope } from '../../permissions.ts'
+import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
 import { type NoticeCode, TEXTS } from '../../texts/en.ts'
 import { explainRefusal, listEvidence } from '../explain-refusal.ts'
@@ -30,7 +29,7 @@ type Carry = (
   c: ConsoleRequest,
 ) => Promise<{ notice: NoticeCode } | { problems: Record<string, string> }>
 
-type FormRoute = { form: string; isDecision: boolean; carry: Carry }
+type FormRoute = { form: string; carry: Carry }
 
 /** Serves the page of a discrepancy and the decisions about it. */
 export function discrepancyPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
@@ -41,10 +40,10 @@ export function discrepancyPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     return await renderDiscrepancyPage(c, await readDiscrepancyPage(ctx, c, found))
   })
   const forms: FormRoute[] = [
-    { form: 'resolution', isDecision: true, carry: resolve(ctx) },
-    { form: 'external', isDecision: true, carry: resolveExternal(ctx) },
-    { form: 'note', isDecision: false, carry: note(ctx) },
-    { form: 'assignee', isDecision: false, carry: assign(ctx) },
+    { form: 'resolution', carry: resolve(ctx) },
+    { form: 'external', carry: resolveExternal(ctx) },
+    { form: 'note', carry: note(ctx) },
+    { form: 'assignee', carry: assign(ctx) },
   ]
   for (const route of forms) app.post(`${PATH}/${route.form}`, (c) => carryOut(ctx, c, route))
   return app
@@ -54,11 +53,10 @@ export function discrepancyPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 async function carryOut(
   ctx: ConsoleContext,
   c: ConsoleRequest,
-  { form, isDecision, carry }: FormRoute,
+  { form, carry }: FormRoute,
 ): Promise<Response> {
   requireScope(c, 'ops')
   const found = await findPathDiscrepancy(ctx, c)
-  if (isDecision) requireRecentSignIn(c)
   const fields = await readForm(c)
   const show = async (state: PageState) => {
     const shown = await readDiscrepancyPage(ctx, c, await findPathDiscrepancy(ctx, c))

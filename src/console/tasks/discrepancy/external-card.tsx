@@ -1,11 +1,9 @@
-import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
+import { type ExternalOutcome, findExternalObstacle } from '../../../decisions/judge-external.ts'
+import type { MayEnd } from '../../../decisions/second-person.ts'
+import { Card, DataTable, Identifier } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
-import type { MayEnd } from '../../../refunds/approval/require-another.ts'
-import {
-  type ExternalOutcome,
-  findExternalObstacle,
-} from '../../../refunds/external/judge-external.ts'
 import { deriveExternalState, type ExternalRecord } from '../../../refunds/external-view.ts'
+import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { Choices } from '../../forms/choices.tsx'

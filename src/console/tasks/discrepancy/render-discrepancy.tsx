@@ -1,6 +1,7 @@
 import { rateKind } from '../../../discrepancies/kinds.ts'
 import { compareAmounts } from '../../../money.ts'
-import { Card, Facts, Identifier, Notice, Time } from '../../../platform/html/components.tsx'
+import { Card, Facts, Identifier, Notice } from '../../../platform/html/components.tsx'
+import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { Form } from '../../forms/form.tsx'

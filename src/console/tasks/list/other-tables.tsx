@@ -1,14 +1,8 @@
-import { rateKind } from '../../../discrepancies/kinds.ts'
-import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
-import {
-  Badge,
-  DataTable,
-  Identifier,
-  Time,
-  type Tone,
-} from '../../../platform/html/components.tsx'
+import { type DiscrepancyRow, rateKind } from '../../../discrepancies/kinds.ts'
+import { Badge, DataTable, Identifier, type Tone } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
 import type { TroubledEndpoint } from '../../../webhooks/delivery-log.ts'
+import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { Form } from '../../forms/form.tsx'
 import { discrepancyPath, storyPath } from '../../paths.ts'

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { Scope } from '../../../access/keys.ts'
 import type { Access } from '../../../access/types.ts'
-import { listOpenDiscrepancies, OPEN_PAGE } from '../../../discrepancies/list-open.ts'
-import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
+import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
+import { listOpenDiscrepancies, OPEN_PAGE } from '../../../discrepancies/store.ts'
 import { cutPage, type Position, readCursor } from '../../../http/list.ts'
 import {
   listWaitingRefunds,
   WAITING_PAGE,
   type WaitingRefund,
   type WaitingStatus,
-} from '../../../refunds/list-waiting.ts'
+} from '../../../refunds/find.ts'
 import { listTroubledEndpoints, type TroubledEndpoint } from '../../../webhooks/delivery-log.ts'
 import { listVisibleOwners } from '../../../webhooks/find-endpoints.ts'
 import type { ConsoleContext } from '../../context.ts'

@@ -1,5 +1,6 @@
-import { Card, Facts, Identifier, Time } from '../../../platform/html/components.tsx'
-import type { RefundOutcome } from '../../../refunds/review/check-decision.ts'
+import type { RefundOutcome } from '../../../decisions/outcomes.ts'
+import { Card, Facts, Identifier } from '../../../platform/html/components.tsx'
+import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { Choices } from '../../forms/choices.tsx'

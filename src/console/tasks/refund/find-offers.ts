@@ -1,11 +1,11 @@
-import { isUnsent } from '../../../refunds/review/cancel-refund.ts'
+import { isCancellable } from '../../../decisions/cancellation.ts'
 import {
   findObstacle,
   needsAnother,
   type Obstacle,
   OUTCOMES,
   type RefundOutcome,
-} from '../../../refunds/review/check-decision.ts'
+} from '../../../decisions/outcomes.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { hasScope } from '../../permissions.ts'
@@ -37,7 +37,7 @@ const SHOWS_PROOF = ['accepted', 'unknown', 'needs_review']
 export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownRefundPage): Offers {
   const { found, view, decidable, decider, isOwn, onlyOneself, mayBeGrowth } = shown
   const waits = view.status === 'awaiting_approval'
-  const unsent = isUnsent(found.refund)
+  const unsent = isCancellable(found.refund)
   const isOperator = hasScope(c, 'ops')
   const mayDecide = isOperator && (!isOwn || onlyOneself)
   const outcomes = mayDecide ? listOutcomes(ctx, shown) : []

@@ -1,5 +1,6 @@
-import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
-import type { RefundIndication, RefundProof } from '../../../refunds/proof-schema.ts'
+import { Card, DataTable, Identifier } from '../../../platform/html/components.tsx'
+import type { RefundIndication, RefundProof } from '../../../refunds/evidence.ts'
+import { Time } from '../../cells.tsx'
 import { formatMoney } from '../../format-money.ts'
 import { TEXTS } from '../../texts/en.ts'
 import type { ShownRefundPage } from './read-refund.ts'

@@ -1,6 +1,7 @@
 import type { Child } from 'hono/jsx'
-import { Card, Facts, Identifier, Time } from '../../../platform/html/components.tsx'
+import { Card, Facts, Identifier } from '../../../platform/html/components.tsx'
 import type { RefundView } from '../../../refunds/view.ts'
+import { Time } from '../../cells.tsx'
 import { formatMoney } from '../../format-money.ts'
 import { nameAnchor, storyPath } from '../../paths.ts'
 import { describeMethod, RefundStatus } from '../../states.tsx'

@@ -1,17 +1,17 @@
 import { Hono } from 'hono'
 import type { Scope } from '../../../access/keys.ts'
 import { listDeciders } from '../../../access/principal.ts'
+import { assignRefund, noteRefund } from '../../../decisions/annotations.ts'
+import { decideApproval } from '../../../decisions/approval.ts'
+import { cancelRefund } from '../../../decisions/cancellation.ts'
+import { resolveRefund } from '../../../decisions/resolution.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
-import { decideApproval } from '../../../refunds/approval/decide-approval.ts'
-import type { FoundRefund } from '../../../refunds/find-refunds.ts'
-import { assignRefund, noteRefund } from '../../../refunds/review/annotate-refund.ts'
-import { cancelRefund } from '../../../refunds/review/cancel-refund.ts'
-import { resolveRefund } from '../../../refunds/review/resolve-refund.ts'
+import type { FoundRefund } from '../../../refunds/find.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleEnv, ConsoleRequest, FormFields } from '../../env.ts'
 import { readForm } from '../../forms/protect-forms.ts'
 import { refundPagePath } from '../../paths.ts'
-import { requireRecentSignIn, requireScope } from '../../permissions.ts'
+import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
 import { type NoticeCode, TEXTS } from '../../texts/en.ts'
 import { explainRefusal, listEvidence } from '../explain-refusal.ts'
@@ -36,7 +36,7 @@ type Carry = (
   c: ConsoleRequest,
 ) => Promise<{ notice: NoticeCode } | { problems: Record<string, string> }>
 
-type FormRoute = { form: string; scope: Scope; movesMoney: boolean; carry: Carry }
+type FormRoute = { form: string; scope: Scope; carry: Carry }
 
 /** Serves the page of a refund and the decisions about it. */
 export function refundPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
@@ -54,11 +54,11 @@ export function refundPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 
 function listForms(ctx: ConsoleContext): FormRoute[] {
   return [
-    { form: 'approval', scope: 'refunds:approve', movesMoney: true, carry: approve(ctx) },
-    { form: 'resolution', scope: 'ops', movesMoney: true, carry: resolve(ctx) },
-    { form: 'cancellation', scope: 'refunds:write', movesMoney: true, carry: cancel(ctx) },
-    { form: 'note', scope: 'ops', movesMoney: false, carry: note(ctx) },
-    { form: 'assignee', scope: 'ops', movesMoney: false, carry: assign(ctx) },
+    { form: 'approval', scope: 'refunds:approve', carry: approve(ctx) },
+    { form: 'resolution', scope: 'ops', carry: resolve(ctx) },
+    { form: 'cancellation', scope: 'refunds:write', carry: cancel(ctx) },
+    { form: 'note', scope: 'ops', carry: note(ctx) },
+    { form: 'assignee', scope: 'ops', carry: assign(ctx) },
   ]
 }
 
@@ -66,11 +66,10 @@ function listForms(ctx: ConsoleContext): FormRoute[] {
 async function carryOut(
   ctx: ConsoleContext,
   c: ConsoleRequest,
-  { form, scope, movesMoney, carry }: FormRoute,
+  { form, scope, carry }: FormRoute,
 ): Promise<Response> {
   requireScope(c, scope)
   const found = await findPathRefund(ctx, c)
-  if (movesMoney) requireRecentSignIn(c)
   const fields = await readForm(c)
   const { merchantCode, refundId } = found.refund
   const show = async (state: PageState) => {

@@ -232,7 +232,7 @@ describe('refunds of a gateway that does not answer them', () => {
     const breaker = ctx.breakers.of('UFLIYL', 'refund')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
-    await lab.fault('delay', { delayMs: 500 })
+    await lab.fault('delay', { delayMs: 1_500 })
     const probe = lab.pass(first)
     await waitUntil(async () => (await lab.sent(ids[0])) === 1, { what: 'the probe' })
     await lab.pass(second)

@@ -59,7 +59,7 @@ it('a time-out while connecting is unavailable, one after sending is unknown', a
     kind: 'unavailable',
     reason: 'no answer within 500 ms',
   })
-  expect(sockets).toHaveLength(1)
+  await waitUntil(() => sockets.length === 1, { what: 'the connection' })
   expect(requests).toEqual([])
   const sending = makeClient(`http://127.0.0.1:${port}`, { timeoutMs: 500 })
   expect((await sending.ask('T1')).outcome).toEqual({

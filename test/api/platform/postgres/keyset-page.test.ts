@@ -4,7 +4,7 @@ import { listDiscrepancies } from '../../../../src/discrepancies/routes.ts'
 import { cutPage, type Position, readCursor } from '../../../../src/http/list.ts'
 import { listPayments } from '../../../../src/payments/find-payments.ts'
 import type { PageRead } from '../../../../src/platform/postgres/list-page.ts'
-import { listRefunds } from '../../../../src/refunds/find-refunds.ts'
+import { listRefunds } from '../../../../src/refunds/find.ts'
 import { listTransactions } from '../../../../src/transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../../../../src/transactions/types.ts'
 import {

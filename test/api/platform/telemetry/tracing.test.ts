@@ -17,9 +17,7 @@ import {
   type Rig,
   type RigOptions,
   signIpn,
-  startTestService,
 } from '../../../support/service.ts'
-import { countQueries } from '../../../support/sync.ts'
 import { useTestDatabase } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
@@ -73,26 +71,22 @@ function only(collector: Collector, name: string): CollectedSpan {
 }
 
 describe('a notification', () => {
-  it('is one trace up to the stored payment: received, stored, queried, committed', async () => {
+  it('is one trace up to the stored payment: received, queried, committed', async () => {
     const { rig, collector, end } = await start()
     const { transactionId } = await pay(rig)
     await notify(rig, transactionId, {}, { 'x-request-id': 'delivery-1' })
     await rig.transaction(transactionId, '?wait=20')
     await end()
     const root = only(collector, 'POST /ipn')
-    const stored = only(collector, 'store notification')
     const sync = only(collector, 'sync transaction')
     const query = only(collector, 'QUERY_PT')
     const commit = only(collector, 'commit answer')
-    const parents = [root, stored, sync, query, commit].map(
-      (span) => span.parentSpanId || undefined,
-    )
-    expect(parents).toEqual([undefined, root.spanId, stored.spanId, sync.spanId, sync.spanId])
-    const traces = [root, stored, sync, query, commit].map(({ traceId }) => traceId)
+    const parents = [root, sync, query, commit].map((span) => span.parentSpanId || undefined)
+    expect(parents).toEqual([undefined, root.spanId, sync.spanId, sync.spanId])
+    const traces = [root, sync, query, commit].map(({ traceId }) => traceId)
     expect(new Set(traces).size).toBe(1)
-    expect([root, stored, sync, query, commit].map(({ kind }) => kind)).toEqual([
+    expect([root, sync, query, commit].map(({ kind }) => kind)).toEqual([
       KIND.server,
-      KIND.producer,
       KIND.consumer,
       KIND.client,
       KIND.internal,
@@ -102,6 +96,7 @@ describe('a notification', () => {
       'http.route': '/ipn',
       'http.response.status_code': 200,
       'ipn.verdict': 'stored',
+      'ipn.transaction_id': transactionId,
     })
     expect(query.attributes).toMatchObject({
       'server.address': '127.0.0.1',
@@ -113,26 +108,6 @@ describe('a notification', () => {
       'sync.result': 'final',
     })
     expect(collector.resources()[0]).toMatchObject({ 'service.name': 'ipn-processor' })
-  })
-
-  it('of several, the newest is the parent of the sync, and the others are links', async () => {
-    const { rig, collector, end } = await start({ ROLE: 'web' })
-    const { transactionId } = await pay(rig)
-    for (const copy of ['1', '2', '3']) await notify(rig, transactionId, { svc_Copy: copy })
-    // Another process queries the transaction.
-    const worker = await startTestService(database, rig.sandbox.url, {
-      settings: { ROLE: 'worker', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
-    })
-    onTestFinished(() => worker.stop())
-    await rig.transaction(transactionId, '?wait=20')
-    await worker.stop()
-    await end()
-    const [first, second, newest] = named(collector, 'store notification').toSorted((a, b) =>
-      a.startTimeUnixNano.localeCompare(b.startTimeUnixNano),
-    )
-    const sync = only(collector, 'sync transaction')
-    expect(sync.parentSpanId).toBe(newest?.spanId)
-    expect(sync.links.map(({ spanId }) => spanId)).toEqual([second?.spanId, first?.spanId])
   })
 
   it("does not continue its sender's trace, which is not trusted, but links to it", async () => {
@@ -154,16 +129,6 @@ describe('a notification', () => {
       undefined,
     ])
     expect(root.links.map(({ traceId, spanId }) => ({ traceId, spanId }))).toEqual([theirs])
-  })
-
-  it('stores no traceparent without tracing', async () => {
-    const rig = await borrowRig({ database })
-    onTestFinished(() => rig.stop())
-    const { transactionId } = await pay(rig)
-    await notify(rig, transactionId)
-    const rows = await database.sql`
-      select trace_parent from ipn_events where transaction_id = ${transactionId}`
-    expect([...rows]).toEqual([{ trace_parent: null }])
   })
 })
 
@@ -233,7 +198,7 @@ it('no secret, token, account or card number is exported', async () => {
   }
 })
 
-it('OTEL_TRACES_SAMPLER is applied, and the worker keeps the decision made for the notification', async () => {
+it('OTEL_TRACES_SAMPLER is applied, also to the query that a notification leads to', async () => {
   vi.stubEnv('OTEL_TRACES_SAMPLER', 'always_off')
   onTestFinished(() => void vi.unstubAllEnvs())
   const { rig, collector, end } = await start()
@@ -243,9 +208,6 @@ it('OTEL_TRACES_SAMPLER is applied, and the worker keeps the decision made for t
   await rig.transaction(transactionId, '?wait=20')
   await end()
   expect(collector.sent()).toBe('')
-  const [row] = await database.sql<{ traceParent: string }[]>`
-    select trace_parent as "traceParent" from ipn_events where transaction_id = ${transactionId}`
-  expect(row?.traceParent).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-00$/)
 })
 
 describe('the log', () => {
@@ -289,7 +251,7 @@ describe('the log', () => {
     await rig.api(`/v1/transactions/${ids[0]}/sync`, sync)
     await end()
     const traces = new Map(
-      named(collector, 'store notification').map(({ traceId, attributes }) => [
+      named(collector, 'POST /ipn').map(({ traceId, attributes }) => [
         attributes['ipn.transaction_id'],
         traceId,
       ]),
@@ -374,41 +336,21 @@ it('a remembered parent is recalled once, for a minute, and the newest thousand 
   await tracing.stop()
 })
 
-it('a slow or failing read of traces delays no query', async () => {
-  const { rig, end } = await start()
-  const { transactionId } = await pay(rig)
-  const said = vi.spyOn(rig.service.ctx.log, 'info')
-  const locks = await holdLocks(
-    database,
-    (tx) => tx`lock table ipn_events in access exclusive mode`,
-  )
-  await rig.api(`/v1/transactions/${transactionId}/sync`, { method: 'POST' })
-  const isAsked = async () => (await countQueries(rig, transactionId)) > 0
-  await waitUntil(isAsked, { what: 'the query' })
-  await locks.release()
-  await rig.transaction(transactionId, '?wait=20')
-  // A second claim may have waited for the lock as well.
-  expect(said.mock.calls.map(([, line]) => line)).toContain(
-    'the traces of notifications could not be read',
-  )
-  await end()
-})
-
 it('without a collector nothing of the SDK is loaded, with one it is', async () => {
   const program = `
     import { createRequire } from 'node:module'
     import { readConfig } from './src/config/config.ts'
     import { createLog } from './src/platform/telemetry/log.ts'
     import './src/service.ts'
-    import { openTelemetry } from './src/health/open-telemetry.ts'
+    import { openTracing } from './src/create-context.ts'
     const { cache } = createRequire(import.meta.url)
     const count = (form) => Object.keys(cache).filter((file) => form.test(file)).length > 0
     const SDK = /@opentelemetry[/\\\\](?!api[/\\\\])/
     const config = readConfig({ DEMO: 'true' })
-    await openTelemetry(config, createLog('silent'))
+    await openTracing(config, createLog('silent'))
     const without = count(SDK)
     const endpoint = 'http://127.0.0.1:4318'
-    await openTelemetry({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'))
+    await openTracing({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'))
     console.log(JSON.stringify({ others: count(/prom-client/), without, after: count(SDK) }))`
   const { stdout } = await promisify(execFile)(
     process.execPath,

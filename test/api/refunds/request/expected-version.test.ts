@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
-import { requestRefund } from '../../../../src/refunds/request/request-refund.ts'
-import {
-  formatTransactionVersion,
-  StaleVersionError,
-} from '../../../../src/refunds/request/transaction-version.ts'
-import type { RequestedRefund } from '../../../../src/refunds/request/types.ts'
-import { describeSurplus } from '../../../../src/refunds/surplus/describe-surplus.ts'
-import { requestSurplusRefund } from '../../../../src/refunds/surplus/request-surplus.ts'
+import { requestRefund } from '../../../../src/refunds/request.ts'
+import type { RequestedRefund } from '../../../../src/refunds/request-schema.ts'
+import { describeSurplus, requestSurplusRefund } from '../../../../src/refunds/surplus.ts'
+import { formatTransactionVersion, StaleVersionError } from '../../../../src/refunds/target.ts'
 import { findAccess } from '../../../support/access.ts'
 import { emptyTables } from '../../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'

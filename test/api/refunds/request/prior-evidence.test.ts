@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../../src/refunds/external-view.ts'
-import { deriveRefundId } from '../../../../src/refunds/request/request-refund.ts'
+import { deriveRefundId } from '../../../../src/refunds/request.ts'
 import { expectTaken } from '../../../support/ask.ts'
 import { emptyTables } from '../../../support/database.ts'
 import { askSurplus, payOrder } from '../../../support/orders.ts'

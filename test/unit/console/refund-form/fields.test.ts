@@ -6,7 +6,7 @@ import {
   parseValues,
   readValues,
 } from '../../../../src/console/refund-form/fields.ts'
-import { readExactAmount } from '../../../../src/refunds/request/params.ts'
+import { readExactAmount } from '../../../../src/refunds/request-schema.ts'
 
 const REASONS = ['Goods returned', 'Paid twice']
 const asked = { needsReceiver: false, reasons: REASONS }

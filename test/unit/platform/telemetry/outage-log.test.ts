@@ -1,6 +1,8 @@
 import postgres from 'postgres'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
+import { classifyOutage } from '../../../../src/health/watch-outages.ts'
+import { TimeoutError } from '../../../../src/platform/concurrency/timing.ts'
 import { describeOutage } from '../../../../src/platform/postgres/describe-outage.ts'
 import { UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
 import { createLog } from '../../../../src/platform/telemetry/log.ts'
@@ -47,6 +49,31 @@ it('an outage is one line when it begins, one a minute with what has failed, and
   expect(lines).toHaveLength(3)
   expect(lines[2]?.msg).toBe('over after 63 s: the database is unreachable')
   expect(outages.list()).toEqual([])
+})
+
+it('a database that is away is no backlog as well: it is one line, whichever is noticed first', () => {
+  for (const errors of [
+    [refused(), new TimeoutError('late')],
+    [new TimeoutError('late'), refused(), new TimeoutError('late')],
+  ]) {
+    const { log, lines, clock } = prepare()
+    const outages = openOutageLog(
+      log,
+      (error) => classifyOutage(error, outages.list()),
+      () => clock.ms,
+    )
+    for (const error of errors) {
+      expect(noteOutage(log, error, 'probes')).toBe(true)
+      clock.ms += 1_000
+    }
+    expect(outages.list().map(({ name }) => name)).toEqual(['database'])
+    outages.end('database')
+    const [last] = lines.slice(-1)
+    // What failed before the cause was known is part of it.
+    expect(last?.failed).toEqual({ probes: errors.length })
+    expect(last?.msg).toBe(`over after ${errors.length} s: the database is unreachable`)
+    expect(lines.filter(({ msg }) => msg.startsWith('over'))).toHaveLength(1)
+  }
 })
 
 it.each([

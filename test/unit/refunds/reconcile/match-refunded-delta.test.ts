@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type {
-  DeltaMatch,
-  OwnRefund,
-  RefundedDelta,
-} from '../../../../src/refunds/reconcile/delta-types.ts'
-import { matchRefundedDelta } from '../../../../src/refunds/reconcile/match-refunded-delta.ts'
-import type { ExternalRefund } from '../../../../src/refunds/types.ts'
+import {
+  type DeltaMatch,
+  matchRefundedDelta,
+  type OwnRefund,
+  type RefundedDelta,
+} from '../../../../src/refunds/growth.ts'
+import type { ExternalRefund } from '../../../../src/refunds/lifecycle.ts'
 
 const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRefund => ({
   id,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatParams, formatSurplusParams } from '../../../../src/refunds/request/idempotency.ts'
+import { formatParams, formatSurplusParams } from '../../../../src/refunds/request-schema.ts'
 
 const ask = (amount: string) => ({ amount, receiver: undefined, reason: 'paid twice' })
 

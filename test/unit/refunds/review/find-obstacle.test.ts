@@ -3,11 +3,11 @@ import type { StoredResolution } from '../../../../src/db/schema.ts'
 import {
   ANYBODY,
   type Decider,
+  findContraryEvidence,
   findObstacle,
   OUTCOMES,
-} from '../../../../src/refunds/review/check-decision.ts'
-import { findContraryEvidence } from '../../../../src/refunds/review/find-contrary-evidence.ts'
-import type { RefundRow } from '../../../../src/refunds/types.ts'
+} from '../../../../src/decisions/outcomes.ts'
+import type { RefundRow } from '../../../../src/refunds/lifecycle.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../../../support/refund-row.ts'
 
 const decidedAs = (outcome: string): { resolution: StoredResolution } => ({

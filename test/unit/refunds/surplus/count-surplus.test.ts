@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { countSurplus } from '../../../../src/refunds/surplus/count-surplus.ts'
-import type { OrderPayment } from '../../../../src/refunds/surplus/read-order-payments.ts'
+import { countSurplus, type OrderPayment } from '../../../../src/refunds/order-surplus.ts'
 
 const pay = (amount: string, expectedAmount: string | null = null): OrderPayment => ({
   ...{ transactionId: 'T-1', paymentId: `P-${amount}`, paymentMethod: 'CARD' },

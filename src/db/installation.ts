@@ -1,0 +1,164 @@
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { CLI } from '../version.ts'
+import { PUBLISHING_LOCK } from './names.ts'
+
+/**
+ * Positions of the feed in an epoch. The events of the next one begin behind all of them, so that no position, which is
+ * also the id of an event, is ever given twice, and every cursor says which epoch it is from.
+ */
+export const POSITIONS_PER_EPOCH = 1_000_000_000_000
+
+/**
+ * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from another,
+ * begins a new one. The name of the file it writes to says which at once, the control file after its next checkpoint.
+ */
+const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
+
+/** The server that runs the statement, as `server`. */
+const SERVER = `(
+  select s.system_identifier::text as system_identifier, ${TIMELINE} as timeline
+  from pg_control_system() as s) as server`
+
+/**
+ * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
+ * is still the one of the row. It is part of the statement that decides, so that no failover comes between.
+ */
+export const MAY_SEND_SQL = `exists (
+  select from installation as i, ${SERVER}
+  where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
+
+/**
+ * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that was
+ * never given before, nor will be again.
+ */
+export const EPOCH_TAG_SQL = `(
+  select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
+  from installation as i, (select ${TIMELINE} as timeline) as now)`
+
+/** Since when nothing is sent (ISO 8601 as the database writes it), and why, as a clause. */
+export type Stop = { since: string; because: string }
+
+/** What tells a server from another, and a moment of it from an earlier one. */
+export type Server = { systemIdentifier: string; timeline: number }
+
+/**
+ * Returns why commits may have been lost since the server of before, as a clause. The standby that takes over from a
+ * server which waited for a standby has all of them; a backup has not, whatever the server was that it was made of.
+ */
+export function explainLoss(
+  before: Server & { hasStandby: boolean },
+  server: Server,
+): string | undefined {
+  if (server.systemIdentifier !== before.systemIdentifier) {
+    return `it is another server than before (system identifier ${server.systemIdentifier}, before ${before.systemIdentifier})`
+  }
+  if (server.timeline === before.timeline || before.hasStandby) return undefined
+  return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
+}
+
+/** The line for operators about a stop. */
+export function describeStop({ since, because }: Stop): string {
+  return `nothing is sent since ${since}: the database may have lost commits, because ${because}; run ${CLI} restored, or, if nothing was lost, ${CLI} restored --nothing-lost`
+}
+
+/** Returns whether refunds and events may be sent. */
+export async function maySend(sql: Sql): Promise<boolean> {
+  const [row] = await sql.unsafe<{ may: boolean }[]>(`select ${MAY_SEND_SQL} as may`)
+  return row?.may ?? false
+}
+
+type Row = Server & {
+  hasStandby: boolean
+  stop: Stop | null
+  server: Server & { hasStandby: boolean }
+}
+
+/** Reads the row, and the server that answers. */
+async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
+  const [row] = await sql.unsafe<Row[]>(`
+    select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",
+      case when i.stopped_at is not null
+        then json_build_object('since', i.stopped_at, 'because', i.stopped_because) end as stop,
+      json_build_object('systemIdentifier', server.system_identifier, 'timeline', server.timeline,
+        'hasStandby', current_setting('synchronous_standby_names') <> '') as server
+    from installation as i, ${SERVER} ${lock}`)
+  return row
+}
+
+/** Returns why nothing would be sent on this server. Writes nothing. */
+export async function findStop(sql: Sql): Promise<Stop | undefined> {
+  const row = await readRow(sql)
+  if (!row) return undefined
+  const because = row.stop ? undefined : explainLoss(row, row.server)
+  return row.stop ?? (because === undefined ? undefined : { since: 'the next start', because })
+}
+
+/**
+ * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then on
+ * until `confirmRestore`.
+ * @returns why nothing is sent, if so
+ */
+export async function compareServer(sql: Sql): Promise<Stop | undefined> {
+  const known = await readRow(sql)
+  if (known && isSame(known)) return known.stop ?? undefined
+  return await runInTransaction(sql, async (tx) => {
+    await tx.unsafe(`
+      insert into installation (system_identifier, timeline, has_standby)
+      select system_identifier, timeline, current_setting('synchronous_standby_names') <> '' from ${SERVER}
+      on conflict do nothing`)
+    const row = await readRow(tx, 'for update of i')
+    if (!row) throw new Error('the row of the installation is missing')
+    await storeServer(tx, row)
+    const because = row.stop ? undefined : explainLoss(row, row.server)
+    if (because !== undefined) await stopSending(tx, because)
+    return (await readRow(tx))?.stop ?? undefined
+  })
+}
+
+function isSame({ server, ...stored }: Row): boolean {
+  return (
+    server.systemIdentifier === stored.systemIdentifier &&
+    server.timeline === stored.timeline &&
+    server.hasStandby === stored.hasStandby
+  )
+}
+
+async function storeServer(tx: Tx, { server }: Row): Promise<void> {
+  const { systemIdentifier, timeline, hasStandby } = server
+  await tx`
+    update installation set system_identifier = ${systemIdentifier}, timeline = ${timeline},
+      has_standby = ${hasStandby}`
+}
+
+/** Stops sending; a stop that lasts stays as it is. */
+export async function stopSending(tx: Tx, because: string): Promise<void> {
+  await tx`
+    update installation set stopped_at = now(), stopped_because = ${because}
+    where stopped_at is null`
+}
+
+/** Lets refunds and events be sent again: nothing was lost. */
+export async function resumeSending(tx: Tx): Promise<void> {
+  await tx`update installation set stopped_at = null, stopped_because = null`
+}
+
+/**
+ * Raises the epoch, and lets refunds and events be sent again. What readers hold from before is void: the feed goes on
+ * behind every cursor that was given, and ETags begin with the epoch. Webhooks continue where they were.
+ * @returns the epoch
+ */
+export async function raiseEpoch(tx: Tx): Promise<number> {
+  // The publisher must not number an event of this epoch with a position of the one before.
+  await tx`select pg_advisory_xact_lock(${PUBLISHING_LOCK})`
+  const [row] = await tx<{ epoch: number }[]>`
+    update installation set epoch = epoch + 1, restored_at = now(), stopped_at = null, stopped_because = null
+    returning epoch`
+  if (!row) throw new Error('the row of the installation is missing')
+  const start = row.epoch * POSITIONS_PER_EPOCH
+  await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`
+  await tx`
+    insert into event_removals (removed_up_to) values (${start})
+    on conflict ("only") do update set removed_up_to = excluded.removed_up_to`
+  return row.epoch
+}

@@ -1,0 +1,258 @@
+import {
+  coversSql,
+  LIVE_SQL,
+  namesActor,
+  namesActorSql,
+  type Principal,
+} from '../access/principal.ts'
+import { type Access, hasScopeSql } from '../access/types.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { DomainError } from '../errors.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { buildRefundEvent, readRefunds } from '../refunds/events.ts'
+import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
+
+/**
+ * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
+ * account. Null for neither: it holds back no refund.
+ */
+export type HoldsBack = { merchantCode: string } & (
+  | { paymentId: string | null; refundId: string | null }
+  | { ofAccount: true }
+)
+
+/** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
+export type OwnRefund = Pick<
+  RefundRecord['refund'],
+  | 'merchantCode'
+  | 'transactionId'
+  | 'paymentId'
+  | 'refundId'
+  | 'requestedPrincipal'
+  | 'requestedBy'
+  | 'onBehalfOf'
+>
+
+/** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
+export type MayEnd = 'free' | 'self' | 'another'
+
+/**
+ * Refuses to let whoever asked for a refund end what holds it back, unless no other live key may decide for the merchant.
+ * Otherwise a second person could approve, or hold, or doubt a refund in vain: the first one would clear the way alone.
+ * Where it is allowed, the refunds are marked `selfDecided`; the caller says so in the cause that it records, makes the
+ * change of their transactions visible, and records `buildSelfDecidedEvents`. The caller holds the rows of what it ends.
+ * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
+ * @returns the refunds that are marked; empty when none of those concerned is the caller's own
+ * @throws DomainError `same_person`
+ */
+export async function requireAnother(
+  tx: Tx,
+  access: Access,
+  ends: HoldsBack,
+  deed: string,
+): Promise<OwnRefund[]> {
+  const own = await listOwn(tx, access, ends)
+  const [first] = own
+  if (!first) return []
+  if (await mayAnotherDecide(tx, access, own)) {
+    const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}, or the refund has to end first`
+    throw new DomainError('same_person', detail)
+  }
+  await markSelfDecided(tx, own)
+  return own
+}
+
+/** Whether somebody may end what holds refunds back. It decides what is offered; `requireAnother` decides. */
+export async function findMayEnd(sql: Sql, who: Principal, ends: HoldsBack): Promise<MayEnd> {
+  const own = await listOwn(sql, who, ends)
+  if (own.length === 0) return 'free'
+  return (await mayAnotherDecide(sql, who, own)) ? 'another' : 'self'
+}
+
+/** Describes, to follow the actor of a cause, that they ended what held their own refunds back. */
+export function describeSelfDecided(
+  { isPerson }: Pick<Access, 'isPerson'>,
+  own: readonly Pick<OwnRefund, 'refundId'>[],
+): string {
+  if (own.length === 0) return ''
+  const ids = own.slice(0, MAX_NAMED).map(({ refundId }) => refundId)
+  const more = own.length > ids.length ? ` and ${own.length - ids.length} more` : ''
+  const refunds = own.length === 1 ? 'refund' : 'refunds'
+  return `, ${isPerson ? 'who' : 'which'} also requested ${refunds} ${ids.join(', ')}${more}`
+}
+
+/** Of an account's refunds a cause names a few. */
+const MAX_NAMED = 5
+
+/** Builds the events of the refunds that are marked. */
+export async function buildSelfDecidedEvents(
+  { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
+  tx: Tx,
+  own: readonly OwnRefund[],
+): Promise<NewEvent[]> {
+  const [first] = own
+  if (!first) return []
+  const ids = own.map(({ refundId }) => refundId)
+  const shown = await readRefunds(tx, first.merchantCode, ids)
+  return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
+}
+
+/** The transactions of refunds, each once. */
+export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] {
+  const [first] = own
+  if (!first) return []
+  const { merchantCode } = first
+  const ids = new Set(own.map(({ transactionId }) => transactionId))
+  return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
+}
+
+/** Statuses in which something can still hold a refund back, or keep its end open, in SQL. */
+const NOT_ENDED = isUnendedSql('r')
+
+const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
+  r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",
+  r.on_behalf_of as "onBehalfOf"`
+
+/** Lists the refunds concerned that have not ended and are the principal's own. */
+async function listOwn(sql: Sql | Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
+  const open = 'ofAccount' in ends ? await listOfAccount(sql, who, ends) : await listOf(sql, ends)
+  return open.filter((refund) => isOwnRequest(who, refund))
+}
+
+async function listOf(
+  sql: Sql | Tx,
+  { merchantCode, paymentId, refundId }: Extract<HoldsBack, { paymentId: string | null }>,
+): Promise<OwnRefund[]> {
+  return await sql<OwnRefund[]>`
+    select ${sql.unsafe(COLUMNS)}
+    from (
+      select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id, ${refundId}::uuid as refund_id
+    ) as k cross join lateral (
+      (select * from refunds as o where ${sql.unsafe(byKey('o', ['merchant_code', 'payment_id'], 'k'))} offset 0)
+      union all
+      (select * from refunds as o where o.payment_id is distinct from k.payment_id
+        and ${sql.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
+    ) as r
+    where ${sql.unsafe(NOT_ENDED)} order by r.requested_at, r.refund_id`
+}
+
+/** An account may have many open refunds: those that cannot be the principal's are left out before. */
+async function listOfAccount(
+  sql: Sql | Tx,
+  { principal }: Principal,
+  { merchantCode }: HoldsBack,
+): Promise<OwnRefund[]> {
+  return await sql<OwnRefund[]>`
+    select ${sql.unsafe(COLUMNS)} from refunds as r
+    where r.merchant_code = ${merchantCode} and ${sql.unsafe(NOT_ENDED)}
+      and (r.requested_principal = ${principal} or r.on_behalf_of is not null)
+    order by r.requested_at, r.refund_id`
+}
+
+/** Whether a live key of another principal, who asked for none of one of the refunds, may decide for the merchant. */
+async function mayAnotherDecide(
+  sql: Sql | Tx,
+  { principal }: Principal,
+  own: readonly OwnRefund[],
+): Promise<boolean> {
+  const merchantCode = own[0]?.merchantCode ?? ''
+  const ids = own.map(({ refundId }) => refundId)
+  const [row] = await sql<{ others: boolean }[]>`
+    select exists (
+      select from (
+        select * from refunds where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])
+      ) as r, actors as k
+      where ${sql.unsafe(MAY_DECIDE_SQL)} and k.principal <> ${principal}) as others`
+  return row?.others ?? true
+}
+
+/** Locks the transactions before the refunds, as everywhere: those of an account's hold are not locked yet. */
+async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void> {
+  for (const { merchantCode, transactionId } of listTransactionsOf(own)) {
+    await tx`
+      select from transactions
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
+  }
+  const merchantCode = own[0]?.merchantCode ?? ''
+  const ids = own.map(({ refundId }) => refundId)
+  await tx`
+    update refunds set self_decided = true, updated_at = now()
+    where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
+}
+
+/** Whether the row `k` of `actors` asked for the refund `r`, or is named as the one it was asked for. */
+const ASKED = `(r.requested_principal = k.principal or ${namesActorSql('r.folded_on_behalf_of')})`
+
+/** What of a refund shows who asked for it. */
+type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
+
+/**
+ * Whether the principal of a key asked for a refund, or is named as the one it was asked for: then another one has to
+ * approve it. It decides what is offered; every decision checks it again.
+ */
+export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
+  return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
+}
+
+/** Whether a live key of another principal may decide the outcome of a refund, and did not ask for it. */
+export async function canAnotherDecide(
+  sql: Sql | Tx,
+  { merchantCode, refundId }: RefundKey,
+  { principal }: Principal,
+): Promise<boolean> {
+  const [row] = await sql<{ others: boolean }[]>`
+    select exists (
+      select from (${selectRefund(sql, merchantCode, refundId)}) as r, actors as k
+      where ${sql.unsafe(MAY_DECIDE_SQL)} and k.principal <> ${principal}) as others`
+  return row?.others ?? false
+}
+
+type RefundKey = { merchantCode: string; refundId: string }
+
+/** Whether the row `k` of `actors` is live, may decide about the refund `r`, and did not ask for it. */
+export const MAY_DECIDE_SQL = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')}
+  and ${LIVE_SQL} and not ${ASKED}`
+
+function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
+  return sql`
+    select r.* from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
+    cross join lateral (
+      select * from refunds as r
+      where ${sql.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r`
+}
+
+/**
+ * Refuses a decision about the outcome of a refund by the principal that asked for it, or for which it was asked,
+ * unless no other live key may decide for the merchant. Such a decision is stored as `selfDecided`. The caller holds
+ * the refund's row, and records the write.
+ * @returns whether the decision is one about the caller's own refund
+ * @throws DomainError `same_person`
+ */
+export async function checkSelfDecision(
+  tx: Tx,
+  { merchantCode, refundId, requestedPrincipal, onBehalfOf }: RefundKey & AskedRefund,
+  access: Access,
+): Promise<boolean> {
+  if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf })) return false
+  if (await canAnotherDecide(tx, { merchantCode, refundId }, access)) {
+    const detail = `Refund ${refundId} was requested by you or for you: another person has to decide about it`
+    throw new DomainError('same_person', detail)
+  }
+  await recordSelfDecided(tx, { merchantCode, refundId }, true)
+  return true
+}
+
+/** Records whether what the refund is now was decided by somebody who may only because nobody else can. */
+export async function recordSelfDecided(
+  tx: Tx,
+  { merchantCode, refundId }: RefundKey,
+  selfDecided: boolean,
+): Promise<void> {
+  await tx`
+    update refunds set self_decided = ${selfDecided}
+    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+}

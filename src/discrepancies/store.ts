@@ -1,0 +1,193 @@
+import type { Context } from '../context.ts'
+import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
+import { discrepancies } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import type { Position } from '../http/list.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import {
+  DISCREPANCY_KINDS,
+  type DiscrepancyRow,
+  NEVER_SETTLED_BY_WORD,
+  type NewDiscrepancy,
+  type RecordedDiscrepancy,
+  type ResolvedDiscrepancy,
+  rateKind,
+  SEVERITIES,
+} from './kinds.ts'
+import { showDiscrepancy } from './routes.ts'
+
+const COLUMNS = listColumns(discrepancies, 'd')
+const RESOLVED = pickColumns(
+  discrepancies,
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'refundId',
+  'kind',
+  'ours',
+)
+const KEY = ['merchant_code', 'transaction_id']
+const OF_TRANSACTION = byKey('t', KEY, 'd')
+const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
+
+/**
+ * Records discrepancies in the commit of the answer or notification that revealed them. One that is already
+ * recorded is counted again, and reopened if it was resolved, unless a person resolved it and the sides have not
+ * agreed since; what no word settles is reopened even so. The caller holds the transactions' rows.
+ * @returns those recorded for the first time: pass them to `buildDiscrepancyEvents` within the commit and to
+ *   `logDiscrepancies` after it
+ */
+export async function recordDiscrepancies(
+  tx: Tx,
+  found: readonly NewDiscrepancy[],
+): Promise<RecordedDiscrepancy[]> {
+  const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
+  if (rows.length === 0) return []
+  // The sides have not agreed since, other than in this commit, which resolves before it records.
+  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = now(), true)
+    and d.kind <> all(${[...NEVER_SETTLED_BY_WORD]}::text[])`
+  const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
+    with found as materialized (
+      select * from ${rowSet(tx, 'f', NEW, rows)}
+    ), recorded as (
+      insert into discrepancies as d
+        (merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs)
+      select merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs
+      from found order by ordinality
+      on conflict on constraint discrepancies_once do update set
+        times = d.times + 1, last_seen_at = now(), over_at = null,
+        resolved_at = case when ${stands} then d.resolved_at end,
+        resolved_by = case when ${stands} then d.resolved_by end,
+        resolution = case when ${stands} then d.resolution end
+      returning d.*
+    )
+    select f.ordinality::int as place, d.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}, ${tx.unsafe(ORDER_ID_COLUMNS)}
+    from found f join recorded d on d.merchant_code = f.merchant_code
+      and d.transaction_id = f.transaction_id and d.kind = f.kind and d.ours = f.ours
+      and d.theirs = f.theirs
+    left join lateral (
+      select * from transactions as t where ${tx.unsafe(OF_TRANSACTION)} limit 1
+    ) as t on true
+    where d.payment_id is not distinct from f.payment_id
+      and d.refund_id is not distinct from f.refund_id`
+  const fresh = new Map(recorded.flatMap((one) => (one.isNew ? [[one.place, one]] : [])))
+  return rows.flatMap((one, index) => {
+    const row = fresh.get(index + 1)
+    return row ? [{ ...one, row }] : []
+  })
+}
+
+/** Builds one event for each discrepancy recorded for the first time. */
+export function buildDiscrepancyEvents(recorded: readonly RecordedDiscrepancy[]): NewEvent[] {
+  return recorded.map(({ merchantCode, transactionId, row }) => {
+    return { merchantCode, transactionId, type: 'discrepancy.found', data: showDiscrepancy(row) }
+  })
+}
+
+/** Builds the event of a discrepancy that a person resolved, noted something on or assigned. */
+export function buildDiscrepancyUpdate(row: DiscrepancyRow): NewEvent {
+  const { merchantCode, transactionId } = row
+  return { merchantCode, transactionId, type: 'discrepancy.updated', data: showDiscrepancy(row) }
+}
+
+/** Marks discrepancies whose sides agree again as resolved, or as over if a person resolved them. Call it before recording those of the same answer or notification. */
+export async function resolveDiscrepancies(
+  tx: Tx,
+  resolved: readonly ResolvedDiscrepancy[],
+): Promise<void> {
+  if (resolved.length === 0) return
+  await tx`
+    update discrepancies d set resolved_at = coalesce(d.resolved_at, now()),
+      over_at = case when d.resolved_by is not null then now() end
+    from ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
+      select merchant_code, id from discrepancies as o
+      where (o.resolved_at is null or (o.resolved_by is not null and o.over_at is null)) and o.kind = c.kind
+        and (c.payment_id is null or o.payment_id = c.payment_id)
+        and (c.refund_id is null or o.refund_id = c.refund_id)
+        and (c.ours is null or o.ours = c.ours)
+        and ${tx.unsafe(byKey('o', KEY, 'c'))} offset 0
+    ) as o
+    where d.merchant_code = o.merchant_code and d.id = o.id`
+}
+
+/** Logs and counts the new discrepancies. Call it after the commit. */
+export function logDiscrepancies(
+  { log, metrics }: Pick<Context, 'log' | 'metrics'>,
+  recorded: readonly RecordedDiscrepancy[],
+): void {
+  for (const { row: _, ...discrepancy } of recorded) {
+    log.warn(discrepancy, 'discrepancy found')
+    metrics.discrepancies.inc({ kind: discrepancy.kind })
+    if (discrepancy.kind === 'ipn_missing') metrics.ipnMissing.inc()
+  }
+}
+
+function formatIdentity(one: NewDiscrepancy): string {
+  const { merchantCode, transactionId, kind, paymentId, refundId, ours, theirs } = one
+  return JSON.stringify([merchantCode, transactionId, kind, paymentId, refundId, ours, theirs])
+}
+
+/** Every kind with the rank of its severity, the most severe first. */
+const RANKED = Object.keys(DISCREPANCY_KINDS).map((kind) => ({
+  kind,
+  rank: SEVERITIES.indexOf(rateKind(kind)),
+}))
+
+/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+export const OPEN_PAGE = 50
+
+/**
+ * Lists open discrepancies, the most severe first, then oldest first. Every account and kind is read by itself, by its
+ * own part of the index, and no further than a page.
+ * @param after the last discrepancy of the page before
+ * @returns at most a page and one more row, which shows that there are more
+ */
+export async function listOpenDiscrepancies(
+  { sql }: Pick<Context, 'sql'>,
+  { merchants }: { merchants: readonly string[] },
+  after?: Position & { kind: string },
+): Promise<DiscrepancyRow[]> {
+  const rows = sql.unsafe(String(OPEN_PAGE + 1))
+  const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
+  const kinds = RANKED.filter((one) => one.rank >= rank)
+  // The row of columns is where the scan of the index begins.
+  const behind = after
+    ? sql`and (d.kind, d.at) >= (k.kind, case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end)
+        and (k.rank, d.at, d.id, d.merchant_code) > (${rank}::int, ${after.time}::timestamptz, ${after.id}::bigint, ${after.merchantCode})`
+    : sql``
+  return await sql<DiscrepancyRow[]>`
+    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+    from (
+      select d.*, k.rank from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
+      cross join json_to_recordset(${JSON.stringify(kinds)}::json) as k (kind text, rank int)
+      cross join lateral (
+        select * from discrepancies as d
+        where d.merchant_code = account and d.resolved_at is null
+          and d.kind >= k.kind and d.kind <= k.kind ${behind}
+        order by d.kind, d.at, d.id limit ${rows}
+      ) as d
+      order by k.rank, d.at, d.id, d.merchant_code limit ${rows}
+    ) as d left join lateral (
+      select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+    order by d.rank, d.at, d.id, d.merchant_code`
+}
+
+/** Lists the discrepancies of a transaction, newest first, `limit` at most. */
+export async function listOfTransaction(
+  sql: Sql,
+  { merchantCode, transactionId }: TransactionKey,
+  limit: number,
+): Promise<DiscrepancyRow[]> {
+  return await sql<DiscrepancyRow[]>`
+    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+    from (
+      select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
+    ) as k cross join lateral (
+      select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0
+    ) as d left join lateral (
+      select * from transactions as t where ${sql.unsafe(byKey('t', KEY, 'k'))} limit 1) as t on true
+    order by d.at desc, d.id desc limit ${limit}`
+}

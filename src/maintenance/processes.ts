@@ -1,0 +1,130 @@
+import type { Context } from '../context.ts'
+import { EVENTS_PUBLISHED, SYNC_DUE } from '../db/names.ts'
+import {
+  forgetProcesses,
+  isWithoutWorker,
+  NO_WORKER,
+  SEEN_EVERY_MS,
+  UNSEEN_MS,
+  WRITE_GAP_MS,
+  writeSeen,
+} from '../db/processes.ts'
+import { transactions } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { notify } from '../platform/postgres/notify.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { leaseMs } from '../sync/claim-due.ts'
+
+type PresenceContext = Pick<Context, 'sql' | 'log' | 'config' | 'processId' | 'stopping'>
+
+/** Writes every few seconds that this process lives. One that only serves HTTP also says once when it sees no worker. */
+export function keepSeen(ctx: PresenceContext): WorkerLoop {
+  let forgotten = false
+  let isWarned = false
+  return startWorkerLoop({
+    name: 'processes',
+    log: ctx.log,
+    stopping: ctx.stopping,
+    begin: async () => {
+      await writeSeen(ctx)
+      if (!forgotten) await forgetProcesses(ctx.sql)
+      forgotten = true
+      if (ctx.config.ROLE === 'web') {
+        const isWithout = await isWithoutWorker(ctx)
+        if (isWithout && !isWarned) ctx.log.warn(NO_WORKER)
+        if (!isWithout && isWarned) ctx.log.info('a worker is seen again')
+        isWarned = isWithout
+      }
+      return { count: 0, finished: Promise.resolve() }
+    },
+    idleMs: () => Promise.resolve(SEEN_EVERY_MS),
+  })
+}
+
+const KEY = ['merchant_code', 'transaction_id']
+const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
+
+/**
+ * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and of
+ * webhook deliveries. Otherwise their leases would have to end first.
+ *
+ * The process may be alive: paused, or cut off. Its leases are gone, so no commit of it writes anything. What no fence
+ * stops is the call of a refund whose attempt it has recorded, so a transaction with a refund that may be sent, or is
+ * being sent, keeps its lease. That is looked up in a statement of its own, under the lock of the row: every refund is
+ * requested, and every attempt recorded, under the same lock.
+ *
+ * Nobody is declared dead while the database takes no writes: this process must have been able to write all that time.
+ * @returns the number of transactions made due
+ */
+export async function releaseUnseen(ctx: Omit<PresenceContext, 'stopping'>): Promise<number> {
+  const { sql, log } = ctx
+  const released = await runInTransaction(sql, async (tx) => {
+    const held = await lockUnseen(tx, ctx)
+    return held.length > 0 ? await releaseTransactions(tx, held) : 0
+  })
+  const deliveries = await releaseDeliveries(ctx)
+  if (released > 0) notify(sql, SYNC_DUE)
+  if (deliveries > 0) notify(sql, EVENTS_PUBLISHED)
+  if (released + deliveries > 0) {
+    const counts = { transactions: released, deliveries }
+    log.warn(counts, 'a process has not been seen for 12 s; what it had claimed is due again')
+  }
+  return released
+}
+
+/** The processes that are unseen, as `dead`; none while this process could not write. Long dead ones hold no lease. */
+function selectDead(
+  sql: Sql | Tx,
+  { config, processId }: Pick<PresenceContext, 'config' | 'processId'>,
+) {
+  const ms = (value: number) => sql`${value} * interval '1 millisecond'`
+  const longest = UNSEEN_MS + 2 * leaseMs(config.GATEWAY_TIMEOUT_MS)
+  return sql`(
+    select dead.id from processes as dead cross join processes as own
+    where dead.seen_at < now() - ${ms(UNSEEN_MS)} and dead.seen_at > now() - ${ms(longest)}
+      and own.id = ${processId} and own.seen_at > now() - ${ms(WRITE_GAP_MS)}
+      and own.writing_since <= now() - ${ms(UNSEEN_MS)}) as dead`
+}
+
+/** Locks what unseen processes hold; what a commit of theirs has locked is skipped. */
+async function lockUnseen(tx: Tx, ctx: Omit<PresenceContext, 'stopping'>) {
+  return await tx<TransactionKey[]>`
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId"
+    from ${selectDead(tx, ctx)} cross join merchant_accounts as a cross join lateral (
+      select merchant_code, transaction_id from transactions as t
+      where t.merchant_code = a.merchant_code and t.due_at > now()
+        and t.due_at <= now() + ${leaseMs(ctx.config.GATEWAY_TIMEOUT_MS)} * interval '1 millisecond'
+        and t.lease_id is not null and t.lease_owner = dead.id
+      order by t.due_at for update skip locked) as t`
+}
+
+/** Releases locked transactions, except those with a refund whose call may be under way or may still begin. */
+async function releaseTransactions(tx: Tx, held: readonly TransactionKey[]): Promise<number> {
+  const { count } = await tx`
+    update transactions as t set lease_id = null, due_at = now()
+    from (
+      select place from ${rowSet(tx, 'k', KEY_COLUMNS, held)} cross join lateral (
+        select ctid as place from transactions as o where ${tx.unsafe(byKey('o', KEY, 'k'))} limit 1) as o
+      where not exists (select from (
+          select status from refunds as r where ${tx.unsafe(byKey('r', KEY, 'k'))} offset 0) as r
+        where status in ('awaiting_approval', 'pending', 'sending', 'unknown'))
+    ) as s
+    where t.ctid = s.place`
+  return count
+}
+
+async function releaseDeliveries(ctx: Omit<PresenceContext, 'stopping'>): Promise<number> {
+  const { count } = await ctx.sql`
+    with held as materialized (
+      select place from ${selectDead(ctx.sql, ctx)} cross join webhook_endpoints as e cross join lateral (
+        select ctid as place from webhook_deliveries as d
+        where d.endpoint_id = e.id and d.lease_id is not null and d.lease_owner = dead.id
+        for update skip locked) as d)
+    update webhook_deliveries as d set lease_id = null, due_at = now()
+    from held where d.ctid = held.place`
+  return count
+}

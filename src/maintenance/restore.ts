@@ -1,0 +1,118 @@
+import { type Actor, recordWrite } from '../access/audit.ts'
+import {
+  compareServer,
+  raiseEpoch,
+  resumeSending,
+  type Stop,
+  stopSending,
+} from '../db/installation.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { changeHold } from '../decisions/holds.ts'
+import { lockTransaction, recheckTransaction } from '../decisions/unit-of-work.ts'
+import { DomainError } from '../errors.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+
+type RestoreContext = Pick<Parameters<typeof changeHold>[0], 'encryption'> & { sql: Sql; log: Log }
+
+/** What a restore led to: the epoch, how many refunds are held for a person, and how many transactions are asked about. */
+export type Restored = { epoch: number; held: number; asked: number }
+
+const OPERATION = 'restored'
+
+const REASON =
+  'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
+
+/**
+ * Ends a stop after commits were lost. Every refund that the database knows as not sent is held for a person, the gateway
+ * is asked about all that have not ended, and the epoch is raised last: until then nothing is sent, and a call that was
+ * interrupted is repeated.
+ */
+export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
+  const { sql, log } = ctx
+  await compareServer(sql)
+  // A folder that was copied back is the same server at an earlier moment, which nothing shows.
+  await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
+  const held = await holdUnsent(ctx, actor)
+  const asked = await askAboutOpen(sql)
+  const epoch = await runInTransaction(sql, async (tx) => {
+    const raised = await raiseEpoch(tx)
+    await recordWrite(tx, log, actor, describe(`epoch ${raised}`))
+    return raised
+  })
+  return { epoch, held, asked }
+}
+
+/** Ends a stop after which nothing was lost, such as a move of the database while nothing ran. Returns the stop. */
+export async function confirmNothingLost(
+  { sql, log }: Pick<RestoreContext, 'sql' | 'log'>,
+  actor: Actor,
+): Promise<Stop | undefined> {
+  const stop = await compareServer(sql)
+  if (!stop) return undefined
+  await runInTransaction(sql, async (tx) => {
+    await resumeSending(tx)
+    await recordWrite(tx, log, actor, describe('nothing lost'))
+  })
+  return stop
+}
+
+const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: null, objectId })
+
+type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
+
+const BATCH = 100
+
+/**
+ * Holds the refunds that were not sent and are not held, also those that were asked for since: one of them may repeat a
+ * request whose row was lost, and that was sent.
+ */
+async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
+  let held = 0
+  for (;;) {
+    const rows = await ctx.sql<UnsentRefund[]>`
+      select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
+        payment_id as "paymentId"
+      from refunds where status in ('awaiting_approval', 'pending') and hold is null
+      order by requested_at limit ${BATCH}`
+    if (rows.length === 0) return held
+    for (const row of rows) held += (await holdOne(ctx, actor, row)) ? 1 : 0
+  }
+}
+
+/** @returns whether it is held; a payment that moves meanwhile is read again */
+async function holdOne(
+  ctx: RestoreContext,
+  actor: Actor,
+  { merchantCode, transactionId, refundId, paymentId }: UnsentRefund,
+): Promise<boolean> {
+  const transaction = { merchantCode, transactionId }
+  const subject = { target: 'refund' as const, merchantCode, id: refundId, transaction, paymentId }
+  try {
+    await changeHold(ctx, actor, subject, { held: true, reason: REASON, operation: OPERATION })
+    return true
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'unavailable') return false
+    throw error
+  }
+}
+
+/** Has the gateway asked about every transaction with a refund that has not ended. */
+async function askAboutOpen(sql: Sql): Promise<number> {
+  const keys = await sql<TransactionKey[]>`
+    select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where status in ('pending', 'sending', 'unknown', 'accepted')
+    order by 1, 2`
+  for (const key of keys) {
+    await runInTransaction(sql, async (tx) => {
+      await lockTransaction(tx, key)
+      await tx`
+        update refunds set due_at = now()
+        where merchant_code = ${key.merchantCode} and transaction_id = ${key.transactionId}
+          and status in ('pending', 'unknown', 'accepted')`
+      await recheckTransaction(tx, key)
+    })
+  }
+  return keys.length
+}

@@ -1,0 +1,293 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { isLosslessNumber, parse, stringify } from 'lossless-json'
+import { refundAttempts } from '../db/schema.ts'
+import { describeCode, explainCode } from '../gateway/response-codes.ts'
+import type { GatewayOutcome } from '../gateway/types.ts'
+import { build } from '../platform/postgres/drizzle.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { Attempt, SentAttempt } from './attempt.ts'
+import { isUnsent, NO_FAILURE, type RefundDraft, sendToReview, transition } from './lifecycle.ts'
+import { maskAccount } from './receiver.ts'
+
+/**
+ * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
+ * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
+ * @param signal cuts the call short when the process stops
+ */
+export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
+  const { prepared, permit } = attempt
+  if (performance.now() < permit.sendBefore) {
+    return { attempt, call: await prepared.send(signal, permit.breaker) }
+  }
+  permit.breaker.release()
+  const reason = 'the lease would have expired during the call'
+  const record = { command: 'REFUND' as const, bodyHmac: prepared.bodyHmac, durationMs: 0 }
+  return {
+    attempt,
+    call: {
+      outcome: { kind: 'unavailable', reason },
+      record: { ...record, httpStatus: undefined },
+    },
+  }
+}
+
+/**
+ * Masks an account number in every text and number of a stored answer.
+ * @param json as `src/gateway/format-received.ts` writes it; it stays JSON
+ */
+export function maskAccountIn(json: string, accountNumber: string): string {
+  if (accountNumber === '') return json
+  return stringify(maskValue(parse(json), accountNumber)) ?? json
+}
+
+function maskValue(value: unknown, accountNumber: string): unknown {
+  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  if (typeof value === 'string') return mask(value)
+  if (isLosslessNumber(value)) {
+    return value.value.includes(accountNumber) ? mask(value.value) : value
+  }
+  if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name,
+      name === 'omittedBytes' ? one : maskValue(one, accountNumber),
+    ]),
+  )
+}
+
+/**
+ * Records the outcome of an attempt and applies it to its refund. The caller holds the lease under which the
+ * attempt was made.
+ * @throws Error when the attempt is not in progress, which the lease excludes
+ */
+export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<void> {
+  const { attemptId } = sent.attempt
+  const [row] = await build(tx)
+    .update(refundAttempts)
+    .set(describeOutcome(sent))
+    .where(
+      and(
+        eq(refundAttempts.id, attemptId),
+        eq(refundAttempts.merchantCode, draft.now.merchantCode),
+      ),
+    )
+    .returning({ endedAt: sql<string>`clock_timestamp()::text` })
+  if (!row || draft.now.status !== 'sending') {
+    throw new Error(`attempt ${attemptId} is not in progress`)
+  }
+  applyOutcome(draft, sent, row.endedAt)
+}
+
+/** The columns of an attempt's outcome, with the receiver's account number masked wherever it occurs. */
+export function describeOutcome({ attempt: { accountNumber }, call }: SentAttempt) {
+  const { record } = call
+  const outcome = maskAccountNumber(call.outcome, accountNumber)
+  const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
+  const message = 'reason' in outcome ? outcome.reason : outcome.message
+  const { httpStatus = null, durationMs, received: json = null } = record
+  const received = json && accountNumber ? maskAccountIn(json, accountNumber) : json
+  return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
+}
+
+/** What of an attempt and of its answer decides what becomes of the refund. */
+type Answered = {
+  attempt: Pick<Attempt, 'before' | 'accountNumber'>
+  call: Pick<SentAttempt['call'], 'outcome'>
+}
+
+/** Applies the outcome of the last attempt to its refund. */
+export function applyOutcome(
+  draft: RefundDraft,
+  { attempt: { before, accountNumber }, call }: Answered,
+  endedAt: string,
+): void {
+  const outcome = maskAccountNumber(call.outcome, accountNumber)
+  switch (outcome.kind) {
+    case 'answered': {
+      const cause = { reason: 'the gateway accepted the refund (code 0)' }
+      transition(draft, 'accepted', cause, {
+        gatewayRefundId: outcome.value ?? null,
+        ...NO_FAILURE,
+      })
+      break
+    }
+    case 'rejected':
+      applyRejection(draft, outcome, endedAt)
+      break
+    case 'unavailable': {
+      const { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered } = before
+      const cause = { reason: `not sent: ${outcome.reason}` }
+      const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
+      transition(draft, before.status, cause, restored)
+      // Somebody sent it, if not this attempt.
+      if (isUnsent(draft.now) && draft.now.failureCode !== null) {
+        const reason = 'its failure was notified, but as far as is known it was not sent'
+        sendToReview(draft, 'contradicted', { reason })
+      }
+      break
+    }
+    case 'unknown':
+      transition(
+        draft,
+        'unknown',
+        { reason: `no valid answer: ${outcome.reason}` },
+        { unanswered: true },
+      )
+  }
+}
+
+/** Shorter texts are no account numbers, and may be part of any word. */
+const MIN_ACCOUNT_NUMBER = 4
+
+function maskAccountNumber<T>(
+  outcome: GatewayOutcome<T>,
+  accountNumber: string | undefined,
+): GatewayOutcome<T> {
+  if (accountNumber === undefined || !('message' in outcome)) return outcome
+  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
+  // A function, because a replacement text may contain patterns like $&, which insert what was found.
+  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  return { ...outcome, message }
+}
+
+/** The message of an attempt whose answer was not recorded. */
+export const INTERRUPTED = 'interrupted'
+
+/**
+ * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
+ * recorded. The caller holds the lease, so no other worker is sending now.
+ */
+export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise<void> {
+  if (draft.now.status !== 'sending') return
+  const reason = 'the attempt was interrupted; the request may have been sent'
+  transition(draft, 'unknown', { reason }, { unanswered: true })
+  await build(tx)
+    .update(refundAttempts)
+    .set({ outcome: 'unknown', message: INTERRUPTED })
+    .where(
+      and(
+        eq(refundAttempts.merchantCode, draft.now.merchantCode),
+        eq(refundAttempts.refundId, draft.now.refundId),
+        isNull(refundAttempts.outcome),
+      ),
+    )
+}
+
+/** Only a code for the first attempt is evidence of a failure, and only after the confirmation window. */
+function applyRejection(
+  draft: RefundDraft,
+  { code, message }: { code: string; message: string },
+  refusedAt: string,
+): void {
+  const reason = `the gateway answered with ${describeCode(code, message)}`
+  const isFirst = draft.now.attempts === 1
+  transition(
+    draft,
+    'unknown',
+    { reason },
+    {
+      ...(isFirst ? { refusedCode: code, refusedAt } : {}),
+      failureSource: 'gateway',
+      failureReason: code,
+      failureMessage: explainCode(code, message),
+    },
+  )
+}
+
+/**
+ * Records the outcome of an attempt whose lease has ended since: the gateway's answer is evidence, whoever holds
+ * the lease now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's
+ * row.
+ * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
+ */
+export async function endLateAttempt(
+  tx: Tx,
+  draft: RefundDraft,
+  sent: SentAttempt,
+): Promise<boolean> {
+  const { attempt } = sent
+  if (draft.now.status === 'sending' && !isLast(draft, attempt)) return false
+  const found = await readAttempt(tx, attempt)
+  const isRecorded = found !== undefined && found.outcome !== null && !found.interrupted
+  if (isRecorded) return true
+  const { outcome, httpStatus, code, message, durationMs, received } = describeOutcome(sent)
+  const { merchantCode, refundId, lastSentAt } = attempt.recorded
+  const { bodyHmac } = attempt.prepared
+  const [row] = found
+    ? await tx<{ endedAt: string }[]>`
+        update refund_attempts set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
+          message = ${message}, duration_ms = ${durationMs}, received = ${received}
+        where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
+        returning clock_timestamp()::text as "endedAt"`
+    : await tx<{ endedAt: string }[]>`
+        insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id,
+          recorded_at, outcome, http_status, code, message, duration_ms, received)
+        values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
+          ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
+        returning clock_timestamp()::text as "endedAt"`
+  if (!found) restoreAttempt(draft, attempt, outcome)
+  if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
+  else applyEarlier(draft, sent)
+  return true
+}
+
+/**
+ * Applies the answer of an attempt that another one followed. Code 0 accepts the refund; anything else but that nothing
+ * was sent shows that there was more than one attempt, and then no code proves a failure.
+ */
+function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): void {
+  if (draft.now.status !== 'unknown' || outcome.kind === 'unavailable') return
+  draft.now = { ...draft.now, unanswered: true }
+  if (outcome.kind !== 'answered') return
+  const cause = { reason: 'the gateway accepted the refund (code 0) at an earlier attempt' }
+  const accepted = { gatewayRefundId: outcome.value ?? null, ...NO_FAILURE }
+  transition(draft, 'accepted', cause, accepted)
+}
+
+function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {
+  return now.lastSentAt === recorded.lastSentAt
+}
+
+/** Finds the record of an attempt. After a failover its id may belong to another attempt. */
+async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
+  const [found] = await tx<{ outcome: string | null; interrupted: boolean }[]>`
+    select outcome, outcome = 'unknown' and message = ${INTERRUPTED} as interrupted
+    from refund_attempts
+    where id = ${attemptId} and merchant_code = ${recorded.merchantCode}
+      and refund_id = ${recorded.refundId} and recorded_at = ${recorded.lastSentAt}::timestamptz
+    for update`
+  return found
+}
+
+/**
+ * Marks a refund as sent if its row is older than the attempt. A refund that has failed as unsent since, for example by
+ * a cancellation, or whose approval was lost as well, is left to a person: its amount may already be released, and
+ * once approved again it would be sent as if it were new.
+ */
+function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
+  const { status, approvedFingerprint, needsApproval } = draft.now
+  if (draft.now.attempts !== before.attempts) return
+  const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
+  const sent = { attempts, firstSentAt, lastSentAt, refundedBefore }
+  const isUndone = status === 'failed' || status === 'awaiting_approval'
+  if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
+    const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`
+    sendToReview(draft, 'no_evidence', { reason })
+    // The table has no attempts of what nobody approved.
+    const counted = needsApproval && approvedFingerprint === null ? { attempts: 0 } : {}
+    draft.now = { ...draft.now, ...NO_FAILURE, ...sent, ...counted }
+    return
+  }
+  if (status !== before.status) return
+  transition(draft, 'sending', { reason: 'attempt recorded again: its record was lost' }, sent)
+}
+
+/** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
+function applyLate(draft: RefundDraft, sent: SentAttempt, endedAt: string): void {
+  const { status } = draft.now
+  if (status !== 'sending' && status !== 'unknown') return
+  // Its only reason was that this answer was missing.
+  draft.now = { ...draft.now, unanswered: sent.attempt.before.unanswered }
+  applyOutcome(draft, sent, endedAt)
+}

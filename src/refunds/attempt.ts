@@ -1,0 +1,286 @@
+import type { Context } from '../context.ts'
+import { MAY_SEND_SQL } from '../db/installation.ts'
+import { DomainError } from '../errors.ts'
+import type { BodyHmac } from '../gateway/body-hmac.ts'
+import type { GatewayCall, PreparedCall } from '../gateway/types.ts'
+import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { hasNotGrown, mayResend } from './deadlines.ts'
+import {
+  isDue,
+  type LockedPayment,
+  mayLeaveRefundedAmount,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+  transition,
+} from './lifecycle.ts'
+import {
+  checkApproved,
+  explainMayHaveMoved,
+  findObstacle,
+  mayBeItsOwnGrowth,
+  mayClear,
+  measureCounted,
+  measureUnexplained,
+  NOT_HELD_SQL,
+  type Obstacle,
+} from './obstacle.ts'
+import { isStillSurplus } from './order-surplus.ts'
+import { decryptReceiver, type Receiver } from './receiver.ts'
+
+/** The context needed to prepare an attempt. */
+export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
+
+/** Permission to send one refund. */
+export type SendPermit = {
+  /** The circuit breaker's permit for the call. */
+  breaker: BreakerPermit
+  /** `performance.now()` after which the call must not start: the lease would not outlast it. */
+  sendBefore: number
+}
+
+/** A recorded attempt, which may be sent once the record is committed. */
+export type Attempt = {
+  refundId: string
+  attemptId: number
+  prepared: PreparedCall<string | undefined>
+  /** The refund before the attempt, restored if no byte was written, and with it. */
+  before: RefundRow
+  recorded: RefundRow
+  snapshotCallId: number
+  /** The receiver's account number, masked in the gateway's message before it is stored. */
+  accountNumber: string | undefined
+  permit: SendPermit
+}
+
+/** An attempt and its outcome. */
+export type SentAttempt = { attempt: Attempt; call: GatewayCall<string | undefined> }
+
+/** Whether the refund is what was approved. One that is not, and was never sent, fails. */
+export function isAsApproved(
+  { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
+  draft: RefundDraft,
+  receiver: Receiver | undefined,
+): boolean {
+  const checked = checkApproved(encryption, draft.now, receiver)
+  if (checked === 'same') return true
+  const { merchantCode, refundId, status } = draft.now
+  log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
+  if (checked === 'unknown' || status !== 'pending') return false
+  const failureMessage = 'it has changed since it was approved'
+  const failure = { failureSource: 'service' as const, failureReason: 'approval_mismatch' }
+  const reason = `check before sending: ${failureMessage}; nothing was sent`
+  transition(draft, 'failed', { reason }, { ...failure, failureMessage })
+  return false
+}
+
+/**
+ * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot.
+ * Fails a pending refund that can no longer be sent. Only one refund of a payment is sent at a time: while
+ * the outcome of an attempt is unknown, no other refund of that payment is sent.
+ * @returns the attempt to send once the commit is done, or undefined when there is nothing to send
+ */
+export async function prepareAttempt(
+  ctx: AttemptContext,
+  tx: Tx,
+  locked: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
+  snapshot: SnapshotRef,
+  permit: SendPermit,
+): Promise<Attempt | undefined> {
+  const { drafts, payments } = locked
+  for (const payment of payments) {
+    // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
+    if (!payment.listed && !payment.missing) continue
+    if (isReadOddly(payment)) continue
+    const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+    // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
+    if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
+    const candidates = pickSendable(ctx, payment, own, snapshot)
+    for (const draft of candidates) {
+      const { surplus, attempts } = draft.now
+      const isFirst = surplus && attempts === 0
+      if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
+      const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
+      if (attempt) return attempt
+    }
+  }
+  return undefined
+}
+
+/** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
+function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
+  return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
+}
+
+/** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
+function* pickSendable(
+  { config }: Pick<AttemptContext, 'config'>,
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  { callId }: SnapshotRef,
+): Generator<RefundDraft> {
+  const unknown = own.find(({ now }) => now.status === 'unknown')
+  if (unknown) {
+    const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
+    if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
+    return
+  }
+  // The commit that resolves an unknown outcome also sends the refunds it blocked, whenever they were due.
+  const unblocked = own.some(
+    ({ before: { status } }) => status === 'unknown' || status === 'sending',
+  )
+  for (const draft of own) {
+    const { status, attempts, requestedBeforeSnapshot, sinceRequestedMs } = draft.now
+    if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
+    if (!config.REFUNDS_ENABLED && attempts === 0) continue
+    if (!requestedBeforeSnapshot) continue
+    const obstacle = findObstacle(payment, own, draft)
+    const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
+    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
+    const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
+    if (mayBeItsOwn && !isPaymentGone) {
+      if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)
+      continue
+    }
+    if (!obstacle) {
+      yield draft
+      continue
+    }
+    const waits = mayClear(obstacle, own, draft, measureCounted(payment, own))
+    if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
+    failUnsent(payment, own, draft, { ...obstacle, callId })
+  }
+}
+
+/** The restored database may have forgotten that the refund was sent, and the payment shows growth that it may have made. */
+function reviewForgotten(draft: RefundDraft, callId: number): void {
+  const reason =
+    'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
+  sendToReview(draft, 'contradicted', { reason, callId })
+}
+
+/** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
+function failUnsent(
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  draft: RefundDraft,
+  { reason: failureReason, message, callId }: Obstacle & { callId: number },
+): void {
+  const reason = `check before sending: ${message}`
+  const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
+  if (mayHaveMoved !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${reason}; ${mayHaveMoved}`, callId })
+    return
+  }
+  const failure = { failureSource: 'service' as const, failureReason, failureMessage: message }
+  transition(draft, 'failed', { reason: `${reason}; nothing was sent`, callId }, failure)
+}
+
+/** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
+function showsNothing(
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  { now }: RefundDraft,
+): boolean {
+  const { unmatchedDelta, refundedNow, refundedAtFirst, returning, countedRefunded } = payment
+  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
+  if (countedRefunded !== null || unmatchedDelta === undefined) return false
+  if (measureUnexplained(payment, own) !== '0') return false
+  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
+}
+
+type AttemptToRecord = {
+  draft: RefundDraft
+  payment: LockedPayment
+  snapshot: SnapshotRef
+  permit: SendPermit
+}
+
+/** @returns undefined when the refund cannot be sent under this lease or is held, or its receiver cannot be decrypted */
+async function recordAttempt(
+  ctx: AttemptContext,
+  tx: Tx,
+  { draft, payment, snapshot, permit }: AttemptToRecord,
+): Promise<Attempt | undefined> {
+  const before = draft.now
+  const { merchantCode, refundId, paymentId, amount } = before
+  const receiver = readReceiver(ctx, before)
+  if (before.receiver && !receiver) return undefined
+  if (!isAsApproved(ctx, draft, receiver)) return undefined
+  const prepared = ctx.gateway.prepareRefund({
+    merchantCode,
+    refundId,
+    paymentId,
+    amount,
+    receiver,
+  })
+  const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
+  if (!recorded) return undefined
+  const { attemptId, recordedAt } = recorded
+  const isFirst = before.firstSentAt === null
+  transition(
+    draft,
+    'sending',
+    { reason: 'attempt recorded before sending', callId: snapshot.callId },
+    {
+      attempts: before.attempts + 1,
+      refundedBefore: isFirst
+        ? (payment.countedRefunded ?? payment.refundedNow)
+        : before.refundedBefore,
+      firstSentAt: before.firstSentAt ?? recordedAt,
+      lastSentAt: recordedAt,
+      noGrowthSince: null,
+    },
+  )
+  const accountNumber = receiver?.accountNumber
+  const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
+  return { refundId, ...recording, prepared, accountNumber, permit }
+}
+
+/** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */
+function readReceiver(
+  { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
+  { merchantCode, refundId, receiver: encrypted }: RefundRow,
+): Receiver | undefined {
+  if (!encrypted) return undefined
+  // Without it the refund stays pending: a QR payment cannot be refunded without its receiver.
+  try {
+    const receiver = decryptReceiver(encryption, encrypted, 'receiver', refundId)
+    if (receiver) return receiver
+    log.error(
+      { merchantCode, refundId },
+      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS to send it',
+    )
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    log.info({ merchantCode, refundId }, 'refund not sent yet: its data key is being read')
+  }
+  return undefined
+}
+
+/**
+ * @returns undefined when the lease is not long enough to send, when the account, the payment or the refund is held, or when
+ *   nothing is sent because the database may have lost commits
+ */
+async function insertAttempt(
+  { config }: Pick<AttemptContext, 'config'>,
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, refundId }: RefundRow,
+  { value, keyId }: BodyHmac,
+  { callId }: SnapshotRef,
+): Promise<{ attemptId: number; recordedAt: string } | undefined> {
+  // The lease must outlast the call, or another worker could send while this call is in flight.
+  const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
+    insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id, recorded_at)
+    select k.merchant_code, k.refund_id, ${value}, ${keyId}, ${callId}, clock_timestamp()
+    from transactions as t join (
+      select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id,
+        ${refundId}::uuid as refund_id) as k using (merchant_code)
+    where t.merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
+      and due_at > clock_timestamp() + ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
+      and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}
+    returning id as "attemptId", recorded_at::text as "recordedAt"`
+  return row
+}

@@ -1,0 +1,244 @@
+import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import type { Principal } from '../access/principal.ts'
+import type { Context } from '../context.ts'
+import type { Db } from '../db/client.ts'
+import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
+import { refunds } from '../db/schema.ts'
+import { DomainError } from '../errors.ts'
+import { isUuid } from '../http/fields.ts'
+import type { Position } from '../http/list.ts'
+import { accountHoldColumn, orderColumn, selectOfOrder } from '../payments/find-payments.ts'
+import type { StoredHold } from '../payments/view.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import {
+  cutRead,
+  EXAMINATION,
+  type PageRead,
+  pickByKeys,
+  pickNewest,
+  type Selection,
+} from '../platform/postgres/list-page.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
+import type { RefundStatus } from './lifecycle.ts'
+
+export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
+
+/** A refund as it is read by itself, with the hold of its account. */
+export type FoundRefund = RefundRecord & { accountHold: StoredHold }
+
+export type RefundFilter = {
+  merchants: readonly string[]
+  orderId?: string | undefined
+  transactionId?: string | undefined
+  paymentId?: string | undefined
+  /** The name of the API key, or of the person. */
+  requestedBy?: string | undefined
+  /** A decimal string, compared by value. */
+  amount?: string | undefined
+  /** Requested at or after this time. */
+  from?: string | undefined
+  /** Requested before this time. */
+  to?: string | undefined
+  /** As shown to readers: `pending` includes `sending`. */
+  status?: Exclude<RefundStatus, 'sending'> | undefined
+}
+
+/**
+ * Finds a refund of one of the accounts.
+ * @param merchants the accounts the caller may read
+ * @param refundId unvalidated text from the request
+ * @throws DomainError `refund_not_found`
+ */
+export async function findRefund(
+  ctx: Pick<Context, 'db'>,
+  merchants: readonly string[],
+  refundId: string,
+): Promise<FoundRefund> {
+  const found = isUuid(refundId) ? await selectRefund(ctx, merchants, refundId) : undefined
+  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
+  return found
+}
+
+async function selectRefund(
+  { db }: Pick<Context, 'db'>,
+  merchants: readonly string[],
+  refundId: string,
+): Promise<FoundRefund | undefined> {
+  const keys = merchants.map((merchantCode) => ({ merchantCode, refundId }))
+  const rows = pickByKeys(db, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
+  const [found] = await selectRefunds(db.with(rows)).prepare('find_refund').execute()
+  return found
+}
+
+/** Lists refunds, newest first. */
+export async function listRefunds(
+  { db }: Pick<Context, 'db'>,
+  filter: RefundFilter,
+  limit: number,
+  after: Position | undefined,
+): Promise<PageRead<FoundRefund>> {
+  const r = refunds
+  const { merchants, status, from, to } = filter
+  const shown: RefundStatus[] =
+    status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
+  // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
+  // predicate.
+  const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
+  const { by, only } = chooseIndex(filter, mayBeFinished ? [] : shown)
+  const newest = pickNewest(
+    db,
+    { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
+    {
+      merchants,
+      filter: and(
+        shown.length > 0 ? inArray(r.status, shown) : undefined,
+        mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
+        ...listConditions({ ...filter, ...(by && { [by]: undefined }) }),
+      ),
+      from,
+      to,
+      only,
+      limit,
+      after,
+    },
+  )
+  const rows = await db
+    .with(newest)
+    .select({ ...describeColumns(), ...EXAMINATION })
+    .from(r)
+    .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
+    .prepare('list_refunds')
+    .execute()
+  return cutRead(rows, limit)
+}
+
+function listConditions(filter: RefundFilter): SQL[] {
+  const r = refunds
+  const { transactionId, paymentId, requestedBy, amount } = filter
+  return [
+    ...(transactionId === undefined ? [] : [eq(r.transactionId, transactionId)]),
+    ...(paymentId === undefined ? [] : [eq(r.paymentId, paymentId)]),
+    ...(requestedBy === undefined ? [] : [eq(r.requestedBy, requestedBy)]),
+    ...(amount === undefined ? [] : [eq(r.amount, amount)]),
+  ]
+}
+
+/**
+ * Chooses the index that leaves the fewest rows, as far as that can be known.
+ * @returns what to read by it, and the filter that it makes superfluous
+ */
+function chooseIndex(
+  { orderId, transactionId, paymentId, requestedBy, amount }: RefundFilter,
+  open: readonly RefundStatus[],
+): { by?: keyof RefundFilter; only?: Selection | undefined } {
+  const r = refunds
+  if (orderId !== undefined) {
+    return { only: { rows: (account) => selectOfOrder(r, account, orderId) } }
+  }
+  if (paymentId !== undefined) {
+    return { by: 'paymentId', only: { column: r.paymentId, from: paymentId, to: paymentId } }
+  }
+  if (transactionId !== undefined) {
+    const only = { column: r.transactionId, from: transactionId, to: transactionId }
+    return { by: 'transactionId', only }
+  }
+  if (amount !== undefined) return { by: 'amount', only: { sorted: r.amount, value: amount } }
+  if (requestedBy !== undefined) {
+    return { by: 'requestedBy', only: { sorted: r.requestedBy, value: requestedBy } }
+  }
+  // `returned` is between `pending` and `sending`; the filter leaves it out.
+  const [first, last = first] = open
+  return first && last ? { only: { column: r.status, from: first, to: last } } : {}
+}
+
+function selectRefunds(db: Pick<Db, 'select'>) {
+  return db.select(describeColumns()).from(refunds)
+}
+
+function describeColumns() {
+  return {
+    refund: refunds,
+    order: orderColumn('refunds'),
+    accountHold: accountHoldColumn('refunds'),
+  }
+}
+
+/** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */
+export type WaitingStatus = 'awaiting_approval' | 'needs_review' | 'accepted' | 'unknown'
+
+/** A refund that waits. */
+export type WaitingRefund = RefundRecord['refund'] &
+  OrderFacts & {
+    /** When it was last sent, or else requested. */
+    waitingSince: string
+    /** Who takes care of it, or of an open discrepancy about it. */
+    assignee: string | null
+  }
+
+type WaitingFilter = {
+  merchants: readonly string[]
+  statuses: readonly WaitingStatus[]
+  /** Only those that have waited at least so long (ms). */
+  forMs?: number
+}
+
+const COLUMNS = listColumns(refunds, 'r')
+const SINCE = 'coalesce(r.last_sent_at, r.requested_at)'
+const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
+const OF_TRANSACTION = byKey('t', TRANSACTION_KEY, 'r')
+const DISCREPANCIES = byKey('d', TRANSACTION_KEY, 'r')
+
+/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+export const WAITING_PAGE = 50
+
+/**
+ * Lists refunds that wait, longest first. Every account and status is read by itself, by its own part of the index,
+ * and no further than a page.
+ * @returns at most a page and one more row, which shows that there are more
+ */
+export async function listWaitingRefunds(
+  { sql }: Pick<Context, 'sql'>,
+  { merchants, statuses, forMs = 0 }: WaitingFilter,
+  after?: Position,
+): Promise<WaitingRefund[]> {
+  const rows = sql.unsafe(String(WAITING_PAGE + 1))
+  const since = sql.unsafe(SINCE)
+  // The rows of columns are where the scan of the index begins and ends.
+  const begin = after
+    ? sql`(r.status, ${since}) >= (one, ${after.time}::timestamptz)`
+    : sql`r.status >= one`
+  const behind = after
+    ? sql`and (${since}, r.refund_id, r.merchant_code) > (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`
+    : sql``
+  return await sql<WaitingRefund[]>`
+    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
+      coalesce((select assignee from refund_reviews as v
+        where v.merchant_code = r.merchant_code and v.refund_id = r.refund_id), (
+        select d.assignee from (
+          select * from discrepancies as d where ${sql.unsafe(DISCREPANCIES)} offset 0) as d
+        where d.refund_id = r.refund_id and d.resolved_at is null and d.assignee is not null
+        order by d.id desc limit 1)) as assignee
+    from (
+      select r.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
+      cross join json_array_elements_text(${JSON.stringify(statuses)}::json) as one
+      cross join lateral (
+        select * from refunds as r
+        where r.merchant_code = account
+          and r.status in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')
+          and ${begin} and (r.status, ${since}) <= (one, now() - ${forMs}::float8 * interval '1 millisecond')
+          ${behind}
+        order by r.status, ${since}, r.refund_id limit ${rows}
+      ) as r
+      order by ${since}, r.refund_id, r.merchant_code limit ${rows}
+    ) as r left join lateral (
+      select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+    order by ${since}, r.refund_id, r.merchant_code`
+}
+
+/** Whether a principal requested a refund. */
+export function isRequestedBy(
+  who: Principal,
+  { requestedPrincipal }: Pick<RefundRecord['refund'], 'requestedPrincipal'>,
+): boolean {
+  return requestedPrincipal === who.principal
+}

@@ -1,0 +1,238 @@
+import { Big } from 'big.js'
+import type { ExternalRefund } from './lifecycle.ts'
+
+/** A refund of ours, as matching sees it. Amounts are decimal strings. */
+export type OwnRefund = {
+  id: string
+  amount: string
+  /**
+   * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
+   * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
+   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, although a row that
+   * a restore has lost may have been sent; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
+   * one that was lost.
+   */
+  evidence:
+    | 'confirmed'
+    | 'inferred'
+    | 'open'
+    | 'failure_notified'
+    | 'failed'
+    | 'expired'
+    | 'contradicted'
+    | 'unsent'
+  /** Its amount is already matched. */
+  matched: boolean
+  /** It was sent before the snapshot's query: only then can the snapshot show it. */
+  sentBefore: boolean
+  /** The refunded amount has grown by its amount since it was first sent. */
+  hasGrown: boolean
+  /** It may have, because as much of it may have come back since. */
+  mayHaveGrown: boolean
+  /** It was never sent from here, and its success was notified before the payment was first seen. */
+  notifiedBeforeFirst: boolean
+  /** The unmatched growth that a person had before them when they decided about it. */
+  decidedGrowth: string | null
+}
+
+export type RefundedDelta = {
+  /** `refundedAmount` when the payment was first seen, and the part of it that refunds explain. */
+  atFirst: string
+  explainedAtFirst: string
+  /** `refundedAmount` in the current snapshot. */
+  now: string
+  /** Both oldest first. */
+  own: readonly OwnRefund[]
+  external: readonly ExternalRefund[]
+  /**
+   * Amounts that do not count, of external refunds and of refunds that came back by people's word: the delta may be theirs
+   * all the same.
+   */
+  released: readonly string[]
+  /** An external refund of the payment has just appeared or changed: what was inferred is judged again. */
+  externalChanged: boolean
+}
+
+/** The result of matching; refunds of ours by their ids. */
+export type DeltaMatch = {
+  /** Confirmed refunds whose amounts are part of the delta. */
+  matchedOwn: string[]
+  matchedExternal: ExternalRefund[]
+  /** Refunds that are part of what was refunded when the payment was first seen. */
+  firstSightOwn: string[]
+  firstSightExternal: ExternalRefund[]
+  /** The open refund that must have happened, because the unmatched delta equals its amount. It stays reserved. */
+  inferred: string | undefined
+  /** Refunds inferred earlier from a delta that may belong to another refund. */
+  doubtful: string[]
+  /** Refunds that failed after bytes had left, and whose amount the unmatched delta equals. */
+  contradicted: string[]
+  /**
+   * The part of the delta that matches no known refund, `0` for none; negative when the refunded amount fell below what
+   * is matched.
+   */
+  unmatchedDelta: string
+}
+
+/** What is not matched yet of the delta and of the first sight, and what is matched so far. */
+type Matching = Pick<
+  DeltaMatch,
+  'matchedOwn' | 'matchedExternal' | 'firstSightOwn' | 'firstSightExternal'
+> & { left: Big; firstSight: Big }
+
+/**
+ * Matches the increase of a payment's refunded amount to the refunds that are known to have happened, every unit once:
+ *
+ * 1. what was refunded at first sight, to refunds notified before it;
+ * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of ours
+ *    only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the first sight
+ *    is not matched while the delta may be a refund of ours.
+ *
+ * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of ours
+ * that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of one
+ * that failed after bytes had left, a person decides. What was inferred is judged again when an external refund appears
+ * or changes, or when a known refund takes part of the delta.
+ */
+export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
+  const matching = startMatching(delta)
+  consumeFirstSight(matching, delta)
+  matchConfirmed(matching, delta.own)
+  const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
+  const certain = delta.external.filter((one) => !mayBeFirst(one))
+  for (const one of [...certain, ...delta.external.filter(mayBeFirst)]) {
+    matchExternal(matching, one, delta.own)
+  }
+  const { left, firstSight: _, ...match } = matching
+  const shown = findShown(matching, delta)
+  const externalChanged = delta.externalChanged || match.matchedExternal.length > 0
+  const isDoubtful = (one: OwnRefund) =>
+    externalChanged ? one !== shown : match.matchedOwn.length > 0 && left.lt(one.amount)
+  return {
+    ...match,
+    inferred: shown?.evidence === 'open' ? shown.id : undefined,
+    doubtful: delta.own.filter((one) => isInferred(one) && isDoubtful(one)).map(({ id }) => id),
+    contradicted: delta.own.filter((one) => isContradicted(one, left)).map(({ id }) => id),
+    unmatchedDelta: left.toFixed(),
+  }
+}
+
+/**
+ * Finds the refunds inferred earlier that the stored delta does not show any more, because an external refund appeared
+ * or changed. Matches nothing: only an answer does.
+ * @returns their ids
+ */
+export function findDoubtful(delta: RefundedDelta): string[] {
+  const shown = findShown(startMatching(delta), delta)
+  return delta.own.filter((one) => isInferred(one) && one !== shown).map(({ id }) => id)
+}
+
+/** Subtracts what is matched already. */
+function startMatching({ atFirst, explainedAtFirst, now, own, external }: RefundedDelta): Matching {
+  const matched = [...own, ...external].filter((one) => one.matched)
+  const grown = new Big(now).minus(atFirst)
+  return {
+    left: matched.reduce((rest, { amount }) => rest.minus(amount), grown),
+    firstSight: new Big(atFirst).minus(explainedAtFirst),
+    matchedOwn: [],
+    matchedExternal: [],
+    firstSightOwn: [],
+    firstSightExternal: [],
+  }
+}
+
+function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta): void {
+  const fits = ({ amount }: { amount: string }) => {
+    if (matching.firstSight.lt(amount)) return false
+    matching.firstSight = matching.firstSight.minus(amount)
+    return true
+  }
+  const early = <T extends { matched: boolean; notifiedBeforeFirst: boolean }>(all: readonly T[]) =>
+    all.filter(({ matched, notifiedBeforeFirst }) => !matched && notifiedBeforeFirst)
+  const confirmed = own.filter(({ evidence }) => evidence === 'confirmed')
+  matching.firstSightOwn = early(confirmed)
+    .filter(fits)
+    .map(({ id }) => id)
+  matching.firstSightExternal = early(external.filter(isCertain)).filter(fits)
+}
+
+function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
+  for (const { id, amount, evidence, matched, sentBefore, mayHaveGrown } of own) {
+    const isDone = matched || matching.firstSightOwn.includes(id)
+    if (evidence !== 'confirmed' || isDone || !sentBefore) continue
+    // Growth from before it was sent is somebody else's.
+    if (!mayHaveGrown || matching.left.lt(amount)) continue
+    matching.matchedOwn.push(id)
+    matching.left = matching.left.minus(amount)
+  }
+}
+
+function matchExternal(
+  matching: Matching,
+  external: ExternalRefund,
+  own: readonly OwnRefund[],
+): void {
+  const { amount } = external
+  const isDone = external.matched || matching.firstSightExternal.includes(external)
+  if (isDone || !isCertain(external) || matching.left.lt(amount)) return
+  const mayBeOurs = () => own.some((one) => mayBeShown(one, matching))
+  if (mayBelongToFirstSight(external, matching) && mayBeOurs()) return
+  matching.matchedExternal.push(external)
+  matching.left = matching.left.minus(amount)
+}
+
+/** Of one whose failure was notified as well, and of another reading of one that happened, growth proves nothing. */
+function isCertain({ contradicted, isOtherReading }: ExternalRefund): boolean {
+  return !contradicted && !isOtherReading
+}
+
+/** Whether a notification received since may repeat one of a refund from before the payment was first seen. */
+function mayBelongToFirstSight(
+  { amount, notifiedBeforeFirst }: ExternalRefund,
+  { firstSight }: Matching,
+): boolean {
+  return !notifiedBeforeFirst && firstSight.gte(amount)
+}
+
+/** Whether the remaining delta may be a refund of ours whose outcome is not certain. */
+function mayBeShown({ amount, evidence, matched, sentBefore }: OwnRefund, { left }: Matching) {
+  return left.gte(amount) && sentBefore && evidence !== 'confirmed' && !matched
+}
+
+/**
+ * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly its amount,
+ * grown since it was sent, and no external refund and no failed one that could have caused it instead.
+ */
+function findShown(matching: Matching, { own, external, released }: RefundedDelta) {
+  const { left, matchedExternal, firstSightExternal } = matching
+  const unmatched = own.filter(({ matched }) => !matched)
+  const [candidate, other] = unmatched.filter(({ evidence }) =>
+    ['open', 'failure_notified', 'inferred'].includes(evidence),
+  )
+  if (candidate === undefined || other !== undefined) return undefined
+  const { evidence, amount, sentBefore, hasGrown } = candidate
+  const explained = [...matchedExternal, ...firstSightExternal]
+  const mayBeElsewhere =
+    external.some((one) => !one.matched && !explained.includes(one)) ||
+    released.some((one) => left.gte(one)) ||
+    unmatched.some((one) => isRival(one, left))
+  const isShown = evidence !== 'failure_notified' && sentBefore && hasGrown && left.eq(amount)
+  return isShown && !mayBeElsewhere ? candidate : undefined
+}
+
+/** Whether this refund of ours, which is not open, may have caused the growth instead. */
+function isRival({ evidence, amount }: OwnRefund, left: Big): boolean {
+  if (evidence === 'expired') return left.eq(amount)
+  return evidence === 'failed' || evidence === 'contradicted'
+}
+
+function isInferred({ evidence, matched }: OwnRefund): boolean {
+  return evidence === 'inferred' && !matched
+}
+
+/** Whether the delta shows a refund that failed. What a person had before them when they decided is no news. */
+function isContradicted(one: OwnRefund, left: Big): boolean {
+  const { evidence, amount, sentBefore, decidedGrowth } = one
+  const isNews = decidedGrowth === null || !left.eq(decidedGrowth)
+  const mayHaveMoved = evidence === 'failed' || evidence === 'expired'
+  return mayHaveMoved && sentBefore && left.eq(amount) && isNews
+}

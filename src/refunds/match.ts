@@ -1,0 +1,243 @@
+import type { Config } from '../config/config.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
+import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { LockedRefunds } from './case.ts'
+import { hasNotGrown } from './deadlines.ts'
+import {
+  type DeltaMatch,
+  findDoubtful,
+  matchRefundedDelta,
+  type OwnRefund,
+  type RefundedDelta,
+} from './growth.ts'
+import {
+  type Cause,
+  type ExternalChange,
+  type ExternalRefund,
+  type Finding,
+  isExpired,
+  isFailedAfterSending,
+  isFreed,
+  isFreedByPeople,
+  isOpen,
+  isUnsent,
+  type LockedPayment,
+  NO_FAILURE,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+  transition,
+} from './lifecycle.ts'
+import { describeGrowth, measureUnexplained, measureUnmatched } from './obstacle.ts'
+import { type ExternalEnd, markExternalRefunds } from './record-external.ts'
+import { trackReturns } from './returns.ts'
+
+/** The result of matching the payments of a transaction. */
+export type MatchedPayments = {
+  findings: Finding[]
+  /** Payments whose refunded amount, or what it is matched to, changed: their open discrepancies are resolved first. */
+  rematched: string[]
+  /** An external refund was matched, which changes the refundable amount of its payment. */
+  externalChanged: boolean
+}
+
+/** An answer whose payments are matched. */
+export type SnapshotToMatch = SnapshotRef & {
+  /** It differs from the one before. */
+  changed: boolean
+}
+
+/**
+ * Matches the refunded delta of each payment that the answer lists to its refunds, and applies the result to them.
+ * Sets each such payment's `unmatchedDelta`.
+ */
+export async function matchPayments(
+  { REFUND_CONFIRM_FAILED_MS: waitMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
+  tx: Tx,
+  key: TransactionKey,
+  { drafts, payments, externalChanges }: LockedRefunds,
+  { changed, ...snapshot }: SnapshotToMatch,
+): Promise<MatchedPayments> {
+  const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
+  for (const payment of payments.filter(({ listed }) => listed)) {
+    lowerBaselines(payment, drafts)
+    const freed = await trackReturns(tx, key, payment, drafts, { ...snapshot, waitMs })
+    const externalChanged = externalChanges.some((one) => one.paymentId === payment.paymentId)
+    const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
+    payment.unmatchedDelta = match.unmatchedDelta
+    applyMatch(match, payment, drafts, snapshot)
+    forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)
+    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
+    matched.findings.push(...findGrowth(payment, drafts))
+    if (changed || freed || externalChanged || changesAnything(match)) {
+      matched.rematched.push(payment.paymentId)
+    }
+    if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
+      matched.externalChanged = true
+    }
+  }
+  return matched
+}
+
+/**
+ * Judges again what was inferred on a payment, after an external refund of it has appeared or changed: where the stored
+ * refunded amount does not show it any more, a person decides. Needs no answer.
+ */
+export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
+  doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
+}
+
+/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from the lower amount. */
+function lowerBaselines(
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+  drafts: readonly RefundDraft[],
+): void {
+  if (countedRefunded !== null) return
+  for (const draft of drafts) {
+    const { refundedBefore } = draft.now
+    if (draft.now.paymentId !== paymentId || refundedBefore === null) continue
+    if (compareAmounts(refundedBefore, refundedNow) <= 0) continue
+    draft.now = { ...draft.now, refundedBefore: refundedNow }
+  }
+}
+
+/** Once the unmatched growth differs from what a person saw when they decided, growth of that amount is news again. */
+function forgetDecidedGrowth(
+  { paymentId }: LockedPayment,
+  drafts: readonly RefundDraft[],
+  unmatchedDelta: string,
+): void {
+  for (const draft of drafts) {
+    const { decidedGrowth } = draft.now
+    if (draft.now.paymentId !== paymentId || decidedGrowth === null) continue
+    if (compareAmounts(decidedGrowth, unmatchedDelta) === 0) continue
+    draft.now = { ...draft.now, decidedGrowth: null }
+  }
+}
+
+async function saveMatch(
+  tx: Tx,
+  key: TransactionKey,
+  payment: LockedPayment,
+  { matchedExternal, firstSightExternal }: DeltaMatch,
+  { callId }: SnapshotRef,
+): Promise<ExternalChange[]> {
+  const { paymentId, external, explainedAtFirst } = payment
+  const mark = (marked: readonly ExternalRefund[], end: ExternalEnd) =>
+    markExternalRefunds(tx, key, paymentId, marked, end, callId)
+  const changes = [
+    ...(await mark(matchedExternal, { matched: true })),
+    ...(await mark(firstSightExternal, { outcome: 'part_of_first_sight' })),
+  ]
+  payment.external = external
+    .filter((one) => !firstSightExternal.includes(one))
+    .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
+  const explained = firstSightExternal.map(({ amount }) => amount)
+  payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
+  return changes
+}
+
+function describeDelta(
+  payment: LockedPayment,
+  drafts: readonly RefundDraft[],
+  externalChanged: boolean,
+): RefundedDelta {
+  const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+  const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
+  const unmatchedDelta = measureUnmatched(payment, own)
+  const freed = own.filter(({ now }) => isFreedByPeople(now)).map(({ now }) => now.amount)
+  const hasGrown = (now: RefundRow, returning: string) =>
+    !hasNotGrown(now, { ...payment, unmatchedDelta, returning })
+  return {
+    atFirst: payment.refundedAtFirst,
+    explainedAtFirst: addAmounts([payment.explainedAtFirst, ...inFirstSight]),
+    now: payment.refundedNow,
+    own: own.flatMap((draft) => {
+      const { now } = draft
+      const mayHaveGrown = hasGrown(now, payment.returning)
+      return describeOwn(draft, { hasGrown: hasGrown(now, '0'), mayHaveGrown })
+    }),
+    external: payment.external,
+    released: [...payment.released, ...freed],
+    externalChanged,
+  }
+}
+
+/** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
+function describeOwn(
+  { now }: RefundDraft,
+  grown: Pick<OwnRefund, 'hasGrown' | 'mayHaveGrown'>,
+): OwnRefund[] {
+  if (now.inFirstSight || isFreed(now)) return []
+  const evidence = describeEvidence(now)
+  if (evidence === undefined) return []
+  const { refundId: id, amount, matched, attempts, decidedGrowth } = now
+  const notifiedBeforeFirst = attempts === 0 && now.notifiedBeforeFirst
+  const sentBefore = now.sentBeforeSnapshot
+  const row = { id, amount, matched, sentBefore, decidedGrowth, ...grown }
+  return [{ ...row, notifiedBeforeFirst, evidence }]
+}
+
+function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
+  if (now.status === 'returned') return 'confirmed'
+  if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
+  if (isOpen(now)) return now.failureCode === null ? 'open' : 'failure_notified'
+  if (isFailedAfterSending(now)) return 'failed'
+  if (isExpired(now)) return 'expired'
+  if (isUnsent(now)) return 'unsent'
+  return now.status === 'needs_review' ? 'contradicted' : undefined
+}
+
+function applyMatch(
+  { matchedOwn, firstSightOwn, inferred, doubtful, contradicted }: DeltaMatch,
+  payment: LockedPayment,
+  drafts: readonly RefundDraft[],
+  { callId }: SnapshotRef,
+): void {
+  for (const draft of drafts) {
+    const { refundId } = draft.now
+    if (matchedOwn.includes(refundId)) draft.now = { ...draft.now, matched: true }
+    if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
+    if (inferred === refundId) {
+      const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
+      transition(draft, 'succeeded', { reason, callId }, { inferred: true, ...NO_FAILURE })
+    }
+    if (contradicted.includes(refundId)) {
+      const reason = `it had failed, but nothing else explains ${draft.now.amount} of the refunded amount, which is its amount`
+      sendToReview(draft, 'contradicted', { reason, callId })
+    }
+  }
+  doubt(doubtful, drafts, { callId })
+}
+
+function doubt(
+  doubtful: readonly string[],
+  drafts: readonly RefundDraft[],
+  of: Omit<Cause, 'reason'>,
+): void {
+  const reason = 'the increase that it was inferred from may belong to another refund'
+  for (const draft of drafts) {
+    if (doubtful.includes(draft.now.refundId))
+      sendToReview(draft, 'contradicted', { reason, ...of })
+  }
+}
+
+/** Finds growth that nothing explains, and a refunded amount below what refunds explain. */
+function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Finding[] {
+  const unexplained = measureUnexplained(payment, drafts)
+  if (unexplained === '0') return []
+  if (!unexplained.startsWith('-')) return [describeGrowth(payment, unexplained)]
+  const { paymentId, refundedNow } = payment
+  const theirs = `refundedAmount ${refundedNow}`
+  const ours = `${unexplained.slice(1)} more is explained by refunds`
+  return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
+}
+
+function changesAnything(match: DeltaMatch): boolean {
+  const { matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred } = match
+  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal]
+  const lists = [...changed, match.doubtful, match.contradicted]
+  return inferred !== undefined || lists.some((ids) => ids.length > 0)
+}

@@ -1,0 +1,229 @@
+import { and, eq, sql } from 'drizzle-orm'
+import type { Context } from '../context.ts'
+import { ipnEvents } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { type RefundDetails, readRefundDetails } from '../gateway/read-stored.ts'
+import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
+import { compareAmounts } from '../money.ts'
+import { build } from '../platform/postgres/drizzle.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { LockedRefunds, RefundNotification } from './case.ts'
+import {
+  type Disagreement,
+  type Finding,
+  isUnsent,
+  NO_FAILURE,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+  transition,
+} from './lifecycle.ts'
+import { decryptReceiver, maskAccount } from './receiver.ts'
+import { recordExternal } from './record-external.ts'
+
+type NotificationContext = Pick<Context, 'config' | 'encryption'>
+
+/**
+ * Handles the refund notifications of a transaction, once each. A notification changes a refund of ours only if
+ * its hash verified and merchant, payment, request id and amount are all ours: the hash joins values without
+ * their names, so it does not prove which field a value belongs to. A verified success with another request id
+ * is recorded as an external refund, for matching. Any other notification is only a hint to query.
+ * The caller holds the rows of the transaction, its payments and its refunds.
+ * @param locked gets the changed states of external refunds
+ */
+export async function handleNotifications(
+  ctx: NotificationContext,
+  tx: Tx,
+  key: TransactionKey,
+  { drafts, notifications, externalChanges }: LockedRefunds,
+): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const one of notifications) {
+    const own = drafts.find(({ now }) => now.refundId === one.requestId.toLowerCase())
+    const finding = own && applyToOwn(ctx, own, one)
+    if (finding) findings.push(finding)
+    if (own) continue
+    const external = await recordExternal(tx, key, one, readResult(one.code))
+    externalChanges.push(...external.changes)
+    findings.push(...external.findings)
+  }
+  if (notifications.length === 0) return findings
+  const ids = notifications.map(({ id }) => id)
+  await build(tx)
+    .update(ipnEvents)
+    .set({ handledAt: sql`now()` })
+    .where(
+      and(
+        eq(ipnEvents.merchantCode, key.merchantCode),
+        sql`${ipnEvents.id} = any(${sql.param(ids)}::bigint[])`,
+      ),
+    )
+  return findings
+}
+
+function applyToOwn(
+  ctx: NotificationContext,
+  draft: RefundDraft,
+  one: RefundNotification,
+): Finding | undefined {
+  const { refundId, paymentId, amount } = draft.now
+  const same = namesRefund(one, draft.now)
+  if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined
+  if (!same) {
+    const reason = 'the gateway notified its request id with another payment or amount'
+    // Sent from a row that was lost: sent once more, it would move twice.
+    if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
+    return {
+      kind: 'notification_mismatch',
+      ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
+      theirs: `request ${one.requestId}, payment ${one.paymentId}, amount ${one.amount}`,
+      paymentId,
+      refundId,
+    }
+  }
+  const result = readResult(one.code)
+  if (result === undefined) {
+    const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
+    if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
+    return undefined
+  }
+  const details = readDetails(ctx, draft.now, one)
+  const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
+  const disagreement = apply(draft, { ...one, ...details, code: one.code ?? '' })
+  return disagreement && { ...disagreement, paymentId, refundId }
+}
+
+/** The fee, the gateway's words and its reference, of which an undocumented reading is believed the words. */
+function readDetails(
+  { config, encryption }: NotificationContext,
+  { receiver, refundId }: RefundRow,
+  { body, documented }: RefundNotification,
+): RefundDetails {
+  const details = readRefundDetails(body ?? '', config.GATEWAY_FIELD_PREFIX)
+  const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
+  const message = known
+    ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
+    : details.message
+  return documented ? { ...details, message } : { message, fee: undefined, reference: undefined }
+}
+
+/** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
+export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
+  return (
+    one.requestId.toLowerCase() === own.refundId &&
+    one.paymentId === own.paymentId &&
+    one.amount !== null &&
+    compareAmounts(one.amount, own.amount) === 0
+  )
+}
+
+/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
+export function readResult(code: string | null): 'success' | 'failure' | undefined {
+  if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
+  return code === '0' ? 'success' : 'failure'
+}
+
+/** A verified notification of a refund of ours, whose members all match. */
+export type OwnNotification = {
+  id: number
+  code: string
+  receivedAt: string
+  /** It was received before the current snapshot's query was sent. */
+  beforeSnapshot: boolean
+} & Partial<RefundDetails>
+
+/**
+ * Applies a success notification to its refund. The caller has checked that all of its members match. One that
+ * follows a failure notification contradicts it: a person decides. What is known already changes nothing.
+ * @returns the disagreement when the refund was shown as failed
+ */
+export function applySuccessNotification(
+  draft: RefundDraft,
+  { id, code, receivedAt, ...details }: OwnNotification,
+): Disagreement | undefined {
+  const { status, failureCode, successNotifiedAt } = draft.now
+  learnDetails(draft, details)
+  // What was notified before, a person may have decided against: the same once more changes nothing.
+  if (successNotifiedAt !== null) return undefined
+  draft.now = { ...draft.now, successNotifiedAt: receivedAt }
+  const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
+  const theirs = 'success notification'
+  if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)
+  const disagreement =
+    status === 'failed'
+      ? { kind: 'success_after_failure' as const, ours: 'failed', theirs }
+      : undefined
+  if (failureCode !== null || status === 'succeeded') {
+    draft.notes.push({ code, cause: cause.reason, ipnEventId: id })
+  }
+  if (failureCode !== null) {
+    const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
+    sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
+    return disagreement
+  }
+  const proven = { inferred: false }
+  if (status === 'succeeded') draft.now = { ...draft.now, ...proven }
+  else transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
+  return disagreement
+}
+
+/**
+ * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status until
+ * later answers confirm the failure, or a person decides; of several attempts, nobody can say which one it is about.
+ * What is known already changes nothing.
+ * @returns the disagreement when the refund was shown as succeeded
+ */
+export function applyFailureNotification(
+  draft: RefundDraft,
+  { id, code, receivedAt, beforeSnapshot, ...details }: OwnNotification,
+): Disagreement | undefined {
+  const { status, failureCode } = draft.now
+  learnDetails(draft, details)
+  const reason = `the gateway notified a failure (code ${code})`
+  if (failureCode === code) return undefined
+  // The first failure is the one a later query has to confirm.
+  if (failureCode === null) {
+    const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
+    const words = { failureCode: code, failureWords: details.message ?? null }
+    // Answers from before it confirm nothing.
+    draft.now = { ...draft.now, ...failure, ...words, noGrowthSince: null }
+  }
+  const theirs = `failure notification, code ${code}`
+  if (status === 'returned') return keepForReturned(draft, { reason, ipnEventId: id, code }, theirs)
+  draft.notes.push({ code, cause: reason, ipnEventId: id })
+  const why = findContradiction(draft.now, failureCode)
+  if (why === undefined) return undefined
+  sendToReview(draft, 'contradicted', { reason: `${reason} ${why}`, ipnEventId: id })
+  if (status !== 'succeeded') return undefined
+  return { kind: 'failure_after_success', ours: 'succeeded', theirs }
+}
+
+/** The newest notification's details of the refund are shown, whatever its outcome. */
+function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDetails>): void {
+  const { now } = draft
+  const learnt = { fee: fee ?? now.fee, notifiedReference: reference ?? now.notifiedReference }
+  if (learnt.fee !== now.fee || learnt.notifiedReference !== now.notifiedReference) {
+    draft.now = { ...now, ...learnt }
+  }
+}
+
+/** A person decided that the refund came back: later notifications are kept for whoever decides again. */
+function keepForReturned(
+  draft: RefundDraft,
+  { code, reason, ipnEventId }: { code: string; reason: string; ipnEventId: number },
+  theirs: string,
+): Disagreement {
+  draft.notes.push({ code, cause: reason, ipnEventId })
+  return { kind: 'decided_against_evidence', ours: 'decided as returned', theirs }
+}
+
+/** Why a failure notification cannot simply be confirmed by a query; undefined when it can. */
+function findContradiction(now: RefundRow, otherCode: string | null): string | undefined {
+  if (now.status === 'succeeded') return 'after the refund had succeeded'
+  if (otherCode !== null) return `and another one (code ${otherCode})`
+  if (now.successNotifiedAt !== null) return 'and a success'
+  if (isUnsent(now)) return 'of a refund that was not sent from here'
+  if (now.status === 'needs_review') return 'while the refund was in review'
+  if (now.status === 'failed' || now.attempts <= 1) return undefined
+  return `after ${now.attempts} attempts`
+}

@@ -1,0 +1,286 @@
+import { Big } from 'big.js'
+import { DomainError } from '../errors.ts'
+import { addAmounts, compareAmounts, shortenAmount } from '../money.ts'
+import { computeRefundable } from '../payments/find-payments.ts'
+import type { Encryption, FingerprintCheck } from '../platform/crypto/encryption.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import {
+  type Finding,
+  isFreed,
+  isOpen,
+  type LockedPayment,
+  type RefundDraft,
+  type RefundRow,
+} from './lifecycle.ts'
+import type { Receiver } from './receiver.ts'
+
+/**
+ * Locks the account's hold for a commit that may record an attempt, before any other lock. A hold that is being set
+ * waits for such commits, and those that begin later see it. Commits do not block each other, nor the call rate's
+ * update of the same row.
+ */
+export async function lockHold(tx: Tx, merchantCode: string): Promise<void> {
+  await tx`select from merchant_accounts where merchant_code = ${merchantCode} for key share`
+}
+
+const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
+const REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
+
+/**
+ * The condition that neither the account, the payment nor the refund of `k` (`merchant_code`, `payment_id`,
+ * `refund_id`) is held. It counts only in a statement that starts after `lockHold`.
+ */
+export const NOT_HELD_SQL = `(
+    select m.hold from merchant_accounts as m where m.merchant_code = k.merchant_code) is null
+  and (select p.hold from payments as p where ${PAYMENT} limit 1) is null
+  and (select r.hold from refunds as r where ${REFUND} limit 1) is null`
+
+/** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
+export type Obstacle = { reason: string; message: string; left?: string }
+
+/**
+ * Checks a refund against the newest snapshot. The amount left to refund is computed without the refund
+ * itself.
+ * @param own the drafts of the payment
+ * @returns undefined when the refund may be sent
+ */
+export function findObstacle(
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  draft: RefundDraft,
+): Obstacle | undefined {
+  if (payment.status !== 'SUCCESS' || payment.missing) {
+    const message = payment.missing
+      ? 'the gateway no longer lists the payment'
+      : `the payment is ${payment.status}`
+    return { reason: 'payment_not_refundable', message }
+  }
+  const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
+  const left = computeRefundable({
+    amount: payment.amount,
+    refundedNow: payment.countedRefunded ?? payment.refundedNow,
+    refundedAtFirst: payment.refundedAtFirst,
+    matched: [
+      ...others.filter(({ matched }) => matched).map(({ amount }) => amount),
+      ...payment.external.filter(({ matched }) => matched).map(({ amount }) => amount),
+    ],
+    // A notified external refund has moved money, even while the gateway's own sum lags.
+    reserved: [
+      ...others.filter((one) => !one.matched && one.status !== 'failed' && !isFreed(one)),
+      ...payment.external.filter(({ matched }) => !matched),
+    ].map(({ amount }) => amount),
+  })
+  if (compareAmounts(left, draft.now.amount) >= 0) return undefined
+  const inferred = others.filter(isInferredUnmatched).map(describeInferred)
+  const message = [`only ${left} is left to refund`, ...inferred].join('; ')
+  return { reason: 'exceeds_refundable', message, left }
+}
+
+function describeInferred({ refundId, amount }: RefundRow): string {
+  return `refund ${refundId} of ${amount} was inferred, and stays reserved until it is confirmed`
+}
+
+/**
+ * Whether the obstacle may clear by itself. An unmatched delta may belong to refunds that are still
+ * reserved; their amount is then counted twice until it is matched. The caller neither sends nor fails such
+ * a refund.
+ */
+export function mayClear(
+  { left }: Obstacle,
+  own: readonly RefundDraft[],
+  { now: { amount } }: RefundDraft,
+  unmatchedDelta = '0',
+): boolean {
+  if (left === undefined) return false
+  const open = own.filter(({ now }) => isOpen(now) || isInferredUnmatched(now))
+  const reserved = addAmounts(open.map(({ now }) => now.amount))
+  const twice = compareAmounts(reserved, unmatchedDelta) < 0 ? reserved : unmatchedDelta
+  return compareAmounts(addAmounts([left, twice]), amount) >= 0
+}
+
+/**
+ * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer and a
+ * person's decision that leave the same growth unexplained open the same one.
+ * @param unexplained a decimal string above zero
+ */
+export function describeGrowth(
+  { paymentId, refundedNow }: Pick<LockedPayment, 'paymentId' | 'refundedNow'>,
+  unexplained: string,
+): Finding {
+  return {
+    kind: 'unexplained_growth',
+    ours: `no refund explains ${unexplained} of it`,
+    theirs: `refundedAmount ${refundedNow}`,
+    paymentId,
+  }
+}
+
+/**
+ * Measures the part of a payment's growth that is matched to no refund, a decimal string; negative when the
+ * refunded amount is below what refunds explain.
+ * @param drafts may include refunds of other payments
+ */
+export function measureUnmatched(
+  {
+    paymentId,
+    refundedNow,
+    refundedAtFirst,
+    external,
+  }: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const own = drafts.flatMap(({ now }) => (now.paymentId === paymentId ? [now] : []))
+  const matched = [
+    ...own.filter((one) => one.matched && !one.inFirstSight),
+    ...external.filter((one) => one.matched),
+  ]
+  const grown = new Big(refundedNow).minus(refundedAtFirst)
+  return matched.reduce((left, { amount }) => left.minus(amount), grown).toFixed()
+}
+
+/**
+ * Measures the part of a payment's growth that nothing explains, not even a refund whose success was inferred from it;
+ * a decimal string, negative when the refunded amount is below what refunds explain.
+ * @param drafts may include refunds of other payments
+ */
+export function measureUnexplained(
+  payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const inferred = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.amount] : [],
+  )
+  return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
+}
+
+/**
+ * Measures the growth of a payment that is matched to no known refund, a decimal string, by the refunded amount that
+ * counts: an answer that shows less takes back no growth before it is confirmed.
+ * @param drafts may include refunds of other payments
+ */
+export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
+  const refundedNow = payment.countedRefunded ?? payment.refundedNow
+  return measureUnmatched({ ...payment, refundedNow }, drafts)
+}
+
+/** Whether its success was inferred: it stays reserved until it is known. */
+export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
+  return status === 'succeeded' && inferred && !matched
+}
+
+/**
+ * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of the
+ * refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
+ */
+export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: string }): boolean {
+  return new Big(unmatchedDelta).gte(amount)
+}
+
+/** The refunds and payments of a transaction, locked. */
+type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
+
+/**
+ * Why a refund that was never sent from here is left to a person instead of failing: a row of it that was lost may have
+ * been sent. Undefined when nothing speaks for that. The caller holds the rows.
+ */
+export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
+  const payment = findPayment(locked, row)
+  if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
+  const growth = findOwnGrowth(payment, locked, row)
+  return growth && `${describeOwnGrowth(growth, payment)}, and may be this refund`
+}
+
+/**
+ * Refuses to end a refund as one that was not sent while its payment has grown by its amount or more, without a known
+ * refund that explains it. The caller holds the rows.
+ * @throws DomainError `growth_may_be_its_own`, with what to do first
+ */
+export function refuseOwnGrowth(
+  locked: Locked,
+  row: RefundRow,
+  done: 'cancelled' | 'declined',
+): void {
+  const payment = findPayment(locked, row)
+  const growth = payment && findOwnGrowth(payment, locked, row)
+  if (!payment || growth === undefined) return
+  const detail = `Refund ${row.refundId} cannot be ${done}: ${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
+  throw new DomainError('growth_may_be_its_own', detail)
+}
+
+function findPayment({ payments }: Locked, { paymentId }: RefundRow): LockedPayment | undefined {
+  return payments.find((one) => one.paymentId === paymentId)
+}
+
+/** The growth that no known refund explains, a decimal string, if it is the amount of the refund or more. */
+function findOwnGrowth(
+  payment: LockedPayment,
+  { drafts }: Locked,
+  row: RefundRow,
+): string | undefined {
+  const unmatched = measureCounted(payment, drafts)
+  return mayBeItsOwnGrowth(unmatched, row) ? unmatched : undefined
+}
+
+function describeOwnGrowth(
+  growth: string,
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+): string {
+  return `${growth} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund`
+}
+
+/**
+ * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the newest
+ * answer does not show is no discrepancy, and only another answer can tell.
+ */
+function listSteps(payment: LockedPayment, { drafts }: Locked): string {
+  const inferred = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.refundId] : [],
+  )
+  const steps = inferred.map(
+    (id) =>
+      `confirm or deny refund ${id}, which is only inferred, with POST /v1/refunds/${id}/resolution`,
+  )
+  if (payment.countedRefunded !== null) {
+    steps.push(
+      `wait for another answer of the gateway: the newest one shows ${payment.refundedNow}, which counts once a second one confirms it`,
+    )
+  }
+  if (new Big(measureUnexplained(payment, drafts)).gt(0)) {
+    steps.push(
+      'resolve the discrepancy `unexplained_growth` of the payment with POST /v1/discrepancies/{id}/resolution',
+    )
+  }
+  return `First ${steps.join('; ')}`
+}
+
+/** What of a refund is approved: whatever decides how much money goes where, and for whom. */
+export type ApprovedContent = Pick<
+  RefundRow,
+  'merchantCode' | 'refundId' | 'paymentId' | 'amount' | 'reason' | 'onBehalfOf'
+>
+
+/** Formats what is approved, for a fingerprint. */
+export function formatApproved(
+  { merchantCode, refundId, paymentId, amount, reason, onBehalfOf }: ApprovedContent,
+  receiver: Receiver | undefined,
+): string {
+  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
+  const value = shortenAmount(amount)
+  return JSON.stringify([
+    ...['approved', merchantCode, refundId, paymentId],
+    ...[value, to ?? null, reason, onBehalfOf],
+  ])
+}
+
+/** Compares a refund with what was approved; one that needs no approval is `same`. */
+export function checkApproved(
+  encryption: Encryption,
+  row: RefundRow,
+  receiver: Receiver | undefined,
+): FingerprintCheck {
+  if (!row.needsApproval) return 'same'
+  const { approvedFingerprint: value, approvedFingerprintKeyId: keyId } = row
+  if (value === null || keyId === null) return 'different'
+  return encryption.checkFingerprint(formatApproved(row, receiver), { value, keyId })
+}

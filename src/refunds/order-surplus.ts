@@ -1,0 +1,263 @@
+import { Big } from 'big.js'
+import { SYNC_DUE } from '../db/names.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
+import { computeRefundable, REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { MAKE_DUE } from '../transactions/due.ts'
+import { isFreed, type LockedPayment, type RefundDraft, transition } from './lifecycle.ts'
+import { transactionVersionSql } from './target.ts'
+
+/** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */
+export type OrderPayment = {
+  transactionId: string
+  paymentId: string
+  paymentMethod: string
+  amount: string
+  /** What is left of it: refunds made and refunds in progress are deducted. */
+  refundable: string
+  /** Of that, what refunds have taken that were requested after the surplus refund, and are none themselves. */
+  refundedLater: string
+  /** The order's amount, as its transaction was notified of it. */
+  expectedAmount: string | null
+  /** It belongs to the transaction asked about, not to another one of the order. */
+  own: boolean
+  /** The newest answer gives it a status that nobody knows: it counts, and cannot be refunded. */
+  unrecognised: boolean
+  /** Its status is unrecognised, or its amount changed and is not confirmed yet. */
+  doubtful: boolean
+  /** A query sent after the surplus refund was requested, or approved, has shown it, and nothing about it is doubtful. */
+  confirmed: boolean
+}
+
+const TRANSACTION = ['merchant_code', 'transaction_id']
+const ORDER = ['merchant_code', 'order_id']
+
+/** Verified notifications name another order for the transaction: which one it belongs to is not known. */
+const isDisputed = (alias: string) => `exists (
+  select from (
+    select verdict, documented, order_id from ipn_events as e
+    where ${byKey('e', TRANSACTION, alias)} offset 0) as e
+  where e.verdict = 'verified' and e.documented and e.order_id <> ${alias}.order_id)`
+
+/** The transaction itself, as `t`; `$1` is the merchant code, `$2` the transaction id. */
+const ITSELF = `(
+    select $1::text as merchant_code, $2::text as transaction_id
+  ) as k cross join lateral (
+    select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1) as t`
+
+/**
+ * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed, and
+ * their amounts are in the same verified currency, or they could not be added.
+ */
+const OTHERS = `
+  select o.* from ${ITSELF} cross join lateral (
+    select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
+  where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
+    and t.order_verified and o.order_verified
+    and upper(btrim(o.currency)) = upper(btrim(t.currency))
+    and not ${isDisputed('t')} and not ${isDisputed('o')}`
+
+const IS_DOUBTFUL =
+  '(payments.counted_status is not null or payments.amount_changed_at is not null)'
+
+/** The transaction itself, and the others of its order. */
+const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
+
+/**
+ * Locks a transaction, and the others of its order, in the order of their keys: two surplus refunds of one order, or a
+ * surplus refund and another one of the same payments, are counted one after the other. The lock of the key's day comes
+ * before, those of payments after.
+ */
+export async function lockOrder(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<void> {
+  await tx.unsafe(
+    `select from (
+      select distinct merchant_code, transaction_id from (${MEMBERS}) as o
+      order by merchant_code, transaction_id
+    ) as k cross join lateral (
+      select from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1 for update) as t`,
+    [merchantCode, transactionId],
+  )
+}
+
+/**
+ * Reads the version of an order for `expectedVersion`: it differs once anything visible of one of its transactions has
+ * changed, or another one belongs to it.
+ */
+export async function readOrderVersion(
+  sql: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<string> {
+  const [row] = await sql.unsafe<{ version: string | null }[]>(
+    `select encode(sha256(convert_to(
+      string_agg(${transactionVersionSql('o')}, ' ' order by o.transaction_id), 'UTF8')), 'hex') as version
+    from (${MEMBERS}) as o`,
+    [merchantCode, transactionId],
+  )
+  return row?.version ?? ''
+}
+
+/**
+ * Reads the successful payments of a transaction and of the others of its order. Read them after `lockOrder`, in a
+ * statement of its own: sums from before a wait would be stale.
+ * @param refundId the surplus refund that is checked before it is sent; none when one is requested
+ */
+export async function readOrderPayments(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  refundId: string | null = null,
+): Promise<OrderPayment[]> {
+  return await tx.unsafe<OrderPayment[]>(
+    `with asked as materialized (
+      select requested_at, coalesce(approved_at, requested_at) as since from (
+        select $1::text as merchant_code, $3::uuid as refund_id
+      ) as k cross join lateral (
+        select * from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'k')} limit 1) as r
+    ), members as materialized (${MEMBERS})
+    select m.transaction_id as "transactionId", payments.payment_id as "paymentId",
+      payments.payment_method as "paymentMethod", coalesce(payments.counted_amount, payments.amount) as amount,
+      ${REFUNDABLE_SQL} as refundable,
+      coalesce((
+        select sum(r.amount) from (
+          select amount, status, surplus, return_sightings, requested_at from refunds as r
+          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
+        where r.requested_at > (select requested_at from asked) and not r.surplus
+          and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
+      m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
+      payments.counted_status is not null as unrecognised, ${IS_DOUBTFUL} as doubtful,
+      not ${IS_DOUBTFUL} and (m.transaction_id = $2 or coalesce(m.as_of > (select since from asked), true)) as confirmed
+    from members as m cross join lateral (
+      select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
+    where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing and payments.unlisted_since is null
+      and not payments.unreadable
+    order by payments.first_seen_at, payments.payment_id`,
+    [merchantCode, transactionId, refundId],
+    { prepare: true },
+  )
+}
+
+/**
+ * Makes the other transactions of the order due, unless they are being queried or retried, or are locked: waiting for
+ * their rows could deadlock.
+ * @returns whether any was made due
+ */
+export async function requestConfirmation(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  makeDue: string,
+): Promise<boolean> {
+  const { count } = await tx.unsafe(
+    `update transactions as t set ${makeDue} from (
+      select t.merchant_code, t.transaction_id from transactions as t join (
+        ${OTHERS}
+      ) as o using (merchant_code, transaction_id)
+      where t.lease_id is null and (t.due_at is null or (t.due_at > now() and t.attempts = 0))
+      for update of t skip locked) as o
+    where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`,
+    [merchantCode, transactionId],
+  )
+  return count > 0
+}
+
+/** What was paid for an order beyond one success and is still there. Amounts are decimal strings. */
+export type Surplus = {
+  /** `0` when there is none; below zero when refunds have taken more than what was beyond one success. */
+  amount: string
+  /** What is kept of the order. */
+  success: string
+  /** No payment succeeded. */
+  unpaid: boolean
+}
+
+/**
+ * Counts the surplus of an order: what is left of its successful payments, less one success. One success is the largest
+ * payment, or the order's amount if that is known to be more: then several payments are parts of it.
+ * @param payments the payments that succeeded, of all transactions of the order
+ */
+export function countSurplus(payments: readonly OrderPayment[]): Surplus {
+  const paid = sum(payments.map(({ amount }) => amount))
+  const left = sum(payments.flatMap(({ refundable, refundedLater }) => [refundable, refundedLater]))
+  const expected = max(payments.map((one) => one.expectedAmount ?? '0'))
+  const ofOrder = expected.gt(paid) ? paid : expected
+  const largest = max(payments.map(({ amount }) => amount))
+  const success = ofOrder.gt(largest) ? ofOrder : largest
+  return {
+    amount: left.minus(success).toFixed(),
+    success: success.toFixed(),
+    unpaid: payments.length === 0,
+  }
+}
+
+function sum(amounts: readonly string[]): Big {
+  return amounts.reduce((total, amount) => total.plus(amount), new Big(0))
+}
+
+function max(amounts: readonly string[]): Big {
+  return amounts.reduce((most, amount) => (most.gt(amount) ? most : new Big(amount)), new Big(0))
+}
+
+type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] }
+
+/**
+ * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
+ * withdrawn since it was requested. If none is left, the refund fails. While only another transaction's answer from
+ * before the request speaks for it, that transaction is queried, and the refund waits; so it does while anything about a
+ * payment of the order is doubtful.
+ *
+ * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
+ */
+export async function isStillSurplus(
+  tx: Tx,
+  draft: RefundDraft,
+  locked: LockedOrder,
+  callId: number,
+): Promise<boolean> {
+  const { now } = draft
+  const stored = await readOrderPayments(tx, now, now.refundId)
+  const payments = stored.flatMap((one) => (one.own ? measureOwn(one, draft, locked) : [one]))
+  const isSurplus = (some: readonly OrderPayment[]) => {
+    const { amount, unpaid } = countSurplus(some)
+    return !unpaid && compareAmounts(amount, '0') >= 0
+  }
+  if (isSurplus(payments.filter(({ confirmed }) => confirmed))) return true
+  if (isSurplus(payments) || payments.some(({ doubtful }) => doubtful)) {
+    if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
+    return false
+  }
+  const failureMessage = 'nothing is left of what was paid beyond one success of the order'
+  const failure = { failureSource: 'service' as const, failureReason: 'not_surplus' }
+  const reason = `check before sending: ${failureMessage}; nothing was sent`
+  transition(draft, 'failed', { reason, callId }, { ...failure, failureMessage })
+  return false
+}
+
+/** A payment of the transaction itself, as this commit will leave it: its refunds are not written yet. */
+function measureOwn(
+  stored: OrderPayment,
+  { now: { refundId } }: RefundDraft,
+  { drafts, payments }: LockedOrder,
+): OrderPayment[] {
+  const payment = payments.find(({ paymentId }) => paymentId === stored.paymentId)
+  if (!payment) return []
+  const place = drafts.findIndex(({ now }) => now.refundId === refundId)
+  const isCounted = ({ now }: RefundDraft) => now.status !== 'failed' && !isFreed(now)
+  const own = drafts.filter((one) => one.now.paymentId === stored.paymentId && isCounted(one))
+  const later = own.filter((one) => drafts.indexOf(one) > place && !one.now.surplus)
+  const refunds = own.map(({ now }) => now).filter(({ inFirstSight }) => !inFirstSight)
+  const list = (matched: boolean) =>
+    [...refunds, ...payment.external]
+      .filter((one) => one.matched === matched)
+      .map(({ amount }) => amount)
+  const { refundedAtFirst, countedRefunded } = payment
+  const refundedNow = countedRefunded ?? payment.refundedNow
+  const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
+  const facts = { amount, refundedNow, refundedAtFirst }
+  const refundable = computeRefundable({ ...facts, matched: list(true), reserved: list(false) })
+  const refundedLater = addAmounts(later.map(({ now }) => now.amount))
+  return [{ ...stored, refundable, refundedLater }]
+}

@@ -1,0 +1,158 @@
+import { parse } from 'lossless-json'
+import type { Context } from '../context.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { type RefundProof, readIndications } from './evidence.ts'
+import type { RefundRecord } from './find.ts'
+
+/** Reads everything recorded about a refund: its attempts, transitions, notifications and discrepancies, and what they indicate. */
+export async function readProof(
+  ctx: Pick<Context, 'sql'>,
+  { refund }: RefundRecord,
+): Promise<RefundProof> {
+  const { sql } = ctx
+  const attempts = await readAttempts(sql, refund)
+  const transitions = await readTransitions(sql, refund)
+  const notifications = await readNotifications(sql, refund)
+  const discrepancies = await readDiscrepancies(sql, refund)
+  const indications = await readIndications(ctx, refund, attempts, transitions)
+  return {
+    requestId: refund.refundId,
+    requestedBy: refund.requestedBy,
+    requestedAt: toIso(refund.requestedAt),
+    reason: refund.reason,
+    attempts: attempts.map(({ queriedAt, payments, rest, received, at, ...facts }) => ({
+      ...facts,
+      at: toIso(at),
+      received: showReceived(received),
+      snapshotBefore: queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
+    })),
+    transitions: transitions.map(
+      ({ at, from, to, cause, queried, notified, queriedAt, payments, rest, ...ipn }) => ({
+        at: toIso(at),
+        from,
+        to,
+        cause,
+        notification: notified && ipn.receivedAt === null ? REMOVED : showNotification(ipn),
+        snapshot:
+          queried && queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
+      }),
+    ),
+    notifications: notifications.map(({ cause, ...ipn }) => ({
+      cause,
+      notification: showNotification(ipn) ?? REMOVED,
+    })),
+    indications,
+    evidence: transitions.at(-1)?.cause ?? 'requested',
+    discrepancies: discrepancies.map(({ at, ...rest }) => ({ ...rest, at: toIso(at) })),
+  }
+}
+
+type StoredRefund = RefundRecord['refund']
+
+async function readAttempts(
+  sql: Context['sql'],
+  { merchantCode, refundId }: StoredRefund,
+): Promise<AttemptRow[]> {
+  return await sql<AttemptRow[]>`
+    select a.recorded_at as at, encode(a.body_hmac, 'hex') as "bodyHmac", a.outcome, a.code, a.message,
+      a.http_status as "httpStatus", a.duration_ms as "durationMs", c.sent_at as "queriedAt",
+      c.answer::text as payments, c.received as rest, a.received
+    from refund_attempts a left join gateway_calls c
+      on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
+    where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
+}
+
+async function readTransitions(
+  sql: Context['sql'],
+  { merchantCode, transactionId, refundId }: StoredRefund,
+): Promise<TransitionRow[]> {
+  return await sql<TransitionRow[]>`
+    select h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
+      h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer::text as payments, c.received as rest,
+      e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
+    from changes h
+      left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
+      left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
+    where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
+      and h.refund_id = ${refundId} and h.field = 'status' order by h.id`
+}
+
+/** Notifications that changed no status by themselves. */
+async function readNotifications(
+  sql: Context['sql'],
+  { merchantCode, transactionId, refundId }: StoredRefund,
+): Promise<(IpnFacts & { cause: string })[]> {
+  return await sql<(IpnFacts & { cause: string })[]>`
+    select h.cause, e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
+    from changes h
+      left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
+    where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
+      and h.refund_id = ${refundId} and h.field = 'notification' order by h.id`
+}
+
+async function readDiscrepancies(
+  sql: Context['sql'],
+  { merchantCode, transactionId, refundId, paymentId }: StoredRefund,
+): Promise<DiscrepancySides[]> {
+  return await sql<DiscrepancySides[]>`
+    select at, kind, ours, theirs from discrepancies
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+      and (refund_id = ${refundId} or (refund_id is null and payment_id = ${paymentId}))
+    order by id`
+}
+
+type DiscrepancySides = { at: string; kind: string; ours: string; theirs: string }
+
+type AttemptRow = {
+  at: string
+  bodyHmac: string
+  outcome: string | null
+  code: string | null
+  message: string | null
+  httpStatus: number | null
+  durationMs: number | null
+  received: string | null
+} & SnapshotRow
+
+/** Of a query: when it was sent, the entries of its answer, and the rest of it, as JSON. */
+type SnapshotRow = { queriedAt: string | null; payments: string | null; rest: string | null }
+
+type IpnFacts = {
+  receivedAt: string | null
+  deliveries: number | null
+  signature: string | null
+  code: string | null
+}
+
+/** Shown for a referenced record that retention has removed. */
+const REMOVED = { removed: true as const }
+
+type TransitionRow = {
+  queried: boolean
+  notified: boolean
+  at: string
+  from: string | null
+  to: string
+  cause: string
+} & SnapshotRow &
+  IpnFacts
+
+/** Shows what the gateway answered. */
+function showSnapshot({ queriedAt, payments, rest }: SnapshotRow) {
+  if (queriedAt === null) return null
+  return {
+    queriedAt: toIso(queriedAt),
+    payments: showReceived(payments),
+    received: showReceived(rest),
+  }
+}
+
+/** Its numbers become texts, because a JSON number need not fit a double. */
+function showReceived(json: string | null): unknown {
+  return json === null ? null : parse(json, undefined, String)
+}
+
+function showNotification({ receivedAt, deliveries, signature, code }: IpnFacts) {
+  if (receivedAt === null || deliveries === null || signature === null) return null
+  return { receivedAt: toIso(receivedAt), deliveries, signature, code }
+}

@@ -1,0 +1,244 @@
+import { z } from '@hono/zod-openapi'
+import { createMiddleware } from 'hono/factory'
+import { isLosslessNumber, parse } from 'lossless-json'
+import type { withScope } from '../access/authenticate.ts'
+import { DomainError } from '../errors.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import type { HttpEnv } from '../http/problems.ts'
+import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
+import type { Fingerprint } from '../platform/crypto/encryption.ts'
+import { Receiver } from './receiver.ts'
+import type { ShownRefund } from './view.ts'
+
+const MAX_PAIRS = 20
+/** Of the pairs as JSON in UTF-8. */
+const MAX_BYTES = 2_048
+
+/** What the caller stores with a refund: string pairs that mean nothing to this service. */
+export const Metadata = z
+  .record(
+    z.string().min(1, 'must not have an empty name').refine(isStorable, 'holds control characters'),
+    z
+      .string()
+      .refine((text) => isStorable(text.replace(/[\t\r\n]/g, '')), 'holds control characters'),
+  )
+  .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, `must have at most ${MAX_PAIRS} pairs`)
+  .refine(
+    (pairs) => Buffer.byteLength(JSON.stringify(pairs)) <= MAX_BYTES,
+    `must be at most ${MAX_BYTES} bytes of JSON`,
+  )
+
+function isStorable(text: string): boolean {
+  return !/\p{Cc}/u.test(text) && text.isWellFormed()
+}
+
+const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
+
+/** The reason given for a refund or a decision: printable text that the database can store. */
+export const Reason = z
+  .string()
+  .trim()
+  .max(500, 'must be at most 500 characters')
+  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+
+/** The id of a refund in a path. */
+export const RefundId = z.string().openapi({
+  description: 'The `id` of the refund; an id of another format is not found',
+  example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+})
+
+/** A query parameter of refund requests. */
+export const DryRunParameter = z.enum(['true', 'false']).optional().openapi({
+  type: 'boolean',
+  description: 'Returns what would be sent; stores and sends nothing. Needs no `Idempotency-Key`.',
+})
+
+/** The headers of refund requests. */
+export const IdempotencyHeaders = z.object({
+  'idempotency-key': z.string().optional().openapi({
+    description:
+      'A unique string of your own for each refund, e.g. `order-DH1-return-1`; required unless `dryRun=true`',
+    maxLength: 257,
+  }),
+})
+
+/** The body of a refund request. */
+export const RefundRequest = z
+  .strictObject({
+    amount: z.union([z.string(), z.number()], NO_AMOUNT).optional().openapi({
+      description: 'Decimal string or number. Defaults to the full refundable amount.',
+      example: '10000',
+    }),
+    receiver: Receiver.optional().openapi({
+      description: 'Required if the payment was made by QR',
+    }),
+    reason: Reason.optional().openapi({ example: 'returned goods' }),
+    onBehalfOf: z
+      .string()
+      .trim()
+      .normalize('NFC')
+      .min(1, 'must not be empty')
+      .max(140, 'must be at most 140 characters')
+      .refine((name) => !/\p{Cc}/u.test(name) && name.isWellFormed(), 'holds control characters')
+      .optional()
+      .openapi({
+        description:
+          'The name or id of the person for whom you ask: shown, and not counted as a second person for the approval',
+        example: 'Tran Thi B',
+      }),
+    metadata: Metadata.optional().openapi({
+      description:
+        'Up to 20 pairs of strings, at most 2 KB as JSON: kept and shown with the refund, never sent to the gateway',
+      example: { returnId: 'R-17' },
+    }),
+  })
+  .openapi('RefundRequest', {
+    example: {
+      amount: '10000',
+      receiver: { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' },
+      reason: 'returned goods',
+    },
+  })
+
+/**
+ * Reads the amount exactly as it is written in the body, without parsing JSON numbers as binary floating point.
+ * @returns a decimal string, or undefined when the body has no amount
+ * @throws DomainError `invalid_request`, or `invalid_json` when a member occurs twice
+ */
+export function readExactAmount(body: string): string | undefined {
+  const member = readMember(body, 'amount')
+  if (member === undefined) return undefined
+  const amount =
+    typeof member === 'string'
+      ? parseRefundAmount(member)
+      : isLosslessNumber(member)
+        ? requirePositive(parseAmount(member.value))
+        : undefined
+  if (amount !== undefined) return amount
+  throw new DomainError('invalid_request', `amount: ${NO_AMOUNT}`, {
+    errors: [{ path: 'amount', message: NO_AMOUNT }],
+  })
+}
+
+/**
+ * Parses an amount that was written as text: a decimal above zero, without an exponent.
+ * @returns undefined for anything else
+ */
+export function parseRefundAmount(text: string): string | undefined {
+  return /e/i.test(text) ? undefined : requirePositive(parseAmount(text))
+}
+
+function requirePositive(amount: string | undefined): string | undefined {
+  return amount !== undefined && compareAmounts(amount, '0') > 0 ? amount : undefined
+}
+
+function readMember(body: string, name: string): unknown {
+  try {
+    const value = parse(body)
+    return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? Object.entries(value).find(([key]) => key === name)?.[1]
+      : undefined
+  } catch {
+    throw new DomainError('invalid_json', 'The body contains the same member twice')
+  }
+}
+
+/** The parameters of a refund request, parsed. */
+export type RequestParams = {
+  /** Decimal string; undefined for all that is left to refund. */
+  amount: string | undefined
+  receiver: Receiver | undefined
+  reason: string | undefined
+  /** The person for whom the caller asks. */
+  onBehalfOf?: string | undefined
+  /** The caller's own pairs. */
+  metadata?: Readonly<Record<string, string>> | undefined
+  /**
+   * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The refund is
+   * refused if anything visible has changed since. It is no part of the request that an idempotency key stands for.
+   */
+  expectedVersion?: string | undefined
+}
+
+/** A refund request, parsed. */
+export type RefundParams = RequestParams & { paymentId: string }
+
+/** A refund about to be stored. `refundId` is also the request id on the wire. */
+export type RefundIntent = {
+  refundId: string
+  idempotencyKey: string
+  /** Of the parameters. */
+  fingerprint: Fingerprint
+}
+
+/** The amounts of a refund that would be, or was, stored; decimal strings. */
+export type RefundAmounts = { amount: string; refundable: string; currency: string | null }
+
+/** A refund whose intent was stored, with the events to record after that of the refund. */
+export type StoredIntent = RefundAmounts & { stored: ShownRefund; more: readonly NewEvent[] }
+
+/** `stored` is the new refund; a replayed refund has to be read. */
+export type RequestedRefund = { refundId: string; merchantCode: string } & (
+  | { replayed: true }
+  | { replayed: false; stored: ShownRefund }
+)
+
+const MAX_KEY = 255
+
+/**
+ * Parses `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): a structured-field string.
+ * The same text without quotes is the same key.
+ * @throws DomainError `idempotency_key_missing`, or `invalid_request` for a key that cannot be stored
+ */
+export function readIdempotencyKey(header: string | undefined): string {
+  const text = header?.trim() ?? ''
+  const quoted = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(text)?.[1]
+  const key = quoted === undefined ? text : quoted.replace(/\\(["\\])/g, '$1')
+  if (key === '') {
+    throw new DomainError(
+      'idempotency_key_missing',
+      'Send an Idempotency-Key header with a unique string of your own for each refund',
+    )
+  }
+  if (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key)) {
+    const message = `must be at most ${MAX_KEY} visible ASCII characters`
+    throw new DomainError('invalid_request', `Idempotency-Key: ${message}`, {
+      errors: [{ path: 'Idempotency-Key', message }],
+    })
+  }
+  return key
+}
+
+/** Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. */
+export function formatParams({ paymentId, ...params }: RefundParams): string {
+  return formatSubject(paymentId, params)
+}
+
+/** The same for a surplus refund, which names a transaction: it equals no request to refund a payment. */
+export function formatSurplusParams(transactionId: string, params: RequestParams): string {
+  return formatSubject(['surplus', transactionId], params)
+}
+
+function formatSubject(
+  subject: string | readonly string[],
+  { amount, receiver, reason, metadata = {} }: RequestParams,
+): string {
+  const value = amount === undefined ? null : shortenAmount(amount)
+  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
+  const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs])
+}
+
+/** Marks a request with `dryRun=true`, which writes nothing, so that its refusal is not recorded as that of a write. */
+const markDryRun = createMiddleware<HttpEnv>(async (c, next) => {
+  if (c.req.query('dryRun') === 'true') c.set('isDryRun', true)
+  await next()
+})
+
+/**
+ * Makes a route with a dry run require a scope. Whoever lacks it is refused before the request is marked: an attempt
+ * without the scope is recorded, dry run or not. Other routes know no dry run, whatever their query holds.
+ */
+export function withDryRun({ middleware, security }: ReturnType<typeof withScope>) {
+  return { middleware: [middleware, markDryRun], security }
+}

@@ -1,0 +1,233 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
+import { publishEvents } from '../../../src/feed/publish-events.ts'
+import { createServerWatch } from '../../../src/maintenance/watch-server.ts'
+import { expectProblem } from '../../support/api.ts'
+import { runCli } from '../../support/cli.ts'
+import { findEnd, readAllEvents } from '../../support/feed.ts'
+import { serve } from '../../support/gateway.ts'
+import { postIpn, signIpn } from '../../support/service.ts'
+import { keepLog } from '../../support/sync.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+import { publish, register, work } from '../../support/webhooks.ts'
+
+/** One service whose passes the test runs itself. The server is the same all the time: the stored one is what changes. */
+const lab = useRefundLab({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
+
+const sql = () => lab.database.sql
+
+/** As if the database that the service knew had been another one, or the same one at another moment. */
+async function pretend(stored: { identifier?: string; timeline?: number; standby?: boolean }) {
+  const { identifier = null, timeline = null, standby = false } = stored
+  await sql()`
+    update installation set system_identifier = coalesce(${identifier}, system_identifier),
+      timeline = coalesce(${timeline}, timeline), has_standby = ${standby}`
+}
+
+afterEach(async () => {
+  await pretend({})
+  await compareServer(sql())
+  await sql()`update installation set stopped_at = null, stopped_because = null`
+})
+
+const restored = (...args: string[]) =>
+  runCli(['restored', ...args], { DATABASE_URL: lab.database.url })
+
+async function stop(): Promise<void> {
+  await pretend({ identifier: '1' })
+  expect(await compareServer(sql())).toMatchObject({
+    because: expect.stringContaining('another server'),
+  })
+}
+
+async function readTag(id: string): Promise<string> {
+  return (await lab.api(`/v1/transactions/${id}`)).headers.get('etag') ?? ''
+}
+
+async function readReady() {
+  const response = await fetch(`${lab.service.url}/readyz`)
+  return { status: response.status, body: await response.json() }
+}
+
+describe('a server that is not the one of before', () => {
+  it.each([
+    ['with another identifier', { identifier: '1' }, true],
+    [
+      'with another identifier, although it had a standby',
+      { identifier: '1', standby: true },
+      true,
+    ],
+    ['on another timeline', { timeline: 0 }, true],
+    [
+      'on another timeline, taken over by a synchronous standby',
+      { timeline: 0, standby: true },
+      false,
+    ],
+    ['and is the same', {}, false],
+  ])('%s: stops sending or not', async (_, stored, stops) => {
+    await pretend(stored)
+    expect((await compareServer(sql())) !== undefined).toBe(stops)
+    // What was found is stored, so that it is found once.
+    expect((await compareServer(sql())) !== undefined).toBe(stops)
+    expect((await restored('--nothing-lost')).code).toBe(0)
+    expect(await compareServer(sql())).toBeUndefined()
+  })
+})
+
+describe('while commits may have been lost', () => {
+  it.each([
+    ['before anything has noticed it', async () => pretend({ timeline: 0 })],
+    ['once it is noticed', stop],
+  ])('no refund is sent and no event published, %s', async (_, lose) => {
+    const payment = await lab.open()
+    while ((await publishEvents({ sql: sql() })) > 0);
+    await lose()
+    const id = await lab.ask(payment, '10')
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await lab.row(id)).status).toBe('pending')
+    expect(await publishEvents({ sql: sql() })).toBe(0)
+    expect((await restored('--nothing-lost')).code).toBe(0)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect(await publishEvents({ sql: sql() })).toBeGreaterThan(0)
+  })
+
+  it('no webhook is sent, and all that the feed has is sent afterwards', async () => {
+    const receiver = await serve((response) => response.writeHead(204).end())
+    await register(lab, receiver.url)
+    await stop()
+    await publish(lab, ['T-WEBHOOK'])
+    await work(lab.service.ctx)
+    expect(receiver.seen).toHaveLength(0)
+    await restored()
+    await work(lab.service.ctx)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
+  it('notifications are stored and queries go on', async () => {
+    await stop()
+    const payment = await lab.open()
+    expect(
+      (await postIpn(lab.service.url, signIpn({ svc_TransactionID: 'T-STORED' }))).status,
+    ).toBe(200)
+    expect((await lab.api(`/v1/payments/${payment.id}`)).status).toBe(200)
+    expect((await lab.api('/v1/transactions/T-STORED')).status).toBe(200)
+    await restored('--nothing-lost')
+  })
+
+  it('a line of the log and /readyz name the command, and the log once a minute at most', async () => {
+    expect((await readReady()).body).toEqual({ status: 'ready' })
+    await stop()
+    const kept = keepLog()
+    const watch = createServerWatch({ sql: sql(), log: kept.log })
+    await watch()
+    await watch()
+    expect(kept.errors()).toEqual([
+      expect.objectContaining({ msg: expect.stringMatching(/^nothing is sent since .+ restored/) }),
+    ])
+    const isShown = { status: 'ready', stopped: kept.errors()[0]?.msg }
+    await expect.poll(readReady).toEqual({ status: 200, body: isShown })
+    await restored('--nothing-lost')
+    await watch()
+    expect(kept.saying('are sent again')).toHaveLength(1)
+  })
+
+  it('no ETag of before is a 304 on another timeline, before anything has noticed it', async () => {
+    const { transactionId } = await lab.open()
+    const path = `/v1/transactions/${transactionId}`
+    const before = await readTag(transactionId)
+    await pretend({ timeline: 0 })
+    const headers = { 'if-none-match': before }
+    expect((await lab.api(path, { headers })).status).toBe(200)
+    await restored('--nothing-lost')
+    expect((await lab.api(path, { headers })).status).toBe(304)
+  })
+
+  it('no ETag of before is a 304, and none of meanwhile is one afterwards', async () => {
+    const { transactionId } = await lab.open()
+    const path = `/v1/transactions/${transactionId}`
+    const is304 = async (tag: string) =>
+      (await lab.api(path, { headers: { 'if-none-match': tag } })).status === 304
+    const before = await readTag(transactionId)
+    expect(await is304(before)).toBe(true)
+    await stop()
+    const meanwhile = await readTag(transactionId)
+    expect([await is304(before), await is304(meanwhile)]).toEqual([false, true])
+    expect(await restored()).toMatchObject({ code: 0, err: '' })
+    expect([await is304(before), await is304(meanwhile)]).toEqual([false, false])
+  })
+
+  it('a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed', async () => {
+    await publishEvents({ sql: sql() })
+    const lost = String(Number(await findEnd(lab)) + 3)
+    await stop()
+    await expectProblem(await lab.api(`/v1/events?after=${lost}`), 503, 'unavailable')
+    await restored()
+    await expectProblem(await lab.api(`/v1/events?after=${lost}`), 410, 'cursor_expired')
+  })
+})
+
+describe('restored', () => {
+  it('holds what was not sent for a person, asks the gateway about what is open, and raises the epoch', async () => {
+    const [held, sent] = [await lab.open(), await lab.open()]
+    const waiting = await lab.ask(held, '10')
+    await lab.fault('acceptThenReset')
+    const unknown = await lab.send(sent, '20')
+    expect((await lab.row(unknown)).status).toBe('unknown')
+    await publishEvents({ sql: sql() })
+    const cursor = await findEnd(lab)
+    await stop()
+    const { code, out, entries } = await restored('--json')
+    expect(code).toBe(0)
+    const { epoch, ...done } = JSON.parse(out)
+    expect(done).toEqual({ held: expect.any(Number), asked: expect.any(Number) })
+    expect(done.held).toBeGreaterThan(0)
+    expect(entries.at(-1)).toContain(`epoch ${epoch}`)
+    const { hold } = JSON.parse(await (await lab.api(`/v1/refunds/${waiting}`)).text())
+    expect(hold.reason).toContain('the database was restored')
+    expect(JSON.parse(await (await lab.api(`/v1/refunds/${unknown}`)).text()).hold).toBeNull()
+    const due = await sql()`
+      select from transactions where transaction_id in (${held.transactionId}, ${sent.transactionId})
+        and due_at <= now()`
+    expect(due).toHaveLength(2)
+    await lab.pass(held)
+    expect(await lab.sent(waiting)).toBe(0)
+
+    await expectProblem(await lab.api(`/v1/events?after=${cursor}`), 410, 'cursor_expired')
+    while ((await publishEvents({ sql: sql() })) > 0);
+    const ids = (await readAllEvents(lab)).map(({ id }) => Number(id))
+    expect(ids.length).toBeGreaterThan(0)
+    expect(Math.min(...ids)).toBeGreaterThan(Number(cursor))
+    expect(new Set(ids.map((id) => Math.floor(id / 1e12)))).toEqual(new Set([epoch]))
+  })
+
+  it('leaves a refund to a person whose payment shows growth that may be its own, forgotten with its row', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    const id = await lab.ask(payment, '30')
+    await restored()
+    await sql()`update refunds set hold = null where refund_id = ${id}`
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('says when nothing was stopped, and refuses what it does not know', async () => {
+    expect(await restored('--nothing-lost', '--json')).toMatchObject({
+      code: 0,
+      out: '{\n  "stopped": null\n}\n',
+    })
+    expect((await restored('--all')).code).toBe(2)
+  })
+})
+
+it('what decides is asked of the server that runs the statement', async () => {
+  await sql().begin(async (tx) => {
+    const may = async () => (await tx.unsafe(`select ${MAY_SEND_SQL} as may`))[0]?.may
+    expect(await may()).toBe(true)
+    await tx`delete from installation`
+    expect(await may()).toBe(false)
+    await tx`rollback`
+  })
+})

@@ -1,0 +1,210 @@
+import { serve } from '@hono/node-server'
+import { Hono } from 'hono'
+import readExcel from 'read-excel-file/node'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { text } from '../../src/console/cells.tsx'
+import type { ConsoleEnv } from '../../src/console/env.ts'
+import { respondCsvFile } from '../../src/console/lists/export.ts'
+import { addAmounts } from '../../src/money.ts'
+import { createLog } from '../../src/platform/telemetry/log.ts'
+import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { ask, expectTaken } from '../support/ask.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
+import { readText } from '../support/read-html.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
+
+const file = writeMerchantsFile([MERCHANT, OTHER])
+const MONTH = 'from=2026-11-01&to=2026-11-30'
+const MOST = '999999999999999999.9999'
+let rig: Rig
+let operator: Visitor
+beforeAll(async () => {
+  const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, CAPS_TIME_ZONE: 'Asia/Ho_Chi_Minh' }
+  rig = await borrowRig({ settings })
+  const { database } = rig
+  operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
+  // The month of Vietnam begins seven hours before that of UTC, and ends as much earlier.
+  const outside = ['2026-10-31T16:59:59Z', '2026-11-30T17:00:00Z']
+  const inside = ['2026-10-31T17:00:00Z', '2026-11-30T16:59:59Z']
+  const busy = Array.from(
+    { length: 60 },
+    (_, n) => `2026-11-15T10:00:${String(n).padStart(2, '0')}Z`,
+  )
+  for (const [n, firstSeenAt] of [...outside, ...inside, ...busy].entries()) {
+    const transactionId = `T-${n}`
+    const orderId = n === 3 ? '=1+1' : n === 4 ? 'a;"b"' : `DH-${n}`
+    await seedTransaction(database, { transactionId, orderId, state: 'paid', firstSeenAt })
+    const amount = n === 5 ? MOST : `${n}000.50`
+    await seedPayment(database, {
+      paymentId: `P-${n}`,
+      transactionId,
+      amount,
+      paymentMethod: 'ATM',
+      firstSeenAt,
+    })
+  }
+  await database.sql`update transactions as t set paid_amount = p.amount from payments as p
+    where p.transaction_id = t.transaction_id`
+  await database.sql`update transactions set merchant_txn_id = 'x' || chr(9) || 'y' where transaction_id = 'T-6'`
+  await seedTransaction(database, { ...OTHER, transactionId: 'T-THEIRS' })
+  const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
+  await expectTaken(await ask(asked, 'P-9', { amount: '77', reason: '=SUM(A1);1' }))
+})
+afterAll(async () => {
+  await rig.stop()
+  file.remove()
+})
+
+/** The list as a person reads it, page by page: the texts of its cells. */
+async function readPages(query: string): Promise<string[][]> {
+  const response = await visitAs(rig, operator, `/console/transactions?${query}`)
+  const html = await response.text()
+  const rows = [...html.matchAll(/<tr><td.*?<\/tr>/gs)].map(([row]) =>
+    [...row.matchAll(/<td.*?<\/td>/gs)].map(([cell]) => readText(cell)),
+  )
+  const next = /href="\?([^"]*cursor=[^"]+)">Older ones/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+  return next === undefined ? rows : [...rows, ...(await readPages(next))]
+}
+
+const download = (path: string) => visitAs(rig, operator, `/console/${path}`)
+
+/** The cells of a CSV file (RFC 4180). */
+function readCsv(csv: string): string[][] {
+  const lines = csv.split('\r\n').slice(0, -1)
+  const cells = (line: string) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)]
+  return lines.map((line) =>
+    cells(line).map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? ''),
+  )
+}
+
+/** A spreadsheet keeps a time as a fraction of a day. */
+function toSecond(time: Date): string {
+  const rounded = new Date(Math.round(time.getTime() / 1000) * 1000)
+  return rounded.toISOString().slice(0, 19).replace('T', ' ')
+}
+
+const money = (amount: string | undefined) => (amount ?? '').replaceAll(/,| VND/g, '')
+
+describe('a month as a file', () => {
+  it('of CSV has every row of the list, in its words, its zone and its order', async () => {
+    const response = await download(`transactions?${MONTH}&format=csv`)
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+    expect(response.headers.get('content-disposition')).toBe(
+      'attachment; filename="transactions.csv"',
+    )
+    const csv = Buffer.from(await response.arrayBuffer()).toString()
+    expect(csv.startsWith('\ufeffOrder,State,Amount,Paid,Refunded,Currency,Since (GMT+7),')).toBe(
+      true,
+    )
+    const [, ...rows] = readCsv(csv)
+    const pages = await readPages(MONTH)
+    expect(rows).toHaveLength(62)
+    expect(
+      rows.map(([order, state, amount, , refunded, , time, account, , id]) => [
+        order?.replace(/^'/, ''),
+        state,
+        amount,
+        refunded,
+        time,
+        account,
+        id,
+      ]),
+    ).toEqual(
+      pages.map(([order, state, amount, refunded, time, account, id]) => [
+        order,
+        state,
+        money(amount),
+        money(refunded),
+        time,
+        account,
+        id,
+      ]),
+    )
+    expect(pages.at(0)?.[4]).toBe('2026-11-30 23:59:59')
+    expect(pages.at(-1)?.[4]).toBe('2026-11-01 00:00:00')
+    const sum = addAmounts(rows.map(([, , amount]) => amount ?? ''))
+    expect(sum).toBe(addAmounts(pages.map(([, , amount]) => money(amount))))
+  })
+
+  it('of Excel has the same, with numbers that can be added up where they are exact', async () => {
+    const response = await download(`transactions?${MONTH}&format=xlsx`)
+    expect(response.headers.get('content-disposition')).toBe(
+      'attachment; filename="transactions.xlsx"',
+    )
+    const [sheet] = await readExcel(Buffer.from(await response.arrayBuffer()))
+    const [titles, ...rows] = sheet?.data ?? []
+    const csv = readCsv(await (await download(`transactions?${MONTH}&format=csv`)).text())
+    expect(titles).toEqual(csv[0])
+    expect(
+      rows.map((cells) =>
+        cells.map((cell) => (cell instanceof Date ? toSecond(cell) : (cell ?? ''))),
+      ),
+    ).toEqual(
+      csv
+        .slice(1)
+        .map(([order, state, amount, paid, ...others]) => [
+          order?.replace(/^'/, ''),
+          state,
+          amount === MOST ? MOST : Number(amount),
+          paid === MOST ? MOST : Number(paid),
+          ...others.map((cell, at) => (at === 0 ? Number(cell) : cell)),
+        ]),
+    )
+  })
+
+  it('that has more rows than Excel is given is refused, and is whole as CSV', async () => {
+    const { merchantCode } = MERCHANT
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, state, final, currency, first_seen_at)
+      select ${merchantCode}, 'M-' || n, 'paid', true, 'VND', '2026-06-01'::timestamptz + n * interval '1 s'
+      from generate_series(1, 10001) as n`
+    const june = 'transactions?from=2026-06-01&to=2026-06-30'
+    const response = await download(`${june}&format=xlsx`)
+    expect(response.status).toBe(422)
+    expect(readText(await response.text())).toContain('More than 10000 rows fit')
+    const rows = readCsv(await (await download(`${june}&format=csv`)).text())
+    expect(new Set(rows.map((cells) => cells.at(-1))).size).toBe(10_002)
+  })
+
+  it('keeps formulas out of spreadsheets, and every separator in quotes', async () => {
+    const orders = await (await download(`transactions?${MONTH}&format=csv`)).text()
+    expect(orders).toContain("\r\n'=1+1,Paid,")
+    expect(orders).toContain('\r\n"a;""b""",Paid,')
+    expect(orders).toContain('"x\ty"')
+    expect(await (await download('refunds?format=csv')).text()).toContain(`"'=SUM(A1);1"`)
+  })
+
+  it("holds no other account's rows, and nothing for who may not read the list", async () => {
+    const csv = await (await download('transactions?format=csv')).text()
+    expect(csv).not.toContain('T-THEIRS')
+    const viewer = await addVisitor(rig.database)
+    for (const format of ['csv', 'xlsx']) {
+      const response = await visitAs(rig, viewer, `/console/discrepancies?format=${format}`)
+      expect(response.status).toBe(403)
+    }
+  })
+})
+
+it('a download whose rows cannot be read to the end is cut off', async () => {
+  async function* pages() {
+    yield ['first']
+    throw new Error('the database went away')
+  }
+  const log = createLog('silent')
+  const columns = [text<string>('order', (row) => row)]
+  const app = new Hono<ConsoleEnv>().get('/', (c) =>
+    respondCsvFile(log, c, { name: 'x', columns, view: { zone: 'UTC' }, now: 0 }, pages()),
+  )
+  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
+  try {
+    await new Promise((resolve) => server.once('listening', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    const response = await fetch(`http://127.0.0.1:${port}/`)
+    expect(response.status).toBe(200)
+    await expect(response.text()).rejects.toThrow()
+  } finally {
+    server.close()
+  }
+})

@@ -1,0 +1,145 @@
+import type { Guard } from './guard.ts'
+
+const TEST = 'test/api/maintenance/restored.test.ts'
+const STOPS = 'a server that is not the one of before'
+const LOST = 'while commits may have been lost'
+const UNNOTICED = `${LOST} no refund is sent and no event published, before anything has noticed it`
+const NOTICED = `${LOST} no refund is sent and no event published, once it is noticed`
+const IS_SAME = `${STOPS} and is the same: stops sending or not`
+const NOTHING = 'restored says when nothing was stopped, and refuses what it does not know'
+
+export const RESTORES: readonly Guard[] = [
+  {
+    file: 'src/db/installation.ts',
+    text: 'i.system_identifier = server.system_identifier and i.timeline = server.timeline)`',
+    mutation: 'i.system_identifier = server.system_identifier)`',
+    test: TEST,
+    claim: UNNOTICED,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'where i.stopped_at is null and i.system_identifier',
+    mutation: 'where i.system_identifier',
+    test: TEST,
+    claim: NOTICED,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'if (server.systemIdentifier !== before.systemIdentifier) {',
+    mutation: 'if (server.systemIdentifier !== before.systemIdentifier && !before.hasStandby) {',
+    test: TEST,
+    claim: `${STOPS} with another identifier, although it had a standby: stops sending or not`,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'if (server.timeline === before.timeline || before.hasStandby) return undefined',
+    mutation: 'if (server.timeline === before.timeline) return undefined',
+    test: TEST,
+    claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
+    control: `${STOPS} with another identifier: stops sending or not`,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'floor(extract(epoch from i.stopped_at)), case',
+    mutation: 'null::int, case',
+    test: TEST,
+    claim: `${LOST} no ETag of before is a 304, and none of meanwhile is one afterwards`,
+    control: NOTHING,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'case when i.timeline <> now.timeline then now.timeline end)',
+    mutation: 'case when i.timeline < 0 then now.timeline end)',
+    test: TEST,
+    claim: `${LOST} no ETag of before is a 304 on another timeline, before anything has noticed it`,
+    control: NOTHING,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'insert into event_removals (removed_up_to) values (${start})',
+    mutation: 'insert into event_removals (removed_up_to) values (${start - start})',
+    test: TEST,
+    claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
+    control: NOTHING,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: "await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`",
+    mutation: "await tx`select pg_get_serial_sequence('events', 'id')`",
+    test: TEST,
+    claim:
+      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+    control: NOTHING,
+  },
+  {
+    file: 'src/refunds/attempt.ts',
+    text: 'and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}',
+    mutation: 'and ${tx.unsafe(NOT_HELD_SQL)} and (${tx.unsafe(MAY_SEND_SQL)} or true)',
+    test: TEST,
+    claim: NOTICED,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/refunds/attempt.ts',
+    text: 'if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)',
+    mutation:
+      'if (draft.now.requestedBeforeRestore && draft.now.attempts > 0) reviewForgotten(draft, callId)',
+    test: TEST,
+    claim:
+      'restored leaves a refund to a person whose payment shows growth that may be its own, forgotten with its row',
+    control: IS_SAME,
+  },
+  {
+    file: 'src/feed/publish-events.ts',
+    text: 'and ${sql.unsafe(MAY_SEND_SQL)}',
+    mutation: 'and (${sql.unsafe(MAY_SEND_SQL)} or true)',
+    test: TEST,
+    claim: NOTICED,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/feed/read-feed.ts',
+    text: 'if (isStopped)',
+    mutation: 'if (isStopped && after < 0)',
+    test: TEST,
+    claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/webhooks/deliver-events.ts',
+    text: 'if (!(await maySend(ctx.sql))) return',
+    mutation: 'if (!(await maySend(ctx.sql)) && onMore === null) return',
+    test: TEST,
+    claim: `${LOST} no webhook is sent, and all that the feed has is sent afterwards`,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/maintenance/restore.ts',
+    text: "from refunds where status in ('awaiting_approval', 'pending') and hold is null",
+    mutation: "from refunds where status in ('awaiting_approval') and hold is null",
+    test: TEST,
+    claim:
+      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+    control: IS_SAME,
+  },
+  {
+    file: 'src/maintenance/restore.ts',
+    text: 'const asked = await askAboutOpen(sql)',
+    mutation: 'const asked = (await sql`select ${askAboutOpen.name}::text`).count',
+    test: TEST,
+    claim:
+      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+    control: IS_SAME,
+  },
+  {
+    file: 'src/maintenance/watch-server.ts',
+    text: 'if (stop && throttle(stop.since)) log.error(',
+    mutation: 'if (stop && throttle(stop.since)) log.info(',
+    test: TEST,
+    claim: `${LOST} a line of the log and /readyz name the command, and the log once a minute at most`,
+    control: IS_SAME,
+  },
+]

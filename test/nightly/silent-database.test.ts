@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest'
+import { startSilentServer } from '../support/closing-server.ts'
+import { runMain, settingsFor } from '../support/process.ts'
+
+// It waits for two time-outs of a connection, ten seconds.
+it('a start at a database that does not answer says what it waits for, and ends', async () => {
+  const silent = await startSilentServer()
+  const { ended, output } = runMain(
+    settingsFor(`postgres://u:hunter2@127.0.0.1:${silent.port}/x`, 'http://127.0.0.1:9'),
+  )
+  expect(await ended).toBe(1)
+  expect(output().out).toContain('the database at DATABASE_URL has not answered for 5 s')
+  expect(output().err).toMatch(
+    /^The database at DATABASE_URL is unreachable \(CONNECT_TIMEOUT\).*\n$/,
+  )
+})

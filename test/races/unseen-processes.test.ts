@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { isWithoutWorker, NO_WORKER, writeSeen, writeStopped } from '../../src/db/processes.ts'
+import { keepSeen, releaseUnseen } from '../../src/maintenance/processes.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
+import type { SyncContext } from '../../src/sync/context.ts'
+import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
+import { emptyTables } from '../support/database.ts'
+import { expectUnblocked, whileUncommitted } from '../support/locks.ts'
+import type { LabPayment } from '../support/refund-lab.ts'
+import { MERCHANT } from '../support/service.ts'
+import {
+  claimOne,
+  commitClaim,
+  keepLog,
+  makeTransaction,
+  readItem,
+  registerDue,
+} from '../support/sync.ts'
+import { useRefundLab } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
+import { register } from '../support/webhooks.ts'
+
+const lab = useRefundLab()
+afterEach(async () => {
+  await emptyTables(lab.database)
+  await lab.database.sql`delete from processes`
+  await lab.database.sql`delete from webhook_endpoints`
+})
+
+type Given = { seenAgoS?: number; writingForS?: number; role?: string; startedAgoS?: number }
+
+/** A process as the database knows it; by default one that was seen just now, and could write for long. */
+async function makeProcess({
+  seenAgoS = 0,
+  writingForS = 60,
+  role = 'worker',
+  startedAgoS = 60,
+}: Given = {}): Promise<SyncContext & { processId: string }> {
+  const processId = randomUUID()
+  await lab.database.sql`
+    insert into processes (id, role, version, started_at, seen_at, writing_since)
+    values (${processId}, ${role}, '0', now() - ${startedAgoS} * interval '1 s',
+      now() - ${seenAgoS} * interval '1 s', now() - ${writingForS} * interval '1 s')`
+  return { ...lab.service.ctx, processId }
+}
+
+const read = (id: string) => readItem(lab, id)
+
+/** Claims a transaction that is due, as a process that has not been seen for 13 s. */
+async function claimUnseen(id: string, given: Given = { seenAgoS: 13 }) {
+  const dead = await makeProcess(given)
+  await makeTransaction(lab, id)
+  await registerDue(lab, id)
+  return { dead, claim: await claimOne(dead) }
+}
+
+describe('what a process holds that is not seen any more', () => {
+  it('is due at once, and the answer of the process, which was only paused, is not written', async () => {
+    const { dead, claim } = await claimUnseen('T-1')
+    expect(await releaseUnseen(await makeProcess())).toBe(1)
+    expect(await read('T-1')).toMatchObject({ leased: false, attempts: 0 })
+    expect((await read('T-1')).dueInMs).toBeLessThanOrEqual(0)
+    expect(await commitClaim(dead, claim)).toMatchObject({ end: { next: 'lost' } })
+    expect(await lab.database.sql`select from gateway_calls`).toHaveLength(0)
+    expect(await read('T-1')).toMatchObject({ state: 'pending', asOf: null })
+  })
+
+  it.each([
+    ['was seen within 12 s', { seenAgoS: 9 }],
+    ['has been gone for so long that its leases have ended', { seenAgoS: 3_600 }],
+  ])('stays as it is if the process %s', async (_, given) => {
+    await claimUnseen('T-1', given)
+    expect(await releaseUnseen(await makeProcess())).toBe(0)
+    expect(await read('T-1')).toMatchObject({ leased: true })
+  })
+
+  it('stays as it is if the process is not known', async () => {
+    const { dead } = await claimUnseen('T-1')
+    await writeStopped(dead)
+    expect(await releaseUnseen(await makeProcess())).toBe(0)
+    expect(await read('T-1')).toMatchObject({ leased: true })
+  })
+
+  it.each([
+    ['has only been able to write for 11 s', { writingForS: 11 }],
+    ['has not been able to write for 7 s', { seenAgoS: 7 }],
+  ])(
+    'stays as it is for another process that %s: the database may take no writes',
+    async (_, given) => {
+      await claimUnseen('T-1')
+      expect(await releaseUnseen(await makeProcess(given))).toBe(0)
+      expect(await read('T-1')).toMatchObject({ leased: true })
+    },
+  )
+
+  it.each([
+    ['awaiting_approval', true],
+    ['pending', true],
+    ['sending', true],
+    ['unknown', true],
+    ['accepted', false],
+    ['needs_review', false],
+    ['succeeded', false],
+  ])('with a refund that is %s keeps its lease: %s', async (status, isKept) => {
+    const { transactionId } = await claimRefund()
+    await setStatus(status)
+    expect(await releaseUnseen(await makeProcess())).toBe(isKept ? 0 : 1)
+    expect(await read(transactionId)).toMatchObject({ leased: isKept })
+  })
+
+  it('is skipped without waiting while a commit of it is not done, and kept if that recorded an attempt', async () => {
+    const { transactionId } = await claimRefund()
+    await setStatus('succeeded')
+    const own = await makeProcess()
+    await whileUncommitted(
+      lab.database,
+      async (held) => {
+        await held`select from transactions where transaction_id = ${transactionId} for update`
+        await setStatus('sending', held)
+      },
+      async (commit) => {
+        expect(await expectUnblocked(lab.database, releaseUnseen(own))).toBe(0)
+        await commit()
+      },
+    )
+    expect(await releaseUnseen(own)).toBe(0)
+    expect(await read(transactionId)).toMatchObject({ leased: true })
+  })
+
+  it('includes deliveries to webhook endpoints', async () => {
+    const dead = await makeProcess({ seenAgoS: 13 })
+    const endpointId = await makeDelivery()
+    expect(await claimDeliveries(dead, 1, 1)).toHaveLength(1)
+    const other = await makeProcess()
+    expect(await claimDeliveries(other, 1, 1)).toHaveLength(0)
+    await releaseUnseen(other)
+    expect(await claimDeliveries(other, 1, 1)).toMatchObject([{ endpointId, attempts: 0 }])
+  })
+})
+
+async function setStatus(status: string, sql: Sql = lab.database.sql): Promise<void> {
+  await sql`
+    update refunds set status = ${status}, needs_approval = ${status === 'awaiting_approval'},
+      due_at = case when ${status} in ('awaiting_approval', 'needs_review', 'succeeded') then null else now() end,
+      attempts = case when ${status} in ('awaiting_approval', 'pending') then 0 else 1 end`
+}
+
+/** A refund, and a claim of its transaction by a process that is not seen any more. */
+async function claimRefund(): Promise<LabPayment> {
+  const payment = await lab.open()
+  await lab.ask(payment, '30')
+  await lab.database.sql`update transactions set due_at = now()`
+  await claimOne(await makeProcess({ seenAgoS: 13 }))
+  return payment
+}
+
+/** An event that is to be delivered to an endpoint. */
+async function makeDelivery(): Promise<string> {
+  const { sql } = lab.database
+  const { id } = await register(lab, 'https://receiver.example/hook')
+  await sql`
+    insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+    values (${id}, 1, ${MERCHANT.merchantCode}, 'T-1')`
+  return id
+}
+
+describe('a process', () => {
+  const readOwn = async (id: string) => {
+    const [row] = await lab.database.sql`
+      select role, version, seen_at > now() - interval '1 s' as "isSeen",
+        writing_since > now() - interval '1 s' as "isFresh" from processes where id = ${id}`
+    return row
+  }
+
+  it('writes that it lives, and since when it could: without a gap as long as two writes', async () => {
+    const steady = await makeProcess({ seenAgoS: 5 })
+    await writeSeen(steady)
+    expect(await readOwn(steady.processId)).toMatchObject({ isSeen: true, isFresh: false })
+    const gone = await makeProcess({ seenAgoS: 7 })
+    await writeSeen(gone)
+    expect(await readOwn(gone.processId)).toMatchObject({ isSeen: true, isFresh: true })
+  })
+
+  it('is known from its start until it stops', async () => {
+    const { ctx } = lab.service
+    await writeSeen(ctx)
+    expect(await readOwn(ctx.processId)).toMatchObject({ role: 'web', isSeen: true })
+    await writeStopped(ctx)
+    expect(await readOwn(ctx.processId)).toBeUndefined()
+  })
+})
+
+describe('a process that only serves HTTP', () => {
+  it('says once that it has seen no worker for 30 s, and that it sees one again', async () => {
+    const web = await makeProcess({ role: 'web' })
+    const worker = await makeProcess({ seenAgoS: 31 })
+    const { log, text } = keepLog()
+    const stopping = new AbortController()
+    let written = 0
+    const sql = new Proxy(web.sql, {
+      apply(target, self, given) {
+        written += 1
+        return Reflect.apply(target, self, given)
+      },
+    })
+    const loop = keepSeen({ ...web, sql, log, stopping: stopping.signal })
+    const nextRound = async () => {
+      const before = written
+      await turn()
+      loop.wake()
+      await waitUntil(() => written >= before + 2, { what: 'a round' })
+    }
+    const times = () => text().split(NO_WORKER).length - 1
+    await waitUntil(() => times() === 1, { what: 'the warning' })
+    await nextRound()
+    expect(times()).toBe(1)
+    await writeSeen(worker)
+    await nextRound()
+    await waitUntil(() => text().includes('a worker is seen again'), { what: 'the end of it' })
+    stopping.abort()
+    await loop.stopped
+    expect(times()).toBe(1)
+  })
+
+  it('does not say so in its first 30 s', async () => {
+    expect(await isWithoutWorker(await makeProcess({ role: 'web', startedAgoS: 29 }))).toBe(false)
+    expect(await isWithoutWorker(await makeProcess({ role: 'web' }))).toBe(true)
+    await makeProcess({ role: 'all', seenAgoS: 29 })
+    expect(await isWithoutWorker(await makeProcess({ role: 'web' }))).toBe(false)
+  })
+
+  it('says so in /readyz?verbose, and stays ready', async () => {
+    const { ctx, url } = lab.service
+    await writeSeen(ctx)
+    await lab.database.sql`
+      update processes set started_at = now() - interval '31 s' where id = ${ctx.processId}`
+    const ask = async (query = '') => await (await fetch(`${url}/readyz${query}`)).json()
+    expect(await ask('?verbose')).toEqual({ status: 'ready', notes: [NO_WORKER] })
+    expect(await ask()).toEqual({ status: 'ready' })
+  })
+})
