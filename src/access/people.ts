@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { timeZone } from '../config/setting-types.ts'
 import { actors } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -21,17 +22,10 @@ export const PersonName = z
 
 export const PersonEmail = z.email().max(254)
 
-/** The languages of the console. */
+/** The languages that a person can have. */
 export const LANGUAGES = ['en', 'vi'] as const
 
-/** The name of an IANA time zone, which Intl knows. */
-export const TimeZone = z.string().refine((zone) => {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined
-  } catch {
-    return false
-  }
-})
+export const TimeZone = timeZone()
 
 /** A person whose access has not ended. */
 export type Person = {

@@ -49,11 +49,16 @@ function addAddCommand(people: Command, cli: Cli): void {
     .option('--merchant <code>', 'an account to see; all of them if left out', addMerchant)
     .option('--email <address>', 'an e-mail address, which also names the person', readEmail)
     .addOption(
-      new Option('--language <code>', `of the console: ${LANGUAGES.join(' or ')}`).argParser(
-        readLanguage,
-      ),
+      new Option(
+        '--language <code>',
+        `${LANGUAGES.join(' or ')}, for when the console has several`,
+      ).argParser(readLanguage),
     )
-    .option('--time-zone <name>', 'of the times it shows, such as Asia/Ho_Chi_Minh', readTimeZone)
+    .option(
+      '--time-zone <name>',
+      'of the days and times in the console, such as Asia/Ho_Chi_Minh',
+      readTimeZone,
+    )
     .addOption(linkOnlyOption())
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {

@@ -18,7 +18,7 @@ export type ConsoleSession = {
 export type ConsoleEnv = {
   Bindings: HttpBindings
   Variables: HttpEnv['Variables'] & {
-    /** The person's own key: what they do is recorded under their name. */
+    /** The person: what they do is recorded under their name. */
     access: Access
     /** How the person reads; before the sign-in as everybody does. */
     view: View
@@ -26,6 +26,8 @@ export type ConsoleEnv = {
     session: ConsoleSession | undefined
     /** Makes the token that every form of this session carries; each one differs. */
     makeFormToken: () => string
+    /** Whether the person may still do what the request was let in for: answers that take long ask again. */
+    isStillAllowed: () => Promise<boolean>
     /** The fields of the form that was sent. */
     form: FormFields | undefined
     /** What the person had typed on this page before they had to sign in again; see `readDraft`. */

@@ -32,13 +32,10 @@ export function requireSession(ctx: ConsoleContext) {
     c.set('access', access)
     c.set('session', { id, personId: person.id, roles, isRecent, name: person.name })
     c.set('makeFormToken', () => makeFormToken(token))
+    c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
+    if (stored.timeZone !== null) c.set('view', { zone: stored.timeZone })
     if (!isRefresh(c)) restoreDraft(ctx, c, person.id)
-    await next()
-    // A refresh may have waited for long: what was taken away meanwhile is not shown any more.
-    if (isRefresh(c) && !(await isStillAllowed(ctx, access, token))) {
-      c.res = leadToSignIn(ctx, c, token, undefined)
-    }
-    return undefined
+    return await next()
   })
 }
 

@@ -190,7 +190,7 @@ export const actors = pgTable(
       .generatedAlwaysAs(sql`coalesce('person:' || folded_person, 'key:' || chain_id::text)`),
     email: text('email'),
     foldedEmail: text('folded_email'),
-    /** Of a person: of the console's pages, and an IANA time zone; null for the console's own. */
+    /** Of a person: for the console's pages, and an IANA time zone; null for what everybody is shown. */
     language: text('language', { enum: ['en', 'vi'] }),
     timeZone: text('time_zone'),
     createdAt: time('created_at').notNull().defaultNow(),

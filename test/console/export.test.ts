@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { text } from '../../src/console/cells.tsx'
 import type { ConsoleEnv } from '../../src/console/env.ts'
 import { respondCsvFile } from '../../src/console/lists/export.ts'
+import { requireScope } from '../../src/console/permissions.ts'
+import { requireSession } from '../../src/console/session.ts'
 import { addAmounts } from '../../src/money.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
@@ -153,6 +155,16 @@ describe('a month as a file', () => {
     )
   })
 
+  it('begins and ends by the clock of a person who has a time zone of their own', async () => {
+    const merchants = [MERCHANT.merchantCode]
+    const abroad = await addVisitor(rig.database, { merchants, timeZone: 'UTC' })
+    const response = await visitAs(rig, abroad, `/console/transactions?${MONTH}&format=csv`)
+    const [titles, ...rows] = readCsv(await response.text())
+    expect(titles).toContain('Since (UTC)')
+    expect(rows.at(0)?.[6]).toBe('2026-11-30 17:00:00')
+    expect(rows.at(-1)?.[6]).toBe('2026-11-15 10:00:00')
+  })
+
   it('that has more rows than Excel is given is refused, and is whole as CSV', async () => {
     const { merchantCode } = MERCHANT
     await rig.database.sql`
@@ -186,25 +198,59 @@ describe('a month as a file', () => {
   })
 })
 
-it('a download whose rows cannot be read to the end is cut off', async () => {
-  async function* pages() {
-    yield ['first']
-    throw new Error('the database went away')
+describe('a download is cut off', () => {
+  /** Downloads two pages as a person who may read discrepancies; `between` happens before the second is there. */
+  async function readBetween(
+    visitor: Visitor,
+    between: () => PromiseLike<unknown>,
+  ): Promise<string> {
+    async function* pages() {
+      yield ['first']
+      await between()
+      yield ['second']
+    }
+    const log = createLog('silent')
+    const columns = [text<string>('order', (row) => row)]
+    const app = new Hono<ConsoleEnv>().use(requireSession(rig.service.ctx)).get('/', (c) => {
+      requireScope(c, 'ops')
+      const view = { zone: 'UTC' }
+      return respondCsvFile(log, c, { name: 'x', columns, view, now: 0 }, pages())
+    })
+    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
+    try {
+      await new Promise((resolve) => server.once('listening', resolve))
+      const address = server.address()
+      const port = typeof address === 'object' ? address?.port : undefined
+      const headers = { cookie: `session=${visitor.token}` }
+      const response = await fetch(`http://127.0.0.1:${port}/`, { headers })
+      expect(response.status).toBe(200)
+      return await response.text()
+    } finally {
+      server.close()
+    }
   }
-  const log = createLog('silent')
-  const columns = [text<string>('order', (row) => row)]
-  const app = new Hono<ConsoleEnv>().get('/', (c) =>
-    respondCsvFile(log, c, { name: 'x', columns, view: { zone: 'UTC' }, now: 0 }, pages()),
-  )
-  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
-  try {
-    await new Promise((resolve) => server.once('listening', resolve))
-    const address = server.address()
-    const port = typeof address === 'object' ? address?.port : undefined
-    const response = await fetch(`http://127.0.0.1:${port}/`)
-    expect(response.status).toBe(200)
-    await expect(response.text()).rejects.toThrow()
-  } finally {
-    server.close()
-  }
+
+  it('not while nothing changes', async () => {
+    const csv = await readBetween(operator, () => Promise.resolve())
+    expect(csv).toContain('first\r\nsecond\r\n')
+  })
+
+  it('when its rows cannot be read to the end', async () => {
+    const lost = () => Promise.reject(new Error('the database went away'))
+    await expect(readBetween(operator, lost)).rejects.toThrow()
+  })
+
+  it('when the session has ended', async () => {
+    const leaver = await addVisitor(rig.database, { roles: ['operator'] })
+    const end = () =>
+      rig.database.sql`update sessions set ended_at = now() where person_id = ${leaver.personId}`
+    await expect(readBetween(leaver, end)).rejects.toThrow()
+  })
+
+  it('when the role has been taken away', async () => {
+    const leaver = await addVisitor(rig.database, { roles: ['operator'] })
+    const change = () =>
+      rig.database.sql`update actors set roles = '{viewer}' where id = ${leaver.personId}`
+    await expect(readBetween(leaver, change)).rejects.toThrow()
+  })
 })

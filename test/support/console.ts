@@ -1,4 +1,4 @@
-import { addPerson } from '../../src/access/people.ts'
+import { addPerson, type NewPerson } from '../../src/access/people.ts'
 import { createSignInLink, signIn } from '../../src/access/sign-in.ts'
 import { ROLES, type Role } from '../../src/access/types.ts'
 import { makeFormToken } from '../../src/console/forms/form-token.ts'
@@ -24,10 +24,11 @@ export async function addTestPerson(
     roles = ['viewer'],
     merchants = ['*'],
     email = null,
-  }: { name?: string; roles?: Role[]; merchants?: string[]; email?: string | null } = {},
+    timeZone = null,
+  }: Partial<NewPerson> = {},
 ): Promise<{ personId: string; name: string }> {
   const person = await runInTransaction(sql, (tx) =>
-    addPerson(tx, { name, email, roles, merchants }),
+    addPerson(tx, { name, email, roles, merchants, timeZone }),
   )
   if (person.kind !== 'added') throw new Error(`the ${person.by} of ${name} is taken`)
   return { personId: person.id, name }

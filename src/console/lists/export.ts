@@ -1,3 +1,4 @@
+import { DomainError } from '../../errors.ts'
 import { quoteCell } from '../../http/list.ts'
 import type { Log } from '../../platform/telemetry/log.ts'
 import { type CellValue, type ListColumn, nameColumn } from '../cells.tsx'
@@ -33,8 +34,9 @@ export async function respondCsvFile<Row>(
   log: Log,
   c: ConsoleRequest,
   file: ListFile<Row>,
-  pages: Pages<Row>,
+  all: Pages<Row>,
 ): Promise<Response> {
+  const pages = whileAllowed(c, all)
   // What is refused, is before anything was sent.
   const first = await pages.next()
   const lines = writeLines(file, first, pages)
@@ -55,6 +57,17 @@ export async function respondCsvFile<Row>(
     },
   })
   return respondFile(c, file.name, 'csv', 'text/csv; charset=utf-8', body)
+}
+
+/** A download lasts as long as its client likes, but not longer than what the person may do. */
+async function* whileAllowed<Row>(c: ConsoleRequest, pages: Pages<Row>): Pages<Row> {
+  const isStillAllowed = c.get('isStillAllowed')
+  for await (const rows of pages) {
+    if (!(await isStillAllowed())) {
+      throw new DomainError('unauthenticated', 'What this person may do has changed meanwhile')
+    }
+    yield rows
+  }
 }
 
 async function* writeLines<Row>(
@@ -84,7 +97,7 @@ export async function respondXlsxFile<Row>(
   pages: Pages<Row>,
 ): Promise<Response | undefined> {
   const rows: SheetCell[][] = [columns.map((column) => nameColumn(view, column, now))]
-  for await (const page of pages) {
+  for await (const page of whileAllowed(c, pages)) {
     for (const row of page) rows.push(columns.map(({ value }) => toSheetCell(view, value(row))))
     if (rows.length > MAX_XLSX_ROWS + 1) return undefined
   }

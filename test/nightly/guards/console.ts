@@ -75,8 +75,35 @@ export const CONSOLE: readonly Guard[] = [
     text: '        controller.error(err)\n',
     mutation: '        controller.close()\n',
     test: 'test/console/export.test.ts',
-    claim: 'a download whose rows cannot be read to the end is cut off',
+    claim: 'a download is cut off when its rows cannot be read to the end',
     control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
+  },
+  {
+    file: 'src/console/lists/export.ts',
+    text: '    if (!(await isStillAllowed())) {\n',
+    mutation: '    if (!(await isStillAllowed()) && rows.length === 0) {\n',
+    test: 'test/console/export.test.ts',
+    claim: 'a download is cut off when the session has ended',
+    control: 'a download is cut off not while nothing changes',
+  },
+  {
+    file: 'src/console/session.ts',
+    text: "    if (stored.timeZone !== null) c.set('view', { zone: stored.timeZone })\n",
+    mutation: '',
+    test: 'test/console/export.test.ts',
+    claim:
+      'a month as a file begins and ends by the clock of a person who has a time zone of their own',
+    control:
+      'a month as a file of CSV has every row of the list, in its words, its zone and its order',
+  },
+  {
+    file: 'src/console/session.ts',
+    text: '  return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })\n',
+    mutation:
+      "  return now?.isLive === true && (!findLoss(access, { ...now.person, roles: now.roles }) || token !== '')\n",
+    test: 'test/console/export.test.ts',
+    claim: 'a download is cut off when the role has been taken away',
+    control: 'a download is cut off when the session has ended',
   },
   {
     file: 'src/console/lists/export.ts',
