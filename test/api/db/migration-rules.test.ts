@@ -122,6 +122,7 @@ const WITHOUT_MERCHANT = [
   'installation.only',
   'ipn_events.id',
   'people.id',
+  'processes.id',
   'sessions.id',
   'sessions_token',
   'sign_in_links_pkey',
