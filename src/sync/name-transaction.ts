@@ -20,7 +20,9 @@ export function completeNames(
   if (verified.length > 0) {
     const before = orderVerified ? row : NAMELESS
     const names = verified.reduce(fillGaps, { ...before, orderVerified: true })
-    return differs(row, names) ? names : undefined
+    // What names nothing proves nothing either.
+    const isNamed = names.orderId ?? names.merchantTxnId ?? names.currency ?? names.expectedAmount
+    return isNamed !== null && differs(row, names) ? names : undefined
   }
   const [first] = trusted
   if (orderVerified || orderId || merchantTxnId || currency || !first) return undefined

@@ -37,7 +37,7 @@ describe('the notification of a refund', () => {
     ['svc_ResponseCode', 9, UNCHANGED],
     ['svc_ResponseCode', 99, UNCHANGED],
     ['svc_ResponseCode', '00', UNCHANGED],
-    ['svc_ResponseCode', [0], UNCHANGED],
+    ['svc_ResponseCode', [0], SUCCEEDED],
     ['svc_ResponseCode', null, UNCHANGED],
     ['svc_RequestID', 'portal-1', UNCHANGED],
     ['svc_RequestID', 7, UNCHANGED],
@@ -45,7 +45,7 @@ describe('the notification of a refund', () => {
     ['svc_PaymentID', true, UNCHANGED],
     ['svc_Amount', '30.00', SUCCEEDED],
     ['svc_Amount', 31, UNCHANGED],
-    ['svc_Amount', [30], UNCHANGED],
+    ['svc_Amount', [30], SUCCEEDED],
     ['svc_Fee', 3300, { ...SUCCEEDED, fee: '3300' }],
     ['svc_Fee', [1], { ...SUCCEEDED, fee: null }],
     [

@@ -83,12 +83,12 @@ describe('the reference and the fee of a refund', () => {
   })
 
   it.each([
-    ['the genuine one', 'apart'],
-    ['the copy', 'apart'],
-    ['the genuine one', 'together'],
+    ['the genuine one', 'apart', 'GENUINE'],
+    ['the copy', 'apart', 'UINE'],
+    ['the genuine one', 'together', 'GENUINE'],
   ])(
-    'fall back to the answer when the end of the message is cut elsewhere, %s first, %s',
-    async (first, when) => {
+    'are those of what came first when the end of the message is cut elsewhere: %s first, %s',
+    async (first, when, reference) => {
       const payment = await lab.open()
       const refundId = await lab.send(payment, '30')
       const genuine: Params = sign({
@@ -113,10 +113,10 @@ describe('the reference and the fee of a refund', () => {
       const story = await readStory(refundId)
       expect(story).toMatchObject({
         status: 'succeeded',
-        gatewayReferenceSource: 'answer',
+        gatewayReferenceSource: 'notification',
+        gatewayReference: reference,
         fee: '7',
       })
-      expect(story.gatewayReference).toBe(story.gatewayRefundId)
     },
   )
 
@@ -131,6 +131,7 @@ describe('the reference and the fee of a refund', () => {
       svc_PaymentID: payment.id,
       svc_RequestID: refundId,
       svc_ResponseCode: '0',
+      svc_ResponseMsg: 'Success',
       svc_Version: '1',
     })
     const cut = { ...genuine, svc_Fee: '7', svc_Feex: '5' }

@@ -83,7 +83,7 @@ async function findUnknownCommands(commands: readonly string[]): Promise<string[
 describe('the README', () => {
   it('is short, and names the commands that set up a new machine', () => {
     const text = read('README.md')
-    expect(text.split('\n').length).toBeLessThanOrEqual(200)
+    expect(text.split('\n').length).toBeLessThanOrEqual(131)
     expect(text).toContain('```sh\nnpm ci && npm start\n```')
     expect(text).toContain('```sh\nnpm ci && npm test\n```')
   })

@@ -18,6 +18,7 @@ beforeAll(async () => {
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
   await database.sql.unsafe(insert('installation', SERVER))
+  await database.sql.unsafe(insert('processes', PROCESS))
   await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
@@ -205,6 +206,7 @@ const session = (more: Columns) =>
 const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
+const PROCESS = { id: ZERO, role: `'all'`, version: `'1.0.0'` }
 const SERVER = { system_identifier: `'1'`, timeline: '1', has_standby: 'false' }
 
 const REFUSED: [constraint: string, statement: string][] = [
@@ -216,6 +218,8 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['installation_pkey', insert('installation', SERVER)],
   ['installation_one_row', insert('installation', { ...SERVER, '"only"': 'false' })],
   ['installation_stopped', `update installation set stopped_at = now()`],
+  ['processes_pkey', insert('processes', PROCESS)],
+  ['processes_role_known', insert('processes', { ...PROCESS, id: ONE, role: `'cli'` })],
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],

@@ -122,6 +122,7 @@ const WITHOUT_MERCHANT = [
   'gateway_calls.id',
   'installation.only',
   'ipn_events.id',
+  'processes.id',
   'sessions.id',
   'sessions_token',
   'sessions_link',

@@ -123,9 +123,9 @@ describe('the expected amount', () => {
     const tag = async () => (await lab.api(`/v1/transactions/${id}`)).headers.get('etag')
     const before = await tag()
     await notifyOf(lab, id, { svc_ResponseCode: 0, svc_Amount: 250000 })
+    await syncAgain(lab, id)
     expect(await tag()).not.toBe(before)
     expect(await readShown()).toMatchObject({ ...FROM_IPN, amountMatches: false })
-    await syncAgain(lab, id)
     expect((await readMismatches()).map(({ kind }) => kind)).toEqual(['amount_mismatch'])
   })
 

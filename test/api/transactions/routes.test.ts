@@ -239,10 +239,14 @@ describe('the tag', () => {
       const etag = await tag('T-NOTIFIED')
       expect((await rig.transaction('T-NOTIFIED'))[member]).toBeNull()
       await postIpn(rig.service.url, signIpn({ ...notification, [name]: value }))
-      expect((await rig.transaction('T-NOTIFIED'))[member]).toBe(value)
+      await waitUntil(async () => (await rig.transaction('T-NOTIFIED'))[member] === value, {
+        what: `the commit that names it ${value}`,
+      })
       const changedEtag = await tag('T-NOTIFIED')
       expect(changedEtag).not.toBe(etag)
+      const calls = await count('T-NOTIFIED')
       await postIpn(rig.service.url, signIpn({ ...notification, [name]: 'another' }))
+      await waitUntil(async () => (await count('T-NOTIFIED')) > calls, { what: 'a query' })
       expect((await rig.transaction('T-NOTIFIED'))[member]).toBe(value)
       expect(await tag('T-NOTIFIED')).toBe(changedEtag)
     }

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { formatWakeKey } from '../../../src/db/transaction-key.ts'
 import { createWaiters } from '../../../src/platform/concurrency/waiters.ts'
 import type { Service } from '../../../src/service.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, seedTransaction, withKey } from '../../support/api.ts'
 import { addKey, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -112,13 +113,14 @@ describe('with an ETag', () => {
     expect((await read('T-SAME', 0, tag)).status).toBe(304)
   })
 
-  it('data from the notification itself is answered before any query', async () => {
+  it('what a later notification states is answered with the commit of its query', async () => {
     const notification = { svc_TransactionID: 'T "TÖLD" \\' }
     await postIpn(rig.service.url, signIpn(notification))
     const id = encodeURIComponent(notification.svc_TransactionID)
     const answer = read(id, 60, await tagOf(id))
     await waiting(1)
     await postIpn(rig.service.url, signIpn({ ...notification, svc_OrderID: 'DH7' }))
+    await syncDue(rig.service.ctx)
     expect(JSON.parse((await answer).text)).toMatchObject({ orderId: 'DH7' })
   })
 })
