@@ -1,5 +1,5 @@
 import { describeActor, recordWrite } from '../access/audit.ts'
-import { foldName, namesActor } from '../access/principal.ts'
+import { foldName } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
@@ -65,7 +65,6 @@ export async function decideApproval(
     await runInTransaction(ctx.sql, async (tx) => {
       const { row, locked } = await lockAwaiting(ctx, tx, refund)
       await requireShownVersion(tx, row, shown, 'not_awaiting_approval')
-      if (namesActor(access, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
         : decline(ctx, tx, row, { access, reason }, locked))

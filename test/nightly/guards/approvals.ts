@@ -2,14 +2,13 @@ import type { Guard } from './guard.ts'
 
 export const APPROVALS: readonly Guard[] = [
   {
-    file: 'src/decisions/approval.ts',
-    text: 'if (namesActor(access, row.onBehalfOf)) throw',
-    mutation: "if (namesActor(access, row.onBehalfOf) && refundId === '') throw",
+    file: 'src/refunds/insert.ts',
+    text: '${onBehalfOf && foldName(onBehalfOf)}',
+    mutation: "${onBehalfOf && foldName('') + onBehalfOf.toLowerCase()}",
     test: 'test/plays/approval/approval.test.ts',
     claim:
-      'a refund above the threshold is not decided by whoever it was asked for: the key, in letters beyond ASCII',
-    control:
-      'a refund above the threshold is not decided by whoever it was asked for: the principal',
+      'a refund above the threshold is not decided by whoever it was asked for: the person, in letters beyond ASCII',
+    control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
   },
   {
     file: 'src/decisions/approval.ts',

@@ -5,10 +5,9 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     file: 'src/access/principal.ts',
     text: 'return text !== null && names.map(foldName).includes(foldName(text))',
     mutation: 'return text !== null && names.includes(text)',
-    test: 'test/plays/approval/approval.test.ts',
-    claim:
-      'a refund above the threshold is not decided by whoever it was asked for: the key, in letters beyond ASCII',
-    control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Ирина requested on behalf of ИРИНА is decided by neither',
+    control: 'no sequence of keys, people, spellings, roles and accounts makes one principal two',
   },
   {
     file: 'src/decisions/hold-subject.ts',
