@@ -33,6 +33,8 @@ describe('without a valid key', () => {
     const { sql } = rig.database
     const read = LIST
     const write = { method: 'POST', path: '/v1/transactions/T-MINE/sync' }
+    // It commits nothing: only the look-up of its key refuses it.
+    const preview = { method: 'POST', path: '/v1/payments/P-MINE/refunds?dryRun=true' }
     for (const column of ['expires_at', 'ended_at']) {
       const key = `key-that-ends-by-${column}-0123456789`
       await addKey(rig.database, key, SCOPES)
@@ -44,7 +46,9 @@ describe('without a valid key', () => {
         expect((await call(write, key)).status).toBe(202)
         await sql`update actors set expires_at = now() where hash = sha256(${key}::bytea)`
       }
-      await expectProblem(await call(write, key), 401, 'unauthenticated')
+      for (const one of [preview, write]) {
+        await expectProblem(await call(one, key), 401, 'unauthenticated')
+      }
       const isRefused = async () => (await call(read, key)).status === 401
       await waitUntil(isRefused, { what: 'the cache to expire' })
     }
