@@ -134,4 +134,39 @@ export const KEYS: readonly Guard[] = [
     claim: 'a stream sends no event once its key has lost the scope',
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
+  {
+    file: 'src/access/principal.ts',
+    text: 'if (!now || now.principal !== access.principal) {',
+    mutation: 'if (!now) {',
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'past the routes, the database is decided by no one whose principal is not the one that is stored',
+    control:
+      'past the routes, the database refuses a refund without the principal who requested it',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: '.find((one) => !granted.includes(one))',
+    mutation: '.find((one) => !granted.includes(one) && granted.length === 0)',
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'a refund request that waits for a lock is refused when its key loses the scope',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: 'if (!access.merchants.every(covers)) {',
+    mutation: 'if (!access.merchants.every(covers) && now.merchants.length === 0) {',
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'a refund request that waits for a lock is refused when its key loses the account',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: '  if (compileNetworks(',
+    mutation: "  if (access.address !== '' || compileNetworks(",
+    test: 'test/api/access/at-once.test.ts',
+    claim:
+      'a refund request that waits for a lock is refused when its key is bound to other networks',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
 ]
