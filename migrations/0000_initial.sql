@@ -196,6 +196,7 @@ CREATE TABLE "installation" (
 	"system_identifier" text NOT NULL,
 	"timeline" bigint NOT NULL,
 	"has_standby" boolean NOT NULL,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"stopped_at" timestamp with time zone,
 	"stopped_because" text,
 	"restored_at" timestamp with time zone,

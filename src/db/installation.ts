@@ -22,7 +22,8 @@ const SERVER = `(
 
 /**
  * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
- * is still the one of the row. It is part of the statement that decides, so that no failover comes between.
+ * is still the one of the row. What records an attempt and what publishes events have it in their statement, so that no
+ * failover comes between; a round of webhooks asks before.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
@@ -40,20 +41,23 @@ export const EPOCH_TAG_SQL = `(
 export type Stop = { since: string; because: string }
 
 /** What tells a server from another, and a moment of it from an earlier one. */
-export type Server = { systemIdentifier: string; timeline: number }
+type Server = { systemIdentifier: string; timeline: number }
+
+/** When this process last found the server to be the one it knew (µs of the database's clock). */
+export type Sighting = { seenAt: number | undefined }
 
 /**
  * Returns why commits may have been lost since the server of before, as a clause. The standby that takes over from a
- * server which waited for a standby has all of them; a backup has not, whatever the server was that it was made of.
+ * server which waited for it has all of them. A backup has not, nor has a standby that was left behind, although both
+ * say that there was a standby: what they say is as old as they are.
  */
-export function explainLoss(
-  before: Server & { hasStandby: boolean },
-  server: Server,
-): string | undefined {
+function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
+  const { server, ...before } = row
+  const hasAll = seenAt === undefined ? before.isRecent : before.seenAt >= seenAt
   if (server.systemIdentifier !== before.systemIdentifier) {
     return `it is another server than before (system identifier ${server.systemIdentifier}, before ${before.systemIdentifier})`
   }
-  if (server.timeline === before.timeline || before.hasStandby) return undefined
+  if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
 
@@ -70,14 +74,20 @@ export async function maySend(sql: Sql): Promise<boolean> {
 
 type Row = Server & {
   hasStandby: boolean
+  seenAt: number
+  /** It was seen a short while ago, so that this is no old copy. */
+  isRecent: boolean
   stop: Stop | null
   server: Server & { hasStandby: boolean }
 }
+
+const SEEN_AT = '(extract(epoch from i.seen_at) * 1000000)::bigint'
 
 /** Reads the row, and the server that answers. */
 async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   const [row] = await sql.unsafe<Row[]>(`
     select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",
+      ${SEEN_AT} as "seenAt", i.seen_at > now() - interval '1 minute' as "isRecent",
       case when i.stopped_at is not null
         then json_build_object('since', i.stopped_at, 'because', i.stopped_because) end as stop,
       json_build_object('systemIdentifier', server.system_identifier, 'timeline', server.timeline,
@@ -90,18 +100,26 @@ async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
 export async function findStop(sql: Sql): Promise<Stop | undefined> {
   const row = await readRow(sql)
   if (!row) return undefined
-  const because = row.stop ? undefined : explainLoss(row, row.server)
+  const because = row.stop ? undefined : explainLoss(row, { seenAt: undefined })
   return row.stop ?? (because === undefined ? undefined : { since: 'the next start', because })
 }
 
 /**
  * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then on
  * until `confirmRestore`.
+ * @param sighting kept from one comparison to the next: what this process has seen committed, a database that has everything
+ *   has, too. Without one, that the server was seen a minute ago has to do
  * @returns why nothing is sent, if so
  */
-export async function compareServer(sql: Sql): Promise<Stop | undefined> {
+export async function compareServer(
+  sql: Sql,
+  sighting: Sighting = { seenAt: undefined },
+): Promise<Stop | undefined> {
   const known = await readRow(sql)
-  if (known && isSame(known)) return known.stop ?? undefined
+  if (known && isSame(known)) {
+    sighting.seenAt = (await noteSeen(sql)) ?? sighting.seenAt
+    return known.stop ?? undefined
+  }
   return await runInTransaction(sql, async (tx) => {
     await tx.unsafe(`
       insert into installation (system_identifier, timeline, has_standby)
@@ -110,7 +128,7 @@ export async function compareServer(sql: Sql): Promise<Stop | undefined> {
     const row = await readRow(tx, 'for update of i')
     if (!row) throw new Error('the row of the installation is missing')
     await storeServer(tx, row)
-    const because = row.stop ? undefined : explainLoss(row, row.server)
+    const because = row.stop ? undefined : explainLoss(row, sighting)
     if (because !== undefined) await stopSending(tx, because)
     return (await readRow(tx))?.stop ?? undefined
   })
@@ -124,11 +142,20 @@ function isSame({ server, ...stored }: Row): boolean {
   )
 }
 
+/** @returns nothing if another server answers by now */
+async function noteSeen(sql: Sql): Promise<number | undefined> {
+  const [row] = await sql.unsafe<{ seenAt: number }[]>(`
+    update installation as i set seen_at = clock.at from ${SERVER}, (select clock_timestamp() as at) as clock
+    where i.system_identifier = server.system_identifier and i.timeline = server.timeline
+    returning ${SEEN_AT} as "seenAt"`)
+  return row?.seenAt
+}
+
 async function storeServer(tx: Tx, { server }: Row): Promise<void> {
   const { systemIdentifier, timeline, hasStandby } = server
   await tx`
     update installation set system_identifier = ${systemIdentifier}, timeline = ${timeline},
-      has_standby = ${hasStandby}`
+      has_standby = ${hasStandby}, seen_at = clock_timestamp()`
 }
 
 /** Stops sending; a stop that lasts stays as it is. */

@@ -95,6 +95,8 @@ export const installation = pgTable(
     timeline: bigint('timeline', { mode: 'number' }).notNull(),
     /** A synchronous standby was configured: one that takes over has every commit that was acknowledged. */
     hasStandby: boolean('has_standby').notNull(),
+    /** When a process found the server to be this one: a copy is as old as that. Written every few seconds. */
+    seenAt: time('seen_at').notNull().defaultNow(),
     /** Since when nothing is sent, until a person says what was lost. */
     stoppedAt: time('stopped_at'),
     /** Why, as a clause. */

@@ -34,8 +34,9 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   await compareServer(sql)
   // A folder that was copied back is the same server at an earlier moment, which nothing shows.
   await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
-  const held = await holdUnsent(ctx, actor)
   const asked = await askAboutOpen(sql)
+  // Last, so that hardly a request comes between this and the epoch.
+  const held = await holdUnsent(ctx, actor)
   const epoch = await runInTransaction(sql, async (tx) => {
     const raised = await raiseEpoch(tx)
     await recordWrite(tx, log, actor, describe(`epoch ${raised}`))

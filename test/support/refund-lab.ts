@@ -60,7 +60,12 @@ const SILENT = { guardsBalance: false, settleMs: null, ipn: 'never' } as const
 export async function startRefundLab(options: RigOptions = {}): Promise<RefundLab> {
   const rig = await startRefundRig({
     ...options,
-    settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: '30000', ...options.settings },
+    settings: {
+      ROLE: 'web',
+      GATEWAY_TIMEOUT_MS: '5000',
+      REFUND_RESEND_AFTER_MS: '30000',
+      ...options.settings,
+    },
     refundMode: SILENT,
   })
   const { sql } = rig.database
@@ -146,6 +151,10 @@ async function openPayment(
     insert into transactions (merchant_code, transaction_id)
     values (${MERCHANT.merchantCode}, ${transactionId})`
   await syncOnce(rig, { id, transactionId })
+  const [failed] = await rig.database.sql<{ error: string | null }[]>`
+    select last_error as error from transactions as t where transaction_id = ${transactionId}
+      and not exists (select from payments as p where p.transaction_id = t.transaction_id)`
+  if (failed) throw new Error(`the query of ${transactionId} brought no payment: ${failed.error}`)
   return { id, transactionId }
 }
 

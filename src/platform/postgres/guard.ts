@@ -87,7 +87,10 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
     isOwed: watch.isOwed,
     isOurs: () => raising === 'sent',
     judge(type, body) {
-      if (type === 'E') return readError(body, { readOnly, isInTransaction })
+      // A session whose commits may be reported too soon is of no use.
+      if (type === 'E') {
+        return readError(body, { readOnly, isInTransaction, isOurs: raising === 'sent' })
+      }
       if (type === 'S') return readParameter(body, readOnly)
       if (type === 'K' && body.length >= 8) phases.name(body)
       if (type !== 'Z') return undefined
@@ -139,9 +142,13 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   return socket
 }
 
-/** A role or a database may have any level. Those that wait for as much as `on`, or for more, stay. */
+/**
+ * A role or a database may have any level. Those that wait for as much as `on`, or for more, stay, and are set all the
+ * same: what a session has set is not changed by a server that reads its settings again.
+ */
 const RAISE_COMMITS = writeQuery(
-  "select pg_catalog.set_config('synchronous_commit', 'on', false) where pg_catalog.current_setting('synchronous_commit') not in ('on', 'remote_apply')",
+  `select pg_catalog.set_config('synchronous_commit', case when l.level in ('on', 'remote_apply') then l.level else 'on' end, false)
+   from pg_catalog.current_setting('synchronous_commit') as l (level)`,
 )
 
 /** A session that ended sooner has failed, as one that never opened has (ms). */

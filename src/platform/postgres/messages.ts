@@ -95,15 +95,20 @@ const FIELDS: Readonly<Record<string, string>> = {
 const SENT_AGAIN = /^(FetchPreparedStatement|RevalidateCachedQuery|transformAssignedExpr)$/
 
 /** `readOnly`: the session itself refuses to write, whatever the server accepts. `isInTransaction`: it has begun one. */
-type SessionState = { readOnly: boolean; isInTransaction: boolean }
+type SessionState = {
+  readOnly: boolean
+  isInTransaction: boolean
+  /** It answers a statement of ours, which nobody else learns of. */
+  isOurs: boolean
+}
 
 /**
  * Reads an error: one that is FATAL ends the session, as one after which the driver would repeat a statement of a
- * transaction, and the refusal to write ends all of them.
+ * transaction, and one of a statement of ours. The refusal to write ends all of them.
  */
 export function readError(
   body: Buffer,
-  { readOnly, isInTransaction }: SessionState,
+  { readOnly, isInTransaction, isOurs }: SessionState,
 ): Refusal | undefined {
   const fields: Record<string, string> = { message: 'the server ended the session' }
   for (const field of body.toString().split('\0')) {
@@ -112,7 +117,7 @@ export function readError(
   }
   const isFatal = fields.severity === 'FATAL' || fields.severity === 'PANIC'
   const isRepeated = isInTransaction && SENT_AGAIN.test(fields.routine ?? '')
-  if (isFatal || isRepeated) return { of: 'session', error: createServerError(fields) }
+  if (isFatal || isRepeated || isOurs) return { of: 'session', error: createServerError(fields) }
   if (readOnly || fields.code !== READ_ONLY) return undefined
   return { of: 'writes', error: createServerError(fields) }
 }

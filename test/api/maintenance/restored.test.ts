@@ -17,11 +17,17 @@ const lab = useRefundLab({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
 const sql = () => lab.database.sql
 
 /** As if the database that the service knew had been another one, or the same one at another moment. */
-async function pretend(stored: { identifier?: string; timeline?: number; standby?: boolean }) {
-  const { identifier = null, timeline = null, standby = false } = stored
+async function pretend(stored: {
+  identifier?: string
+  timeline?: number
+  standby?: boolean
+  ageS?: number
+}) {
+  const { identifier = null, timeline = null, standby = false, ageS = 0 } = stored
   await sql()`
     update installation set system_identifier = coalesce(${identifier}, system_identifier),
-      timeline = coalesce(${timeline}, timeline), has_standby = ${standby}`
+      timeline = coalesce(${timeline}, timeline), has_standby = ${standby},
+      seen_at = clock_timestamp() - ${ageS}::float8 * interval '1 s'`
 }
 
 afterEach(async () => {
@@ -63,6 +69,11 @@ describe('a server that is not the one of before', () => {
       { timeline: 0, standby: true },
       false,
     ],
+    [
+      'on another timeline, with a standby once, as an old backup says',
+      { timeline: 0, standby: true, ageS: 300 },
+      true,
+    ],
     ['and is the same', {}, false],
   ])('%s: stops sending or not', async (_, stored, stops) => {
     await pretend(stored)
@@ -73,6 +84,22 @@ describe('a server that is not the one of before', () => {
     expect(await compareServer(sql())).toBeUndefined()
   })
 })
+
+it.each([
+  ['has what it has seen committed', 0, false],
+  ['was left behind a moment before', 10, true],
+])(
+  'a process that goes on believes a standby that %s, however long the promotion took',
+  async (_, behindS, stops) => {
+    const sighting = { seenAt: undefined }
+    await compareServer(sql(), sighting)
+    const [{ at = '' } = {}] = await sql()<{ at: string }[]>`
+      update installation set timeline = 0, has_standby = true, seen_at = seen_at - ${behindS}::float8 * interval '1 s'
+      returning seen_at::text as at`
+    expect(at).not.toBe('')
+    expect((await compareServer(sql(), sighting)) !== undefined).toBe(stops)
+  },
+)
 
 describe('while commits may have been lost', () => {
   it.each([

@@ -35,11 +35,28 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/db/installation.ts',
-    text: 'if (server.timeline === before.timeline || before.hasStandby) return undefined',
+    text: 'if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined',
     mutation: 'if (server.timeline === before.timeline) return undefined',
     test: TEST,
     claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
     control: `${STOPS} with another identifier: stops sending or not`,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: 'seenAt === undefined ? before.isRecent :',
+    mutation: 'seenAt === undefined ? true :',
+    test: TEST,
+    claim: `${STOPS} on another timeline, with a standby once, as an old backup says: stops sending or not`,
+    control: IS_SAME,
+  },
+  {
+    file: 'src/db/installation.ts',
+    text: ': before.seenAt >= seenAt',
+    mutation: ': before.isRecent || before.seenAt >= seenAt',
+    test: TEST,
+    claim:
+      'a process that goes on believes a standby that was left behind a moment before, however long the promotion took',
+    control: IS_SAME,
   },
   {
     file: 'src/db/installation.ts',

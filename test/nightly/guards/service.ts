@@ -14,7 +14,8 @@ export const SERVICE: readonly Guard[] = [
     text: '`update merchant_accounts set hold = hold where false;',
     mutation: '`select hold from merchant_accounts where false;',
     test: 'test/api/health/routes.test.ts',
-    claim: 'health is not ready while its open sessions are read-only, and opens others',
+    claim:
+      'health is not ready once the probe (update on merchant_accounts) finds no room (53200), says so, and recovers by itself',
     control: 'health is alive and ready, without a key',
   },
   {

@@ -52,6 +52,12 @@ describe('every session', () => {
     expect(await readSetting(sql, 'synchronous_commit')).toBe(pinned)
   })
 
+  it('keeps its level when the server reads its settings again', async () => {
+    const rows = await open()`select source from pg_settings where name = 'synchronous_commit'`
+    // What a session has set outranks what is read again.
+    expect(rows).toEqual([{ source: 'session' }])
+  })
+
   it('does so whatever its URL sets', async () => {
     const lowered = open('?synchronous_commit=off&client_min_messages=error')
     expect(await readSetting(lowered, 'synchronous_commit')).toBe('on')
@@ -74,7 +80,9 @@ describe('every session', () => {
     const proxy = await startDatabaseProxy(database.url)
     onTestFinished(() => proxy.stop())
     await migrateDatabase(proxy.url())
-    expect(proxy.seen.clear.split("'synchronous_commit', 'on'")).toHaveLength(proxy.sessions + 1)
+    expect(proxy.seen.clear.split("set_config('synchronous_commit'")).toHaveLength(
+      proxy.sessions + 1,
+    )
   })
 })
 

@@ -33,7 +33,9 @@ function readIn(
   let ready = 0
   const read = createReader({
     judge(type, body) {
-      if (type === 'E') return readError(body, { readOnly, isInTransaction })
+      if (type === 'E') {
+        return readError(body, { readOnly, isInTransaction, isOurs: isOurs && ready === 0 })
+      }
       if (type === 'S') return readParameter(body, readOnly)
       ready += 1
       return undefined
@@ -89,7 +91,7 @@ describe('however a session is cut into chunks, the reader', () => {
   })
 
   it('keeps from the driver what is not for it, up to where the server is ready', () => {
-    const ours = Buffer.concat([message('T', 'x'.repeat(300)), error('ERROR', '42501'), READY])
+    const ours = Buffer.concat([message('T', 'x'.repeat(300)), message('D', 'on'), READY])
     for (const size of SIZES) {
       const found = readIn(size, Buffer.concat([ours, BEFORE, AFTER]), { isOurs: true })
       expect(found.passed.equals(Buffer.concat([BEFORE, AFTER])), `in chunks of ${size}`).toBe(true)
@@ -103,5 +105,12 @@ describe('however a session is cut into chunks, the reader', () => {
       error: { code: '0A000' },
     })
     expect(readIn(500, whole).passed.equals(whole)).toBe(true)
+  })
+})
+
+it('an error of what raises the level of commits ends the session', () => {
+  expect(readIn(500, error('ERROR', '42501'), { isOurs: true })).toMatchObject({
+    of: 'session',
+    error: { code: '42501' },
   })
 })
