@@ -73,7 +73,7 @@ export const READINGS: readonly Guard[] = [
     ...STORED,
     file: 'src/ipn/readings.ts',
     text: '  return isOwn && !taken.includes(own) ? own : 0\n',
-    mutation: '  return isOwn && own === 0 ? own : 0\n',
+    mutation: '  return isOwn && taken.includes(0) ? own : 0\n',
     claim:
       'the notification of a refund of ours is kept beside any number of cuts, with its result',
   },

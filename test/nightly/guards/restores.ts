@@ -36,7 +36,8 @@ export const RESTORES: readonly Guard[] = [
   {
     file: 'src/db/installation.ts',
     text: 'if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined',
-    mutation: 'if (server.timeline === before.timeline) return undefined',
+    mutation:
+      'if (server.timeline === before.timeline || (before.hasStandby && !hasAll)) return undefined',
     test: TEST,
     claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
     control: `${STOPS} with another identifier: stops sending or not`,
