@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { MAY_SEND_SQL } from '../db/installation.ts'
 import { DomainError } from '../errors.ts'
-import type { BodyHmac } from '../gateway/body-hmac.ts'
+import type { BodyHmac } from '../gateway/types.ts'
 import type { GatewayCall, PreparedCall } from '../gateway/types.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
