@@ -10,7 +10,7 @@ export type CellValue = string | null | { number: string } | { time: string }
 
 /** A column of a list: from the same line come its cells on the page and in every file. */
 export type ListColumn<Row> = ColumnStyle & {
-  title: NameIn<'lists.columns'>
+  title: NameIn<'field'>
   cell: (row: Row) => Child
   value: (row: Row) => CellValue
   /** Its title names the zone. */
@@ -89,10 +89,10 @@ export function nameColumn(
 ): string {
   return isTime
     ? t('lists.inZone', {
-        title: t(`lists.columns.${title}`),
+        title: t(`field.${title}`),
         zone: describeZone(useView().zone, now),
       })
-    : t(`lists.columns.${title}`)
+    : t(`field.${title}`)
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */

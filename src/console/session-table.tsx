@@ -16,13 +16,13 @@ export function SessionTable(props: {
   if (sessions.length === 0) return <p class="soft">{t('account.sessions.none')}</p>
   return (
     <DataTable
-      caption={t('account.sessions.caption')}
+      caption={t('field.sessions')}
       columns={[
-        { title: t('account.sessions.columns.browser') },
-        { title: t('account.sessions.columns.address') },
-        { title: t('account.sessions.columns.signedIn') },
-        { title: t('account.sessions.columns.lastUsed') },
-        { title: t('account.sessions.columns.ends') },
+        { title: t('field.browser') },
+        { title: t('field.address') },
+        { title: t('field.signedIn') },
+        { title: t('field.lastUsed') },
+        { title: t('field.ends') },
         { title: t('account.sessions.end'), kind: 'actions' },
       ]}
       rows={sessions.map(({ id, userAgent, address, signedInAt, lastUsedAt, expiresAt }) => [

@@ -55,14 +55,14 @@ function renderAccount(c: ConsoleRequest, sessions: Awaited<ReturnType<typeof li
   const accounts = coversAll ? t('account.everyMerchant') : merchants.join(', ')
   return renderConsolePage(
     c,
-    { title: t('account.title'), current: 'account' },
+    { title: t('frame.pages.account'), current: 'account' },
     <>
       <Card title={t('account.you')}>
         <Facts
           rows={[
-            [t('account.facts.name'), name],
-            [t('account.facts.roles'), describeRoles(roles)],
-            [t('account.facts.merchants'), accounts],
+            [t('field.name'), name],
+            [t('field.roles'), describeRoles(roles)],
+            [t('field.merchants'), accounts],
           ]}
         />
       </Card>

@@ -19,7 +19,7 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
     <Form c={c} action="/console/people" stacked>
       <Field
         name="name"
-        label={t('people.add.name')}
+        label={t('field.name')}
         hint={t('people.add.nameHint')}
         problem={problems.name}
       >
@@ -35,7 +35,7 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
       </Field>
       <Field
         name="email"
-        label={t('people.add.email')}
+        label={t('field.email')}
         hint={t('people.add.emailHint')}
         problem={problems.email}
       >
@@ -53,7 +53,7 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
       <Choices
         {...{
           id: 'roles',
-          title: t('people.add.roles'),
+          title: t('field.roles'),
           choices: roles,
           form,
           problem: problems.roles,
@@ -61,7 +61,7 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
         isFirst={first === 'roles'}
       />
       <Choices
-        {...{ id: 'merchants', title: t('people.add.merchants'), choices: merchants, form }}
+        {...{ id: 'merchants', title: t('field.merchants'), choices: merchants, form }}
         problem={problems.merchants}
         isFirst={first === 'merchants'}
       />

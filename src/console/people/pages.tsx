@@ -24,7 +24,7 @@ export function renderPeople(
   const status = Object.keys(problems).length > 0 ? 422 : 200
   return renderConsolePage(
     c,
-    { title: t('people.title'), current: 'people', status },
+    { title: t('frame.pages.people'), current: 'people', status },
     <>
       <Card title={t('people.caption')}>
         <DataTable
@@ -70,9 +70,9 @@ export function renderPerson(
       <Card title={t('people.access')}>
         <Facts
           rows={[
-            [t('account.facts.email'), email ?? '–'],
-            [t('account.facts.roles'), describeRoles(roles)],
-            [t('account.facts.merchants'), describeMerchants(merchants)],
+            [t('field.email'), email ?? '–'],
+            [t('field.roles'), describeRoles(roles)],
+            [t('field.merchants'), describeMerchants(merchants)],
           ]}
         />
       </Card>
@@ -82,14 +82,14 @@ export function renderPerson(
           <button type="submit">{t('people.link.button')}</button>
         </Form>
       </Card>
-      <Card title={t('people.sessions')}>
+      <Card title={t('field.sessions')}>
         <SessionTable c={c} sessions={sessions} endPath={(one) => `${path}/sessions/${one}/end`} />
       </Card>
       <Card title={t('people.end.title')}>
         <p>{t('people.end.explain')}</p>
         <Form c={c} action={`${path}/end`}>
           <button class="danger" type="submit">
-            {t('people.end.button')}
+            {t('people.end.title')}
           </button>
         </Form>
       </Card>
@@ -107,7 +107,7 @@ export function renderLink(c: ConsoleRequest, { id, name }: Person, url: string,
         <Identifier>{url}</Identifier>
       </p>
       <p>{t('people.link.once')}</p>
-      <Facts rows={[[t('people.link.until'), <Time iso={until} />]]} />
+      <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
       <p>
         <a href={`${PATH}/${id}`}>{t('people.link.back')}</a>
       </p>

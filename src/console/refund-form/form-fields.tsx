@@ -130,7 +130,7 @@ export function ReasonFields({ state }: { state: FormState }) {
   ]
   return (
     <>
-      <Field name="reason" label={t('refundForm.form.reason')} problem={problems.reason}>
+      <Field name="reason" label={t('field.reason')} problem={problems.reason}>
         {(attributes) => (
           <select {...attributes} aria-required="true" {...focusOn(state, 'reason')}>
             {options.map(({ value, text }) => (
@@ -143,7 +143,7 @@ export function ReasonFields({ state }: { state: FormState }) {
       </Field>
       <Field
         name="reasonText"
-        label={t('refundForm.form.reasonText')}
+        label={t('field.reasonRemark')}
         hint={t('refundForm.form.reasonTextHint')}
         problem={problems.reasonText}
       >

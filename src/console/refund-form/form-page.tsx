@@ -50,10 +50,10 @@ function RefundsSoFar({ subject }: { subject: RefundSubject }) {
       <DataTable
         caption={t('refundForm.refunds.caption')}
         columns={[
-          { title: t('refundForm.refunds.amount'), kind: 'number' },
-          { title: t('refundForm.refunds.status') },
-          { title: t('refundForm.refunds.requestedBy') },
-          { title: t('refundForm.refunds.requestedAt') },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.status') },
+          { title: t('field.requestedBy') },
+          { title: t('field.requestedAt') },
           { title: t('refundForm.refunds.story') },
         ]}
         rows={refunds.map(row)}
@@ -78,7 +78,7 @@ function FormCard({ c, state }: { c: ConsoleRequest; state: FormState }) {
   const { needsReceiver } = subject
   const isAsked = needsReceiver || RECEIVER_FIELDS.some((name) => problems[name] !== undefined)
   return (
-    <Card title={t('refundForm.form.card')}>
+    <Card title={t('field.refund')}>
       <Form c={c} action={subject.path} stacked fields={{ ticket }}>
         <AmountFields state={state} />
         {isAsked ? <ReceiverFields state={state} /> : null}

@@ -80,15 +80,15 @@ function Summary({ payment }: { payment: PaymentView }) {
   const { merchantCode, transactionId, currency } = payment
   const show = (amount: string) => formatMoney(amount, currency)
   return (
-    <Card title={t('refundForm.payment.card')}>
+    <Card title={t('field.payment')}>
       <Facts
         rows={[
-          [t('refundForm.payment.id'), <Identifier>{payment.id}</Identifier>],
-          [t('refundForm.payment.order'), payment.orderId ?? t('refundForm.payment.noOrder')],
-          [t('refundForm.payment.paidBy'), describeMethod(payment.paymentMethod)],
-          [t('refundForm.payment.paid'), show(payment.amount)],
-          [t('refundForm.payment.refunded'), show(payment.refundedAmount)],
-          [t('refundForm.payment.left'), show(payment.refundableAmount)],
+          [t('field.payment'), <Identifier>{payment.id}</Identifier>],
+          [t('field.order'), payment.orderId ?? t('states.notStated')],
+          [t('field.method'), describeMethod(payment.paymentMethod)],
+          [t('field.paid'), show(payment.amount)],
+          [t('field.refunded'), show(payment.refundedAmount)],
+          [t('field.left'), show(payment.refundableAmount)],
         ]}
       />
       <p>

@@ -76,16 +76,16 @@ function listFacts({ subject, refund, preview }: PreviewState): [string, string]
   const { receiver, reason } = refund
   const show = (amount: string) => formatMoney(amount, subject.currency)
   return [
-    [t('refundForm.preview.amount'), show(preview.amount)],
+    [t('field.amount'), show(preview.amount)],
     [t('refundForm.preview.payment'), preview.paymentId ?? subject.paymentId ?? ''],
     [
-      t('refundForm.preview.to'),
+      t('field.receiver'),
       receiver
         ? nameReceiver('refundForm.preview.receiver', receiver)
         : t('refundForm.preview.toPayer'),
     ],
     [t('refundForm.preview.after'), show(preview.refundableAfter)],
-    [t('refundForm.preview.reason'), reason],
+    [t('field.reason'), reason],
     [
       t('refundForm.preview.approval'),
       preview.needsApproval

@@ -26,7 +26,7 @@ export function renderReasons(c: ConsoleRequest, page: ReasonPage) {
   const { merchants, merchantCode, reasons, alert, status = 200 } = page
   return renderConsolePage(
     c,
-    { title: t('reasons.title'), current: 'reasons', status },
+    { title: t('frame.pages.reasons'), current: 'reasons', status },
     <>
       {alert === undefined ? null : <Notice tone="bad">{alert}</Notice>}
       <p>{t('reasons.intro')}</p>
@@ -44,7 +44,7 @@ export function renderReasons(c: ConsoleRequest, page: ReasonPage) {
 function ChooseAccount({ page: { merchants, merchantCode } }: { page: ReasonPage }) {
   return (
     <form method="get" action={REASONS_PATH}>
-      <Field name="merchant" label={t('reasons.account')}>
+      <Field name="merchant" label={t('field.account')}>
         {(attributes) => (
           <select {...attributes}>
             {merchants.map((code) => (
@@ -56,7 +56,7 @@ function ChooseAccount({ page: { merchants, merchantCode } }: { page: ReasonPage
         )}
       </Field>
       <button class="quiet" type="submit">
-        {t('reasons.show')}
+        {t('lists.submit')}
       </button>
     </form>
   )
@@ -79,10 +79,7 @@ function List({ c, page }: { c: ConsoleRequest; page: ReasonPage }) {
   return (
     <DataTable
       caption={t('reasons.list', { merchantCode: page.merchantCode })}
-      columns={[
-        { title: t('reasons.columns.reason') },
-        { title: t('reasons.columns.actions'), kind: 'actions' },
-      ]}
+      columns={[{ title: t('field.reason') }, { title: t('field.actions'), kind: 'actions' }]}
       rows={page.reasons.map((reason, at) => [
         reason.label,
         <ReasonActions c={c} page={page} reason={reason} isFirst={at === 0} />,

@@ -93,10 +93,10 @@ function Summary(props: { transaction: ShownTransaction; counted: SurplusDescrip
             : t('refundForm.surplus.countedOf', { orderId })
         }
         columns={[
-          { title: t('refundForm.surplus.transaction') },
-          { title: t('refundForm.surplus.payment') },
-          { title: t('refundForm.surplus.amount'), kind: 'number' },
-          { title: t('refundForm.surplus.left'), kind: 'number' },
+          { title: t('field.transaction') },
+          { title: t('field.payment') },
+          { title: t('field.paid'), kind: 'number' },
+          { title: t('field.left'), kind: 'number' },
         ]}
         rows={counted.payments
           .slice(0, SHOWN_PAYMENTS)

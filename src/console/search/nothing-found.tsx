@@ -46,7 +46,7 @@ function Ask({ c, text, accounts }: Props) {
       <p>{t('search.none.askWhy')}</p>
       <Form c={c} action="/console/transactions" fields={fields}>
         {second === undefined ? null : (
-          <Field name="merchantCode" label={t('search.account')}>
+          <Field name="merchantCode" label={t('field.account')}>
             {(attributes) => (
               <select {...attributes} required>
                 {accounts.map((code) => (

@@ -43,10 +43,10 @@ export type SearchQuery = {
 export type ReadQuery = { query: SearchQuery; problems: Partial<Record<SearchField, string>> }
 
 const PROBLEMS = {
-  q: 'search.invalidQuery',
+  q: 'lists.problems.text',
   state: 'search.invalidState',
-  from: 'search.invalidDay',
-  to: 'search.invalidDay',
+  from: 'lists.problems.day',
+  to: 'lists.problems.day',
   account: 'search.invalidState',
 } as const satisfies Record<SearchField, TextKey>
 

@@ -29,13 +29,13 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
       <DataTable
         caption={title}
         columns={[
-          { title: t('search.columns.id') },
-          { title: t('search.columns.matched') },
-          { title: t('search.columns.state') },
-          { title: t('search.columns.amount'), kind: 'number' },
-          { title: t('search.columns.order') },
-          { title: t('search.columns.account') },
-          { title: t('search.columns.time') },
+          { title: t('field.id') },
+          { title: t('field.matched') },
+          { title: t('field.state') },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.order') },
+          { title: t('field.account') },
+          { title: t('field.time') },
         ]}
         rows={hits.map((hit) => [
           <a href={pathOf(hit)}>{hit.id}</a>,
@@ -79,12 +79,12 @@ export function Newest(props: { rows: readonly TransactionWithPayments[]; isShor
         <DataTable
           caption={t('search.newest')}
           columns={[
-            { title: t('search.columns.id') },
-            { title: t('search.columns.state') },
-            { title: t('search.columns.amount'), kind: 'number' },
-            { title: t('search.columns.order') },
-            { title: t('search.columns.account') },
-            { title: t('search.columns.time') },
+            { title: t('field.id') },
+            { title: t('field.state') },
+            { title: t('field.amount'), kind: 'number' },
+            { title: t('field.order') },
+            { title: t('field.account') },
+            { title: t('field.time') },
           ]}
           rows={rows.map(({ transaction: t }) => [
             <a href={storyPath(t)}>{t.transactionId}</a>,

@@ -112,7 +112,7 @@ function renderSearch(
   const status = Object.keys(problems).length > 0 ? 422 : 200
   return renderConsolePage(
     c,
-    { title: t('search.title'), current: 'search', status },
+    { title: t('frame.pages.search'), current: 'search', status },
     <>
       <SearchForm given={c.req.query()} problems={problems} accounts={accounts} />
       {results}

@@ -39,7 +39,7 @@ export function SearchForm(props: {
         <DayField name="from" given={given} label={t('search.from')} problem={problems.from} />
         <DayField name="to" given={given} label={t('search.to')} problem={problems.to} />
         {accounts.length < 2 ? null : (
-          <Field name="account" label={t('search.account')} problem={problems.account}>
+          <Field name="account" label={t('field.account')} problem={problems.account}>
             {(attributes) => (
               <select {...attributes}>
                 <option value="">{t('search.anyAccount')}</option>

@@ -68,7 +68,7 @@ function renderButton(c: ConsoleRequest, token: string) {
     { title: t('signIn.open') },
     <Card title={t('signIn.explain')}>
       <form method="post" action={`${PATH}/${encodeURIComponent(token)}`}>
-        <button type="submit">{t('signIn.button')}</button>
+        <button type="submit">{t('signIn.invitation')}</button>
       </form>
     </Card>,
   )

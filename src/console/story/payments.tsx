@@ -25,7 +25,7 @@ type Props = {
 export function Payments(props: Props & { payments: readonly Payment[] }) {
   const { payments, ...rest } = props
   return (
-    <Card title={t('story.sections.payments')}>
+    <Card title={t('frame.pages.payments')}>
       {payments.length === 0 ? <p>{t('story.sections.noPayments')}</p> : null}
       {payments.map((payment) => (
         <PaymentItem payment={payment} {...rest} />
@@ -39,22 +39,19 @@ function PaymentItem(props: Props & { payment: Payment }) {
   return (
     <article id={nameAnchor('payment', id)}>
       <h3>
-        {t('story.paymentFacts.title')} <Identifier>{id}</Identifier>{' '}
-        <PaymentStatus status={status} />{' '}
+        {t('field.payment')} <Identifier>{id}</Identifier> <PaymentStatus status={status} />{' '}
         {hold === null ? null : <Badge tone="warn">{t('states.held')}</Badge>}
       </h3>
       {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
       {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
       <Facts
         rows={[
-          [t('story.paymentFacts.amount'), formatMoney(amount, currency)],
-          [t('story.paymentFacts.method'), describeMethod(paymentMethod)],
-          [t('story.paymentFacts.refunded'), formatMoney(payment.refundedAmount, currency)],
-          [t('story.paymentFacts.refundable'), formatMoney(payment.refundableAmount, currency)],
-          [t('story.paymentFacts.firstSeen'), <Time iso={payment.firstSeenAt} />],
-          ...(hold === null
-            ? []
-            : [[t('story.paymentFacts.hold'), <HoldFacts hold={hold} />] as const]),
+          [t('field.amount'), formatMoney(amount, currency)],
+          [t('field.method'), describeMethod(paymentMethod)],
+          [t('field.refunded'), formatMoney(payment.refundedAmount, currency)],
+          [t('field.left'), formatMoney(payment.refundableAmount, currency)],
+          [t('field.firstSeen'), <Time iso={payment.firstSeenAt} />],
+          ...(hold === null ? [] : [[t('field.hold'), <HoldFacts hold={hold} />] as const]),
         ]}
       />
       <PaymentActions {...props} />

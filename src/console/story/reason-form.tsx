@@ -29,7 +29,7 @@ export function ReasonForm(props: {
         <Field
           id={`reason-${id}`}
           name="reason"
-          label={t('story.actions.reason')}
+          label={t('field.reason')}
           hint={hint}
           problem={own?.problem}
         >

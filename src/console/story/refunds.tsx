@@ -54,9 +54,9 @@ type Props = {
 export function Refunds(props: Props & { refunds: Story['refunds'] }) {
   const { refunds, ...rest } = props
   if (refunds === undefined)
-    return <Card title={t('story.sections.refunds')}>{t('story.sections.refundsHidden')}</Card>
+    return <Card title={t('frame.pages.refunds')}>{t('story.sections.refundsHidden')}</Card>
   return (
-    <Card title={t('story.sections.refunds')}>
+    <Card title={t('frame.pages.refunds')}>
       {refunds.listed.length === 0 ? <p>{t('story.sections.noRefunds')}</p> : null}
       {refunds.listed.map((found) => (
         <RefundItem found={found} {...rest} />
@@ -80,11 +80,11 @@ function RefundItem(props: Props & { found: FoundRefund }) {
       </h3>
       <Facts
         rows={[
-          [t('refunds.facts.next'), <Next step={step} />],
+          [t('field.nextStep'), <Next step={step} />],
           ...listFacts(shown),
           ...(shown.hold === null
             ? []
-            : [[t('refunds.facts.hold'), <HoldFacts hold={shown.hold} />] as const]),
+            : [[t('field.hold'), <HoldFacts hold={shown.hold} />] as const]),
         ]}
       />
       {shown.inferred ? <p class="soft">{t('refunds.inferred')}</p> : null}
@@ -107,15 +107,15 @@ function Next({ step: { text, at } }: { step: ReturnType<typeof describeNext> })
 function listFacts(r: RefundView): (readonly [string, Child])[] {
   const { gatewayReference: reference, gatewayReferenceSource: source } = r
   return [
-    [t('refunds.facts.requestedBy'), nameRequester(r)],
-    [t('refunds.facts.requestedAt'), <Time iso={r.requestedAt} />],
-    [t('refunds.facts.reason'), r.reason ?? t('refunds.facts.noReason')],
-    ...optional(t('refunds.facts.approval'), r.approval && describeApproval(r.approval)),
-    ...optional(t('refunds.facts.decision'), r.resolution && describeResolution(r.resolution)),
-    ...optional(t('refunds.facts.failure'), r.failure && describeFailure(r.failure)),
-    ...optional(t('refunds.facts.receiver'), r.receiver && formatReceiver(r.receiver)),
+    [t('field.requestedBy'), nameRequester(r)],
+    [t('field.requestedAt'), <Time iso={r.requestedAt} />],
+    [t('field.reason'), r.reason ?? t('refunds.facts.noReason')],
+    ...optional(t('field.approval'), r.approval && describeApproval(r.approval)),
+    ...optional(t('field.decision'), r.resolution && describeResolution(r.resolution)),
+    ...optional(t('field.failure'), r.failure && describeFailure(r.failure)),
+    ...optional(t('field.receiver'), r.receiver && formatReceiver(r.receiver)),
     [
-      t('refunds.facts.reference'),
+      t('field.reference'),
       reference === null || source === null ? (
         t('refunds.facts.noReference')
       ) : (
@@ -124,9 +124,9 @@ function listFacts(r: RefundView): (readonly [string, Child])[] {
         </>
       ),
     ],
-    ...optional(t('refunds.facts.fee'), r.fee && formatMoney(r.fee, r.currency)),
-    [t('refunds.facts.payment'), <Identifier>{r.paymentId}</Identifier>],
-    [t('refunds.facts.id'), <Identifier>{r.id}</Identifier>],
+    ...optional(t('field.fee'), r.fee && formatMoney(r.fee, r.currency)),
+    [t('field.payment'), <Identifier>{r.paymentId}</Identifier>],
+    [t('field.requestId'), <Identifier>{r.id}</Identifier>],
   ]
 }
 

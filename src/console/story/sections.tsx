@@ -18,18 +18,18 @@ import { describeSide, nameKind } from '../words.ts'
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
   return (
-    <Card title={t('story.sections.discrepancies')}>
+    <Card title={t('frame.pages.discrepancies')}>
       {rows.length === 0 ? (
         <p>{t('story.sections.noDiscrepancies')}</p>
       ) : (
         <DataTable
-          caption={t('story.sections.discrepancies')}
+          caption={t('frame.pages.discrepancies')}
           columns={[
-            { title: t('story.columns.kind') },
-            { title: t('story.columns.ours') },
-            { title: t('story.columns.theirs') },
-            { title: t('story.columns.status') },
-            { title: t('story.columns.seen') },
+            { title: t('field.kind') },
+            { title: t('field.ours') },
+            { title: t('field.theirs') },
+            { title: t('field.status') },
+            { title: t('field.time') },
           ]}
           rows={rows
             .map(showDiscrepancy)
@@ -50,9 +50,7 @@ function describeStatus({ resolvedAt, resolution, assignee }: ReturnType<typeof 
   if (resolution !== null)
     return t('story.discrepancy.resolved', { by: resolution.by, reason: resolution.reason })
   if (resolvedAt !== null) return t('story.discrepancy.agreed')
-  return assignee === null
-    ? t('story.discrepancy.open')
-    : t('story.discrepancy.assigned', { name: assignee })
+  return assignee === null ? t('lists.open') : t('story.discrepancy.assigned', { name: assignee })
 }
 
 /** Refunds of the transaction that were made at the gateway's own portal; nothing when there are none. */
@@ -63,12 +61,12 @@ export function ExternalRefunds({ rows }: { rows: readonly ExternalRecord[] }) {
       <DataTable
         caption={t('story.sections.external')}
         columns={[
-          { title: t('story.paymentFacts.amount'), kind: 'number' },
-          { title: t('story.columns.status') },
-          { title: t('refunds.facts.payment') },
-          { title: t('refunds.facts.source') },
-          { title: t('refunds.facts.id') },
-          { title: t('story.columns.since') },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.status') },
+          { title: t('field.payment') },
+          { title: t('field.source') },
+          { title: t('field.requestId') },
+          { title: t('field.time') },
         ]}
         rows={rows
           .map(showExternalRefund)
@@ -117,10 +115,10 @@ export function Requests({ requests }: { requests: readonly ListedWrite[] }) {
         <DataTable
           caption={t('story.sections.requests')}
           columns={[
-            { title: t('story.columns.who') },
-            { title: t('story.columns.what') },
-            { title: t('story.columns.object') },
-            { title: t('story.columns.since') },
+            { title: t('field.who') },
+            { title: t('field.what') },
+            { title: t('field.object') },
+            { title: t('field.time') },
           ]}
           rows={requests.map(({ actor, operation, objectId, at }) => [
             actor,
@@ -155,10 +153,10 @@ export function SameOrder(props: {
         <DataTable
           caption={t('story.sections.order')}
           columns={[
-            { title: t('story.columns.transaction') },
-            { title: t('story.columns.state') },
-            { title: t('story.columns.paid'), kind: 'number' },
-            { title: t('story.columns.since') },
+            { title: t('field.transaction') },
+            { title: t('field.state') },
+            { title: t('field.paid'), kind: 'number' },
+            { title: t('field.time') },
           ]}
           rows={others.map(({ transaction: t }) => [
             <a href={storyPath(t)}>{t.transactionId}</a>,
@@ -182,11 +180,11 @@ export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
         <DataTable
           caption={t('story.sections.webhooks')}
           columns={[
-            { title: t('story.columns.event') },
-            { title: t('story.columns.endpoint') },
-            { title: t('story.columns.result') },
-            { title: t('story.columns.time') },
-            { title: t('story.columns.next') },
+            { title: t('field.event') },
+            { title: t('field.endpoint') },
+            { title: t('field.result') },
+            { title: t('field.sent') },
+            { title: t('field.next') },
           ]}
           rows={webhooks.map((one) => [
             one.type,

@@ -111,25 +111,25 @@ function Warnings({ story, shown }: Props) {
 function listFacts(shown: TransactionView): (readonly [string, Child])[] {
   const { orderId, merchantTxnId, expectedAmount, currency, sync } = shown
   const name = (id: string | null) =>
-    id === null ? t('story.facts.none') : <Identifier>{id}</Identifier>
+    id === null ? t('states.notStated') : <Identifier>{id}</Identifier>
   return [
-    [t('story.facts.order'), name(orderId)],
-    [t('story.facts.merchantTxnId'), name(merchantTxnId)],
-    [t('story.facts.account'), shown.merchantCode],
-    [t('story.facts.paid'), formatMoney(shown.paidAmount, currency)],
+    [t('field.order'), name(orderId)],
+    [t('field.merchantTxnId'), name(merchantTxnId)],
+    [t('field.account'), shown.merchantCode],
+    [t('field.paid'), formatMoney(shown.paidAmount, currency)],
     ...(expectedAmount === null
       ? []
-      : [[t('story.facts.expected'), formatMoney(expectedAmount, currency)] as const]),
+      : [[t('field.expected'), formatMoney(expectedAmount, currency)] as const]),
     ...(isPositive(shown.refundedAmount)
-      ? [[t('story.facts.refunded'), formatMoney(shown.refundedAmount, currency)] as const]
+      ? [[t('field.refunded'), formatMoney(shown.refundedAmount, currency)] as const]
       : []),
-    [t('story.facts.firstSeen'), <Time iso={shown.firstSeenAt} />],
-    [t('story.facts.updated'), <Time iso={shown.updatedAt} />],
-    [t('story.facts.asOf'), sync.asOf === null ? t('story.facts.never') : <Time iso={sync.asOf} />],
+    [t('field.firstSeen'), <Time iso={shown.firstSeenAt} />],
+    [t('field.updated'), <Time iso={shown.updatedAt} />],
+    [t('field.asOf'), sync.asOf === null ? t('story.facts.never') : <Time iso={sync.asOf} />],
     ...(sync.nextAttemptAt === null
       ? []
-      : [[t('story.facts.next'), <Time iso={sync.nextAttemptAt} />] as const]),
-    ...(sync.lastError === null ? [] : [[t('story.facts.lastError'), sync.lastError] as const]),
+      : [[t('field.nextQuery'), <Time iso={sync.nextAttemptAt} />] as const]),
+    ...(sync.lastError === null ? [] : [[t('field.lastError'), sync.lastError] as const]),
   ]
 }
 

@@ -25,8 +25,7 @@ export function AnnotationCard(props: {
   return (
     <Card title={t('decisions.review.title')} id="review">
       <p>
-        {t('decisions.review.assignee')}{' '}
-        <strong>{assignee ?? t('decisions.review.unassigned')}</strong>
+        {t('field.assignee')} <strong>{assignee ?? t('decisions.review.unassigned')}</strong>
       </p>
       {isClosed ? null : (
         <div class="row">

@@ -27,15 +27,15 @@ export function ExternalCard({ c, path, shown, state }: CardProps) {
     external.find(({ id }) => id === named) ??
     external.findLast((one) => deriveExternalState(one) === 'reserved')
   return (
-    <Card title={t('discrepancyPage.external.title')} id="external">
+    <Card title={t('story.sections.external')} id="external">
       <p>{t('discrepancyPage.external.lead')}</p>
       <DataTable
-        caption={t('discrepancyPage.external.title')}
+        caption={t('story.sections.external')}
         columns={[
-          { title: t('discrepancyPage.external.amount') },
-          { title: t('discrepancyPage.external.requestId') },
-          { title: t('discrepancyPage.external.notified') },
-          { title: t('discrepancyPage.external.state') },
+          { title: t('field.amount') },
+          { title: t('field.requestId') },
+          { title: t('field.notified') },
+          { title: t('field.state') },
         ]}
         rows={external.map((one) => [
           <a href={`${path}?external=${one.id}#external`}>
@@ -113,13 +113,13 @@ function DecideExternal(props: {
           />
           <TextArea
             name="externalReason"
-            label={t('discrepancyPage.external.reason')}
+            label={t('field.reason')}
             value={fields.externalReason}
             problem={problems.externalReason}
             required
           />
           <AgainstEvidence evidence={state.form === 'external' ? (state.evidence ?? []) : []} />
-          <button type="submit">{t('discrepancyPage.external.submit')}</button>
+          <button type="submit">{t('decisions.decide.submit')}</button>
         </Form>
       )}
     </>

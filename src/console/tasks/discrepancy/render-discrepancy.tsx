@@ -82,22 +82,19 @@ function FactsCard({ c, shown: { view } }: { c: ConsoleRequest; shown: ShownDisc
       <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
     ) : null
   const rows = [
-    [t('discrepancyPage.facts.state'), <State view={view} />],
-    [t('discrepancyPage.facts.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
-    [t('discrepancyPage.facts.account'), merchantCode],
+    [t('field.state'), <State view={view} />],
+    [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
+    [t('field.account'), merchantCode],
     [
-      t('discrepancyPage.facts.transaction'),
+      t('field.transaction'),
       <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>,
     ],
-    [t('discrepancyPage.facts.order'), view.orderId],
-    [
-      t('discrepancyPage.facts.payment'),
-      paymentId === null ? null : <Identifier>{paymentId}</Identifier>,
-    ],
-    [t('discrepancyPage.facts.refund'), refund],
-    [t('discrepancyPage.facts.firstSeen'), <Time iso={view.firstSeenAt} />],
-    [t('discrepancyPage.facts.lastSeen'), <Time iso={view.lastSeenAt} />],
-    [t('discrepancyPage.facts.observed'), count('discrepancyPage.facts.times', view.times)],
+    [t('field.order'), view.orderId],
+    [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
+    [t('field.refund'), refund],
+    [t('field.firstSeen'), <Time iso={view.firstSeenAt} />],
+    [t('field.lastSeen'), <Time iso={view.lastSeenAt} />],
+    [t('field.observed'), count('discrepancyPage.facts.times', view.times)],
   ] as const
   return (
     <Card title={t('discrepancyPage.about')}>
@@ -107,13 +104,13 @@ function FactsCard({ c, shown: { view } }: { c: ConsoleRequest; shown: ShownDisc
 }
 
 function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPage['view'] }) {
-  if (resolvedAt === null) return <>{t('discrepancyPage.open')}</>
+  if (resolvedAt === null) return <>{t('lists.open')}</>
   const how = resolution
     ? t('discrepancyPage.resolvedBy', { name: resolution.by, reason: resolution.reason })
     : t('discrepancyPage.agreed')
   return (
     <>
-      {t('discrepancyPage.resolved')} {how} <Time iso={resolvedAt} />
+      {t('lists.resolved')} {how} <Time iso={resolvedAt} />
     </>
   )
 }
@@ -143,7 +140,7 @@ function ResolveCard({ of, state }: { of: ResolveForm; state: FormState }) {
       <Form c={c} action={`${path}/resolution`} fields={fields} stacked>
         <TextArea
           name="reason"
-          label={t('discrepancyPage.resolve.reason')}
+          label={t('field.reason')}
           value={state.fields.reason}
           problem={state.problems.reason}
           required

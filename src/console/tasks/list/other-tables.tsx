@@ -21,22 +21,22 @@ export function DiscrepancyTable({ rows }: { rows: readonly DiscrepancyRow[] }) 
     <DataTable
       caption={t('tasks.sections.discrepancies.title')}
       columns={[
-        { title: t('tasks.columns.severity') },
-        { title: t('tasks.columns.kind') },
-        { title: t('tasks.columns.order') },
-        { title: t('tasks.columns.transaction') },
-        { title: t('tasks.columns.since') },
-        { title: t('tasks.columns.assignee') },
+        { title: t('field.severity') },
+        { title: t('field.kind') },
+        { title: t('field.order') },
+        { title: t('field.transaction') },
+        { title: t('field.since') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         <Badge tone={TONES[rateKind(row.kind)]}>
           {t(`tasks.severities.${rateKind(row.kind)}`)}
         </Badge>,
         <a href={discrepancyPath(row.merchantCode, row.id)}>{nameKind(row.kind)}</a>,
-        row.orderId ?? t('tasks.noOrder'),
+        row.orderId ?? t('states.notStated'),
         <a href={storyPath(row)}>{row.transactionId}</a>,
         <Time iso={toIso(row.at)} />,
-        row.assignee ?? t('tasks.unassigned'),
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -49,12 +49,12 @@ export function EndpointTable(props: { c: ConsoleRequest; rows: readonly Trouble
     <DataTable
       caption={t('tasks.sections.endpoints.title')}
       columns={[
-        { title: t('tasks.columns.endpoint') },
-        { title: t('tasks.columns.failing') },
-        { title: t('tasks.columns.answer') },
-        { title: t('tasks.columns.nextAttempt') },
-        { title: t('tasks.columns.event') },
-        { title: t('tasks.columns.actions'), kind: 'actions' },
+        { title: t('field.address') },
+        { title: t('field.since') },
+        { title: t('field.result') },
+        { title: t('field.next') },
+        { title: t('field.event') },
+        { title: t('field.actions'), kind: 'actions' },
       ]}
       rows={rows.map((row) => [
         <Identifier>{row.url}</Identifier>,

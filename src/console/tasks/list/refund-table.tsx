@@ -23,17 +23,17 @@ export function ApprovalTable(props: { rows: readonly WaitingRefund[]; of: Envir
     <DataTable
       caption={t('tasks.sections.approvals.title')}
       columns={[
-        { title: t('tasks.columns.refund') },
-        { title: t('tasks.columns.order') },
-        { title: t('tasks.columns.askedBy') },
-        { title: t('tasks.columns.reason') },
-        { title: t('tasks.columns.since') },
-        { title: t('tasks.columns.note') },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.requestedBy') },
+        { title: t('field.reason') },
+        { title: t('field.since') },
+        { title: t('decisions.notNow.title') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
         <Asker row={row} />,
-        row.reason ?? t('tasks.noReason'),
+        row.reason ?? t('refunds.facts.noReason'),
         <Since row={row} of={of} />,
         explainApproval(row, of),
       ])}
@@ -48,17 +48,17 @@ export function ReviewTable(props: { rows: readonly WaitingRefund[]; of: Environ
     <DataTable
       caption={t('tasks.sections.reviews.title')}
       columns={[
-        { title: t('tasks.columns.refund') },
-        { title: t('tasks.columns.order') },
-        { title: t('tasks.columns.reason') },
-        { title: t('tasks.columns.since') },
-        { title: t('tasks.columns.assignee') },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.reason') },
+        { title: t('field.since') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
         t(`tasks.review.${row.review ?? 'contradicted'}`),
         <Since row={row} of={of} />,
-        row.assignee ?? t('tasks.unassigned'),
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -71,19 +71,19 @@ export function OverdueTable(props: { rows: readonly WaitingRefund[]; of: Enviro
     <DataTable
       caption={t('tasks.sections.overdue.title')}
       columns={[
-        { title: t('tasks.columns.refund') },
-        { title: t('tasks.columns.order') },
-        { title: t('tasks.columns.status') },
-        { title: t('tasks.columns.sent') },
-        { title: t('tasks.columns.note') },
-        { title: t('tasks.columns.assignee') },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.status') },
+        { title: t('field.sent') },
+        { title: t('decisions.notNow.title') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
         row.status === 'sending' ? '' : <RefundStatus status={row.status} />,
         <Since row={row} of={of} />,
         explainWait(row, of),
-        row.assignee ?? t('tasks.unassigned'),
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -93,7 +93,7 @@ function describeRefund(row: WaitingRefund): Child[] {
   const { merchantCode, refundId, amount, currency, orderId } = row
   return [
     <a href={refundPagePath(merchantCode, refundId)}>{formatMoney(amount, currency)}</a>,
-    orderId ?? t('tasks.noOrder'),
+    orderId ?? t('states.notStated'),
   ]
 }
 

@@ -43,7 +43,7 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   return await renderConsolePage(
     c,
     {
-      title: only === undefined ? t('tasks.title') : t(`tasks.sections.${only}.title`),
+      title: only === undefined ? t('frame.pages.tasks') : t(`tasks.sections.${only}.title`),
       current: 'tasks',
     },
     <>

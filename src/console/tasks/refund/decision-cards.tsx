@@ -28,13 +28,13 @@ export function ApproveCard(props: { of: DecisionForms; decline: boolean; state:
   const receiver = view.receiver
   const amount = formatMoney(view.amount, view.currency)
   return (
-    <Card title={t('decisions.approve.title')} id="approve">
+    <Card title={t('refunds.offers.approve')} id="approve">
       <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
       <Facts
         rows={[
-          [t('decisions.asked.amount'), <strong>{amount}</strong>],
+          [t('field.amount'), <strong>{amount}</strong>],
           [
-            t('decisions.asked.receiver'),
+            t('field.receiver'),
             receiver === null
               ? t('decisions.asked.sameWay')
               : t('decisions.asked.receiverText', {
@@ -43,15 +43,15 @@ export function ApproveCard(props: { of: DecisionForms; decline: boolean; state:
                   swift: receiver.swiftCode,
                 }),
           ],
-          [t('decisions.asked.left'), formatMoney(payment.refundable, view.currency)],
-          [t('decisions.asked.requestId'), <Identifier>{view.id}</Identifier>],
-          [t('decisions.asked.askedAt'), <Time iso={view.requestedAt} />],
+          [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
+          [t('field.requestId'), <Identifier>{view.id}</Identifier>],
+          [t('field.requestedAt'), <Time iso={view.requestedAt} />],
         ]}
       />
       <Form c={c} action={`${path}/approval`} fields={{ version }} stacked>
         <TextArea
           name="reason"
-          label={t('decisions.approve.reason')}
+          label={t('field.reason')}
           hint={t('decisions.approve.reasonHint')}
           value={state.fields.reason}
           problem={state.problems.reason}
@@ -113,7 +113,7 @@ export function DecideCard(props: {
         />
         <TextArea
           name="reason"
-          label={t('decisions.decide.reason')}
+          label={t('field.reason')}
           hint={t('decisions.decide.reasonHint')}
           value={fields.reason}
           problem={problems.reason}
@@ -136,7 +136,7 @@ export function CancelCard(props: { of: DecisionForms; state: FormState }) {
       <Form c={c} action={`${path}/cancellation`} fields={{ version }} stacked>
         <TextArea
           name="cancelReason"
-          label={t('decisions.cancel.reason')}
+          label={t('field.reason')}
           value={state.fields.cancelReason}
           problem={state.problems.cancelReason}
           required

@@ -54,7 +54,7 @@ export function SupportCard({ shown: { view, proof } }: { shown: ShownRefundPage
     <Card title={t('decisions.support.title')}>
       <p>{t('decisions.support.lead')}</p>
       <p>
-        {t('decisions.support.requestId')} <Identifier>{id}</Identifier>
+        {t('field.requestId')} <Identifier>{id}</Identifier>
       </p>
       <pre data-copy>
         {t('decisions.support.question', {
@@ -76,9 +76,9 @@ function Attempts({ proof: { attempts } }: { proof: RefundProof }) {
     <DataTable
       caption={t('decisions.support.attempts')}
       columns={[
-        { title: t('decisions.attempts.at') },
-        { title: t('decisions.attempts.answer') },
-        { title: t('decisions.attempts.hash') },
+        { title: t('field.sentAt') },
+        { title: t('field.answer') },
+        { title: t('field.hmac') },
       ]}
       rows={attempts.map((one) => [
         <Time iso={one.at} />,
@@ -93,7 +93,7 @@ function describeAnswer({ outcome, code, message }: RefundProof['attempts'][numb
   if (outcome === null) return t('decisions.attempts.inProgress')
   if (outcome === 'unavailable') return withMore(t('decisions.attempts.unsent'), message)
   if (outcome === 'unknown') return withMore(t('decisions.attempts.unanswered'), message)
-  return withMore(t('decisions.attempts.answered', { code: code ?? '–' }), message)
+  return withMore(t('timeline.code', { code: code ?? '–' }), message)
 }
 
 /** Every change of its status, oldest first. */
@@ -103,10 +103,10 @@ export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
       <DataTable
         caption={t('decisions.steps.title')}
         columns={[
-          { title: t('decisions.steps.at') },
-          { title: t('decisions.steps.from') },
-          { title: t('decisions.steps.to') },
-          { title: t('decisions.steps.cause') },
+          { title: t('field.at') },
+          { title: t('field.from') },
+          { title: t('field.to') },
+          { title: t('field.cause') },
         ]}
         rows={transitions.map((one) => [
           <Time iso={one.at} />,
@@ -120,5 +120,5 @@ export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
 }
 
 function nameStatus(status: string): string {
-  return status === 'sending' ? t('decisions.steps.sending') : nameKnown('states.refund', status)
+  return status === 'sending' ? t('timeline.steps.sending') : nameKnown('states.refund', status)
 }

@@ -33,34 +33,31 @@ function listRequest({ view, payment }: ShownRefundPage): Row[] {
       ? requestedBy
       : `${requestedBy} ${t('decisions.asked.forPerson', { person: onBehalfOf })}`
   return [
-    [t('decisions.asked.status'), <RefundStatus status={view.status} />],
-    [t('decisions.asked.amount'), formatMoney(amount, currency)],
-    [t('decisions.asked.receiver'), describeReceiver(view)],
-    [t('decisions.asked.askedBy'), asker],
-    [t('decisions.asked.askedAt'), <Time iso={requestedAt} />],
-    [t('decisions.asked.reason'), view.reason],
-    [t('decisions.asked.payment'), <Identifier>{view.paymentId}</Identifier>],
-    [t('decisions.asked.paid'), formatMoney(payment.payment.amount, currency)],
-    [t('decisions.asked.left'), formatMoney(payment.refundable, currency)],
-    [t('decisions.asked.method'), describeMethod(payment.payment.paymentMethod)],
-    [t('decisions.asked.order'), view.orderId],
-    [t('decisions.asked.account'), view.merchantCode],
-    [t('decisions.asked.requestId'), <Identifier>{view.id}</Identifier>],
+    [t('field.status'), <RefundStatus status={view.status} />],
+    [t('field.amount'), formatMoney(amount, currency)],
+    [t('field.receiver'), describeReceiver(view)],
+    [t('field.requestedBy'), asker],
+    [t('field.requestedAt'), <Time iso={requestedAt} />],
+    [t('field.reason'), view.reason],
+    [t('field.payment'), <Identifier>{view.paymentId}</Identifier>],
+    [t('field.paidAmount'), formatMoney(payment.payment.amount, currency)],
+    [t('field.leftBeside'), formatMoney(payment.refundable, currency)],
+    [t('field.method'), describeMethod(payment.payment.paymentMethod)],
+    [t('field.order'), view.orderId],
+    [t('field.account'), view.merchantCode],
+    [t('field.requestId'), <Identifier>{view.id}</Identifier>],
   ]
 }
 
 function listResult(view: RefundView): Row[] {
   const { failure, approval, resolution, hold, accountHold, fee, currency, gatewayReference } = view
   return [
+    [t('field.reference'), gatewayReference && <Identifier>{gatewayReference}</Identifier>],
+    [t('field.fee'), fee && formatMoney(fee, currency)],
+    [t('field.failure'), failure && describeFailureCode(failure)],
+    [t('field.approval'), describeApproval(approval)],
     [
-      t('decisions.asked.gatewayReference'),
-      gatewayReference && <Identifier>{gatewayReference}</Identifier>,
-    ],
-    [t('decisions.asked.fee'), fee && formatMoney(fee, currency)],
-    [t('decisions.asked.failure'), failure && describeFailureCode(failure)],
-    [t('decisions.asked.approval'), describeApproval(approval)],
-    [
-      t('decisions.asked.decision'),
+      t('field.decision'),
       resolution &&
         t('decisions.decided', {
           outcome: nameOutcome(resolution.outcome),
@@ -68,11 +65,8 @@ function listResult(view: RefundView): Row[] {
           reason: resolution.reason,
         }),
     ],
-    [t('decisions.asked.hold'), hold && withMore(hold.by, hold.reason)],
-    [
-      t('decisions.asked.accountHold'),
-      accountHold ? withMore(accountHold.by, accountHold.reason) : null,
-    ],
+    [t('field.hold'), hold && withMore(hold.by, hold.reason)],
+    [t('field.accountHold'), accountHold ? withMore(accountHold.by, accountHold.reason) : null],
   ]
 }
 

@@ -41,7 +41,7 @@ export async function renderRefundPage(
   return await renderConsolePage(
     c,
     {
-      title: t('decisions.title', { amount: formatMoney(view.amount, view.currency) }),
+      title: t('refunds.title', { amount: formatMoney(view.amount, view.currency) }),
       current: 'tasks',
       status: state.status ?? 200,
     },
