@@ -9,11 +9,9 @@ import {
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { hasScope } from '../../permissions.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { formatTimeLeft } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
-
-const { notNow } = TEXTS.decisions
 
 /** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
@@ -45,11 +43,11 @@ export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownR
   const mayCancel = hasScope(c, 'refunds:write') && unsent
   const cancel = mayCancel && !mayBeGrowth
   const obstacles = [
-    ...(waits && isOwn ? [notNow.own] : []),
-    ...(isOperator && isOwn && !onlyOneself && !waits ? [notNow.ownDecision] : []),
+    ...(waits && isOwn ? [t('decisions.notNow.own')] : []),
+    ...(isOperator && isOwn && !onlyOneself && !waits ? [t('decisions.notNow.ownDecision')] : []),
     ...(mayDecide ? explainObstacles(ctx, shown, outcomes) : []),
-    ...((mayCancel || approve) && mayBeGrowth ? [notNow.growth] : []),
-    ...(unsent && (view.hold || view.accountHold) ? [notNow.hold] : []),
+    ...((mayCancel || approve) && mayBeGrowth ? [t('decisions.notNow.growth')] : []),
+    ...(unsent && (view.hold || view.accountHold) ? [t('decisions.notNow.hold')] : []),
   ]
   const isIdle = !approve && !cancel && outcomes.length === 0 && obstacles.length === 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, decider))
@@ -63,7 +61,7 @@ export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownR
     annotate:
       isOperator && (SHOWS_PROOF.includes(decidable.status) || shown.review.notes.length > 0),
     showsProof: SHOWS_PROOF.includes(decidable.status) || outcomes.length > 0,
-    obstacles: isIdle ? [notNow.noScope] : obstacles,
+    obstacles: isIdle ? [t('decisions.notNow.noScope')] : obstacles,
   }
 }
 
@@ -99,7 +97,7 @@ function explainObstacles(
 
 function explainObstacle(obstacle: Obstacle): string {
   if (obstacle.why === 'too_early' || obstacle.why === 'too_early_alone') {
-    return notNow[obstacle.why](formatTimeLeft(obstacle.leftMs))
+    return t(`decisions.notNow.${obstacle.why}`, { duration: formatTimeLeft(obstacle.leftMs) })
   }
-  return notNow[obstacle.why]
+  return t(`decisions.notNow.${obstacle.why}`)
 }
