@@ -7,8 +7,8 @@ import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { MerchantCode } from '../http/fields.ts'
 import { Reason } from '../refunds/request-schema.ts'
-import { addNote, assignDiscrepancy, findDiscrepancy } from './annotations.ts'
-import { resolveDiscrepancy } from './discrepancies.ts'
+import { addNote, assignDiscrepancy } from './annotations.ts'
+import { findDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
 
 const Text = Reason.min(1, 'must not be empty')
 const DiscrepancyResolution = z.strictObject({ reason: Text }).openapi('DiscrepancyResolution', {

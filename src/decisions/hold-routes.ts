@@ -91,10 +91,6 @@ export function holdRoutes(ctx: Context) {
     const operation = `${held ? 'PUT' : 'DELETE'} ${PATH}`
     const hold = await changeHold(ctx, access, subject, { held, reason, operation })
     const { merchantCode } = subject
-    ctx.log.info(
-      { merchantCode, target, id: subject.id, key: access.name, requestId: access.requestId },
-      held ? 'hold set' : 'hold released',
-    )
     return { target, id: subject.id, merchantCode, hold }
   }
   return createRouter()

@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import type { Access } from '../access/types.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { MerchantCode, MerchantCode as merchantCode } from '../http/fields.ts'
@@ -7,10 +8,8 @@ import { type FoundRefund, findRefund } from '../refunds/find.ts'
 import { Reason, RefundId } from '../refunds/request-schema.ts'
 import { Refund, showRefund } from '../refunds/view.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
-import { decideApproval } from './approval.ts'
-import { cancelRefund } from './cancellation.ts'
-import { OUTCOMES } from './outcomes.ts'
-import { resolveRefund } from './resolution.ts'
+import { DECISIONS, OUTCOMES } from './obstacles.ts'
+import { decideRefund, type RefundDecision } from './refunds.ts'
 
 const ApprovalDecision = z
   .strictObject({ reason: Reason.min(1, 'must not be empty').optional() })
@@ -19,7 +18,7 @@ const ApprovalDecision = z
 const shared = {
   method: 'post' as const,
   tags: ['Refunds'],
-  ...withScope('refunds:approve'),
+  ...withScope(DECISIONS.approve.scope),
   request: {
     params: z.object({ refundId: RefundId }),
     query: z.strictObject({ merchantCode: MerchantCode }),
@@ -61,13 +60,13 @@ const decline = createRoute({
 /** Routes by which a second person approves or declines a refund. */
 export function approvalRoutes(ctx: TransactionsContext) {
   const decide = async (
-    access: Parameters<typeof decideApproval>[3],
+    access: Access,
     { refundId, merchantCode }: { refundId: string; merchantCode: string | undefined },
-    decision: Parameters<typeof decideApproval>[2],
+    decision: RefundDecision,
   ) => {
     const merchants = narrowMerchants(access, merchantCode)
     const found = await findRefund(ctx, merchants, refundId)
-    await decideApproval(ctx, found, decision, access)
+    await decideRefund(ctx, found, decision, access)
     const { refund } = found
     return showRefund(ctx.encryption, await findRefund(ctx, [refund.merchantCode], refundId))
   }
@@ -112,7 +111,7 @@ const resolve = createRoute({
   description:
     '`succeeded` or `failed`: in `needs_review`, in `accepted` after `REFUND_RESOLVE_FOR_MS`, in `unknown` after `REFUND_CONFIRM_FAILED_MS`. `succeeded` also of one whose success is `inferred`, and of one that failed after it was sent. `returned`: in `succeeded`; said once more by another principal, it releases the amount at once. Whatever was decided, by a person or by evidence, another principal can decide otherwise; where none may decide for the merchant, the same one can after `REFUND_CONFIRM_FAILED_MS` (`selfDecided`).',
   tags,
-  ...withScope('ops'),
+  ...withScope(DECISIONS.succeeded.scope),
   request: {
     params,
     query: z.strictObject({ merchantCode }),
@@ -145,7 +144,7 @@ const cancel = createRoute({
   description:
     'Refused with `growth_may_be_its_own` while the payment has grown by its amount or more and no known refund explains that: the money may have moved already. The problem says what to explain first.',
   tags,
-  ...withScope('refunds:write'),
+  ...withScope(DECISIONS.cancel.scope),
   request: {
     params,
     query: z.strictObject({ merchantCode }),
@@ -171,14 +170,15 @@ export function decisionRoutes(ctx: TransactionsContext) {
       const access = c.get('access')
       const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
       const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await cancelRefund(ctx, found, c.req.valid('json'), access)
+      await decideRefund(ctx, found, { decision: 'cancel', ...c.req.valid('json') }, access)
       return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
     .openapi(resolve, async (c) => {
       const access = c.get('access')
       const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
       const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await resolveRefund(ctx, found, c.req.valid('json'), access)
+      const { outcome, ...rest } = c.req.valid('json')
+      await decideRefund(ctx, found, { decision: outcome, ...rest }, access)
       return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
 }

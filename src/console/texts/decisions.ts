@@ -127,9 +127,11 @@ export const decisionTexts = {
   },
   notNow: {
     title: 'What you can do',
-    own: 'You asked for this refund, or it was asked for in your name: another person has to approve it.',
-    ownDecision:
-      'You asked for this refund, or it was asked for in your name: another person has to decide it.',
+    asked:
+      'You asked for this refund, or it was asked for in your name: another person has to decide about it.',
+    expired: 'It was not approved in time, and fails within a minute.',
+    notified:
+      'The gateway has notified this refund although it was not sent from here. The notification decides it within moments.',
     too_early: (duration: string) =>
       `The gateway may still answer. If it does not, you can decide the outcome in ${duration}.`,
     not_sent: 'It was not sent yet, so there is no outcome to decide.',
@@ -145,7 +147,7 @@ export const decisionTexts = {
       'You decided this refund as it is now. What is not offered here, another person can decide.',
     too_early_alone: (duration: string) =>
       `You decided this refund, and no other person may decide it for this account. You can decide it again in ${duration}.`,
-    growth:
+    grown:
       'More of this payment was refunded than is known of, and that may be this refund: it can neither be cancelled nor declined. First open the refund that was concluded from it and say whether it happened, or resolve the discrepancy.',
     noScope: 'Your roles let you read it. Decisions are up to people with the roles for them.',
     hold: 'It is held, so it is not sent, also after an approval.',
