@@ -2,15 +2,15 @@ import type { Child } from 'hono/jsx'
 import { type ColumnStyle, Badge as Sign, type Tone } from '../platform/html/components.tsx'
 import { describeZone, formatClock } from './days.ts'
 import { formatMoney } from './format-money.ts'
-import { TEXTS } from './texts/en.ts'
-import { useView, type View } from './view.tsx'
+import type { NameIn } from './texts/text.ts'
+import { t, useView } from './view.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
 export type CellValue = string | null | { number: string } | { time: string }
 
 /** A column of a list: from the same line come its cells on the page and in every file. */
 export type ListColumn<Row> = ColumnStyle & {
-  title: keyof typeof TEXTS.lists.columns
+  title: NameIn<'field'>
   cell: (row: Row) => Child
   value: (row: Row) => CellValue
   /** Its title names the zone. */
@@ -84,25 +84,29 @@ export function time<Row>(
 
 /** The title of a column as the reader sees it. */
 export function nameColumn(
-  { zone }: View,
   { title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>,
   now: number,
 ): string {
-  const name = TEXTS.lists.columns[title]
-  return isTime ? TEXTS.lists.inZone(name, describeZone(zone, now)) : name
+  return isTime
+    ? t('lists.inZone', {
+        title: t(`field.${title}`),
+        zone: describeZone(useView().zone, now),
+      })
+    : t(`field.${title}`)
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
 export function Time({ iso, bare = false }: { iso: string; bare?: boolean }) {
-  const view = useView()
+  const { zone } = useView()
   return (
     <time datetime={iso} data-relative>
-      {bare ? formatClock(view.zone, iso) : formatTime(view, iso)}
+      {bare ? formatClock(zone, iso) : formatTime(iso)}
     </time>
   )
 }
 
 /** Formats a time (ISO 8601) to the second in the reader's zone, for sentences: `2026-11-22 17:00:00 GMT+7`. */
-export function formatTime({ zone }: View, iso: string): string {
+export function formatTime(iso: string): string {
+  const { zone } = useView()
   return `${formatClock(zone, iso)} ${describeZone(zone, Date.parse(iso))}`
 }

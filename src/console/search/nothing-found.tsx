@@ -2,10 +2,8 @@ import { Card, Field } from '../../platform/html/components.tsx'
 import type { ConsoleRequest } from '../env.ts'
 import { Form } from '../forms/form.tsx'
 import { hasScope } from '../permissions.ts'
-import { TEXTS } from '../texts/en.ts'
+import { listTexts, t } from '../view.ts'
 import { looksLikeId } from './read-query.ts'
-
-const { none, account } = TEXTS.search
 
 type Props = {
   c: ConsoleRequest
@@ -20,16 +18,16 @@ export function NothingFound(props: Props) {
   const { c, text, leftOut } = props
   return (
     <>
-      <Card title={none.title(text)}>
+      <Card title={t('search.none.title', { query: text })}>
         {leftOut ? (
           <p>
-            {none.filtered}{' '}
-            <a href={`/console?q=${encodeURIComponent(text)}`}>{none.withoutFilters}</a>
+            {t('search.none.filtered')}{' '}
+            <a href={`/console?q=${encodeURIComponent(text)}`}>{t('search.none.withoutFilters')}</a>
           </p>
         ) : null}
-        <p>{none.searched(hasScope(c, 'refunds:read'))}</p>
+        <p>{t(hasScope(c, 'refunds:read') ? 'search.none.searchedAll' : 'search.none.searched')}</p>
         <ul>
-          {none.advice.map((one) => (
+          {listTexts('search.none.advice').map(([, one]) => (
             <li>{one}</li>
           ))}
         </ul>
@@ -44,11 +42,11 @@ function Ask({ c, text, accounts }: Props) {
   const [only, second] = accounts
   const fields = { transactionId: text, ...(second || !only ? {} : { merchantCode: only }) }
   return (
-    <Card title={none.ask}>
-      <p>{none.askWhy}</p>
+    <Card title={t('search.none.ask')}>
+      <p>{t('search.none.askWhy')}</p>
       <Form c={c} action="/console/transactions" fields={fields}>
         {second === undefined ? null : (
-          <Field name="merchantCode" label={account}>
+          <Field name="merchantCode" label={t('field.account')}>
             {(attributes) => (
               <select {...attributes} required>
                 {accounts.map((code) => (
@@ -58,7 +56,7 @@ function Ask({ c, text, accounts }: Props) {
             )}
           </Field>
         )}
-        <button type="submit">{none.askNow}</button>
+        <button type="submit">{t('search.none.askNow')}</button>
       </Form>
     </Card>
   )

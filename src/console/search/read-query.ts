@@ -1,9 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { Id } from '../../http/fields.ts'
-import { TEXTS } from '../texts/en.ts'
-import type { stateTexts } from '../texts/states.ts'
-
-const { search } = TEXTS
+import type { NameIn, TextKey } from '../texts/text.ts'
+import { t } from '../view.ts'
 
 export const STATES = [
   'pending',
@@ -11,21 +9,21 @@ export const STATES = [
   'partially_refunded',
   'refunded',
   'failed',
-] as const satisfies readonly (keyof typeof stateTexts.transaction)[]
+] as const satisfies readonly NameIn<'states.transaction'>[]
 
 const empty = z.literal('').transform(() => undefined)
 const optional = <T extends z.ZodType>(one: T) => z.union([empty, one]).optional()
 
-const Day = z.iso.date(search.invalidDay)
+const Day = z.iso.date()
 
 const Fields = {
   q: optional(
     z
       .string()
       .trim()
-      .pipe(z.union([empty, Id], search.invalidQuery)),
+      .pipe(z.union([empty, Id])),
   ),
-  state: optional(z.enum(STATES, search.invalidState)),
+  state: optional(z.enum(STATES)),
   from: optional(Day),
   to: optional(Day),
   account: optional(z.string()),
@@ -44,13 +42,13 @@ export type SearchQuery = {
 
 export type ReadQuery = { query: SearchQuery; problems: Partial<Record<SearchField, string>> }
 
-const PROBLEMS: Record<SearchField, string> = {
-  q: search.invalidQuery,
-  state: search.invalidState,
-  from: search.invalidDay,
-  to: search.invalidDay,
-  account: search.invalidState,
-}
+const PROBLEMS = {
+  q: 'lists.problems.text',
+  state: 'search.invalidState',
+  from: 'lists.problems.day',
+  to: 'lists.problems.day',
+  account: 'search.invalidState',
+} as const satisfies Record<SearchField, TextKey>
 
 /** Reads the fields of the search, each by itself: a wrong one has a problem and is not used. */
 export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
@@ -58,7 +56,7 @@ export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
   function read<T>(name: SearchField, schema: z.ZodType<T>): T | undefined {
     const parsed = schema.safeParse(given[name])
     if (parsed.success) return parsed.data
-    problems[name] = PROBLEMS[name]
+    problems[name] = t(PROBLEMS[name])
     return undefined
   }
   const query = {

@@ -6,11 +6,9 @@ import { Time } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
 import { storyPath } from '../paths.ts'
 import { PaymentStatus, RefundStatus, TransactionState } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { pathOf } from './choose-target.ts'
 import type { Hit } from './find-hits.ts'
-
-const { groups, columns, matched, newest, nothingYet, shortened } = TEXTS.search
 
 /** What was found, grouped by kind. */
 export function Results({ hits }: { hits: readonly Hit[] }) {
@@ -18,7 +16,7 @@ export function Results({ hits }: { hits: readonly Hit[] }) {
   return (
     <>
       {kinds.map((kind) => (
-        <Group title={groups[kind]} hits={hits.filter(({ type }) => type === kind)} />
+        <Group title={t(`search.groups.${kind}`)} hits={hits.filter(({ type }) => type === kind)} />
       ))}
     </>
   )
@@ -31,17 +29,17 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
       <DataTable
         caption={title}
         columns={[
-          { title: columns.id },
-          { title: columns.matched },
-          { title: columns.state },
-          { title: columns.amount, kind: 'number' },
-          { title: columns.order },
-          { title: columns.account },
-          { title: columns.time },
+          { title: t('field.id') },
+          { title: t('field.matched') },
+          { title: t('field.state') },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.order') },
+          { title: t('field.account') },
+          { title: t('field.time') },
         ]}
         rows={hits.map((hit) => [
           <a href={pathOf(hit)}>{hit.id}</a>,
-          matched[hit.matched],
+          t(`search.matched.${hit.matched}`),
           <HitState hit={hit} />,
           formatMoney(amountOf(hit), hit.of.currency),
           hit.of.orderId ?? '',
@@ -71,22 +69,22 @@ function amountOf({ of, payment, refund }: Hit): string {
 export function Newest(props: { rows: readonly TransactionWithPayments[]; isShortened: boolean }) {
   const { rows, isShortened } = props
   return (
-    <Card title={newest}>
-      {isShortened ? <p>{shortened}</p> : null}
+    <Card title={t('search.newest')}>
+      {isShortened ? <p>{t('search.shortened')}</p> : null}
       {rows.length === 0 ? (
         isShortened ? null : (
-          <p>{nothingYet}</p>
+          <p>{t('search.nothingYet')}</p>
         )
       ) : (
         <DataTable
-          caption={newest}
+          caption={t('search.newest')}
           columns={[
-            { title: columns.id },
-            { title: columns.state },
-            { title: columns.amount, kind: 'number' },
-            { title: columns.order },
-            { title: columns.account },
-            { title: columns.time },
+            { title: t('field.id') },
+            { title: t('field.state') },
+            { title: t('field.amount'), kind: 'number' },
+            { title: t('field.order') },
+            { title: t('field.account') },
+            { title: t('field.time') },
           ]}
           rows={rows.map(({ transaction: t }) => [
             <a href={storyPath(t)}>{t.transactionId}</a>,

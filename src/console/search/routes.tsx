@@ -13,15 +13,13 @@ import { renderConsolePage } from '../layout.tsx'
 import { storyPath } from '../paths.ts'
 import { requireScope } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
-import { TEXTS } from '../texts/en.ts'
+import { count, t, useView } from '../view.ts'
 import { chooseTarget } from './choose-target.ts'
 import { findHits, MAX_HITS } from './find-hits.ts'
 import { NothingFound } from './nothing-found.tsx'
 import { type ReadQuery, readQuery, type SearchQuery } from './read-query.ts'
 import { Newest, Results } from './results.tsx'
 import { SearchForm } from './search-form.tsx'
-
-const { search } = TEXTS
 
 /** Transactions shown before anything is searched. */
 const MAX_NEWEST = 25
@@ -63,7 +61,7 @@ async function respondNewest(
   merchants: readonly string[],
   { query, problems }: ReadQuery,
 ) {
-  const { from, to } = toRange(c.get('view').zone, query)
+  const { from, to } = toRange(useView().zone, query)
   const filter = { merchants, state: query.state, from, to }
   const { rows, stoppedAt } = await ctx.reads.run(c.get('access').chainId, (db) =>
     listTransactions(db, filter, MAX_NEWEST, undefined),
@@ -79,7 +77,7 @@ async function respondHits(
   { query, problems }: ReadQuery & { query: SearchQuery & { q: string } },
 ) {
   const access = c.get('access')
-  const { zone } = c.get('view')
+  const { zone } = useView()
   const hits = await ctx.reads.run(access.chainId, (database) =>
     findHits({ ...ctx, ...database, zone }, access, merchants, query),
   )
@@ -96,10 +94,10 @@ async function respondHits(
     c,
     problems,
     <>
-      <p>{search.found(shown.length)}</p>
-      {ignoredFilters ? <Notice tone="warn">{search.ignored}</Notice> : null}
-      {leftOut ? <Notice tone="soft">{search.filtered}</Notice> : null}
-      {isCut ? <Notice tone="soft">{search.cut(MAX_HITS)}</Notice> : null}
+      <p>{count('search.found', shown.length)}</p>
+      {ignoredFilters ? <Notice tone="warn">{t('search.ignored')}</Notice> : null}
+      {leftOut ? <Notice tone="soft">{t('search.filtered')}</Notice> : null}
+      {isCut ? <Notice tone="soft">{t('search.cut', { count: MAX_HITS })}</Notice> : null}
       <Results hits={shown} />
     </>,
   )
@@ -114,7 +112,7 @@ function renderSearch(
   const status = Object.keys(problems).length > 0 ? 422 : 200
   return renderConsolePage(
     c,
-    { title: search.title, current: 'search', status },
+    { title: t('frame.pages.search'), current: 'search', status },
     <>
       <SearchForm given={c.req.query()} problems={problems} accounts={accounts} />
       {results}

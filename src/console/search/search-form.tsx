@@ -1,8 +1,6 @@
 import { Field } from '../../platform/html/components.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { type ReadQuery, STATES } from './read-query.ts'
-
-const { search, states } = TEXTS
 
 /** The search: one box, and filters beside it. */
 export function SearchForm(props: {
@@ -15,7 +13,7 @@ export function SearchForm(props: {
   return (
     <search>
       <form method="get" action="/console">
-        <Field name="q" label={search.label} hint={search.hint} problem={problems.q}>
+        <Field name="q" label={t('search.label')} hint={t('search.hint')} problem={problems.q}>
           {(attributes) => (
             <input
               {...attributes}
@@ -26,25 +24,25 @@ export function SearchForm(props: {
             />
           )}
         </Field>
-        <Field name="state" label={search.state} problem={problems.state}>
+        <Field name="state" label={t('search.state')} problem={problems.state}>
           {(attributes) => (
             <select {...attributes}>
-              <option value="">{search.anyState}</option>
+              <option value="">{t('search.anyState')}</option>
               {STATES.map((state) => (
                 <option value={state} selected={given.state === state}>
-                  {states.transaction[state]}
+                  {t(`states.transaction.${state}`)}
                 </option>
               ))}
             </select>
           )}
         </Field>
-        <DayField name="from" given={given} label={search.from} problem={problems.from} />
-        <DayField name="to" given={given} label={search.to} problem={problems.to} />
+        <DayField name="from" given={given} label={t('search.from')} problem={problems.from} />
+        <DayField name="to" given={given} label={t('search.to')} problem={problems.to} />
         {accounts.length < 2 ? null : (
-          <Field name="account" label={search.account} problem={problems.account}>
+          <Field name="account" label={t('field.account')} problem={problems.account}>
             {(attributes) => (
               <select {...attributes}>
-                <option value="">{search.anyAccount}</option>
+                <option value="">{t('search.anyAccount')}</option>
                 {accounts.map((code) => (
                   <option value={code} selected={given.account === code}>
                     {code}
@@ -54,7 +52,7 @@ export function SearchForm(props: {
             )}
           </Field>
         )}
-        <button type="submit">{search.submit}</button>
+        <button type="submit">{t('search.submit')}</button>
       </form>
     </search>
   )

@@ -20,8 +20,8 @@ export const PEOPLE: readonly Guard[] = [
   },
   {
     file: 'src/access/sign-in.ts',
-    text: 'where id = ${personId} and ended_at is null for share`',
-    mutation: 'where id = ${personId} and ended_at is null`',
+    text: 'and link_until > now() and ended_at is null\n',
+    mutation: 'and link_until > now()\n',
     test: 'test/api/access/sign-in.test.ts',
     claim: 'a session that is opened while the person is being ended, is not',
     control: 'a session is over when it is idle for half an hour, and no request revives it',

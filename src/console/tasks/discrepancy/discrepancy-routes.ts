@@ -12,7 +12,8 @@ import { readForm } from '../../forms/protect-forms.ts'
 import { discrepancyPath } from '../../paths.ts'
 import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
-import { type NoticeCode, TEXTS } from '../../texts/en.ts'
+import type { NoticeCode } from '../../texts/text.ts'
+import { t } from '../../view.ts'
 import { explainRefusal } from '../explain-refusal.ts'
 import type { PageState } from '../page-state.ts'
 import { DiscrepancyFields, ExternalFields, NoteFields, parseFields } from '../parse-fields.ts'
@@ -78,17 +79,19 @@ async function carryOut(
 
 /** An external refund that cannot be decided so has not changed: its amount does not fit. */
 function explain(error: DomainError, form: string): string | undefined {
-  const { refused } = TEXTS.discrepancyPage
-  if (error.code === 'same_person') return refused.same_person
+  if (error.code === 'same_person') return t('discrepancyPage.refused.same_person')
   const isUnfit = form === 'external' && error.code === 'not_decidable'
   if (!isUnfit || error.changed) return explainRefusal(error)
-  return refused.notFitting
+  return t('discrepancyPage.refused.notFitting')
 }
 
 function describeResolution({ resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string[] {
-  const { resolved, agreed } = TEXTS.decisions.happened
   if (resolvedAt === null) return []
-  return [resolvedBy === null ? agreed : resolved(resolvedBy, resolution ?? '')]
+  return [
+    resolvedBy === null
+      ? t('decisions.happened.agreed')
+      : t('decisions.happened.resolved', { name: resolvedBy, reason: resolution ?? '' }),
+  ]
 }
 
 function resolve(ctx: ConsoleContext): Carry {
@@ -135,7 +138,7 @@ function assign(ctx: ConsoleContext): Carry {
   return async (found, { name = '' }, c) => {
     const access = c.get('access')
     const known = ['', access.name, ...(await listDeciders(ctx.sql, found.merchantCode))]
-    if (!known.includes(name)) return { problems: { name: TEXTS.decisions.problems.name } }
+    if (!known.includes(name)) return { problems: { name: t('decisions.problems.name') } }
     await assignDiscrepancy(ctx, access, found, name === '' ? null : name)
     return { notice: 'assigned' }
   }

@@ -11,11 +11,9 @@ import {
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { hasScope } from '../../permissions.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { formatTimeLeft } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
-
-const { notNow } = TEXTS.decisions
 
 /** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
@@ -46,10 +44,10 @@ export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownR
   const cancel = isOffered('cancel')
   const unsent = isCancellable(found.refund)
   const obstacles = [
-    ...(find('approve')?.why === 'asked' ? [notNow.asked] : []),
+    ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
     ...UNSENT.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
     ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
-    ...(unsent && (view.hold || view.accountHold) ? [notNow.hold] : []),
+    ...(unsent && (view.hold || view.accountHold) ? [t('decisions.notNow.hold')] : []),
   ]
   const isIdle = !offered.approve && !cancel && outcomes.length === 0 && obstacles.length === 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
@@ -60,7 +58,7 @@ export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownR
     alone: beside.asked && beside.alone ? 'asked' : again ? 'decided' : undefined,
     annotate: hasScope(c, 'ops') && (isShown || shown.review.notes.length > 0),
     showsProof: isShown || outcomes.length > 0,
-    obstacles: isIdle ? [notNow.noScope] : [...new Set(obstacles)],
+    obstacles: isIdle ? [t('decisions.notNow.noScope')] : [...new Set(obstacles)],
   }
 }
 
@@ -73,7 +71,7 @@ function explainOutcomes(
   offered: readonly RefundOutcome[],
 ): string[] {
   const first = find('succeeded')
-  if (first?.why === 'asked') return [notNow.asked]
+  if (first?.why === 'asked') return [t('decisions.notNow.asked')]
   const ofOthers = OUTCOMES.flatMap((outcome) => {
     const obstacle = find(outcome)
     const isOfOthers = obstacle?.why === 'same_person' || obstacle?.why === 'too_early_alone'
@@ -86,6 +84,7 @@ function explainOutcomes(
 
 function explain(obstacle: Obstacle | undefined): string[] {
   if (!obstacle || obstacle.why === 'not_awaiting' || obstacle.why === 'not_cancellable') return []
-  if ('leftMs' in obstacle) return [notNow[obstacle.why](formatTimeLeft(obstacle.leftMs))]
-  return [notNow[obstacle.why]]
+  if ('leftMs' in obstacle)
+    return [t(`decisions.notNow.${obstacle.why}`, { duration: formatTimeLeft(obstacle.leftMs) })]
+  return [t(`decisions.notNow.${obstacle.why}`)]
 }

@@ -12,7 +12,8 @@ import { readForm } from '../../forms/protect-forms.ts'
 import { refundPagePath } from '../../paths.ts'
 import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
-import { type NoticeCode, TEXTS } from '../../texts/en.ts'
+import type { NoticeCode } from '../../texts/text.ts'
+import { t } from '../../view.ts'
 import { explainRefusal } from '../explain-refusal.ts'
 import type { PageState } from '../page-state.ts'
 import {
@@ -137,7 +138,7 @@ function assign(ctx: ConsoleContext): Carry {
   return async (found, { name = '' }, c) => {
     const access = c.get('access')
     const known = ['', access.name, ...(await listDeciders(ctx.sql, found.refund.merchantCode))]
-    if (!known.includes(name)) return { problems: { name: TEXTS.decisions.problems.name } }
+    if (!known.includes(name)) return { problems: { name: t('decisions.problems.name') } }
     await assignRefund(ctx, found, name === '' ? null : name, access)
     return { notice: 'assigned' }
   }
