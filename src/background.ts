@@ -1,6 +1,6 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
-import { expireApprovals } from './decisions/approval.ts'
+import { expireApprovals } from './decisions/expire-approvals.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import {
