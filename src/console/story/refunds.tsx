@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx'
-import { ANYBODY, findObstacle, OUTCOMES } from '../../decisions/outcomes.ts'
+import { describeDecidable, findObstacle, OUTCOMES, UNHINDERED } from '../../decisions/obstacles.ts'
 import { Badge, Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import type { FoundRefund } from '../../refunds/find.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
@@ -178,14 +178,14 @@ function RefundActions({
 /** What the person may do on the refund's own page. */
 function nameOffer(
   c: ConsoleRequest,
-  { config }: ConsoleContext,
+  { config, now }: ConsoleContext,
   { refund }: FoundRefund,
 ): NameIn<'refunds.offers'> | undefined {
   const { status, attempts, inferred } = refund
   if (status === 'needs_review' && hasScope(c, 'ops')) return 'decide'
   if (ENDED.includes(status) && hasScope(c, 'ops')) {
-    const decidable = { ...refund, sinceSentMs: null, sinceResolvedMs: null }
-    const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, ANYBODY))
+    const decidable = describeDecidable(refund, now())
+    const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, UNHINDERED))
     return isOver ? undefined : inferred ? 'confirm' : 'correct'
   }
   if (status === 'awaiting_approval' && hasScope(c, 'refunds:approve')) return 'approve'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { OUTCOMES } from '../../decisions/outcomes.ts'
+import { OUTCOMES } from '../../decisions/obstacles.ts'
 import { Reason } from '../../refunds/request-schema.ts'
 import type { FormFields } from '../env.ts'
 import { nameIn } from '../view.ts'

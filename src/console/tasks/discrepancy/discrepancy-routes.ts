@@ -3,7 +3,6 @@ import { listDeciders } from '../../../access/principal.ts'
 import { addNote, assignDiscrepancy } from '../../../decisions/annotations.ts'
 import { resolveDiscrepancy } from '../../../decisions/discrepancies.ts'
 import { resolveExternalRefund } from '../../../decisions/external.ts'
-import { ChangedSinceShownError } from '../../../decisions/unit-of-work.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
 import { deriveExternalState, findExternalRefund } from '../../../refunds/external-view.ts'
@@ -15,7 +14,7 @@ import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
 import type { NoticeCode } from '../../texts/text.ts'
 import { t } from '../../view.ts'
-import { explainRefusal, listEvidence } from '../explain-refusal.ts'
+import { explainRefusal } from '../explain-refusal.ts'
 import type { PageState } from '../page-state.ts'
 import { DiscrepancyFields, ExternalFields, NoteFields, parseFields } from '../parse-fields.ts'
 import { findPathDiscrepancy, readDiscrepancyPage } from './read-discrepancy.ts'
@@ -74,7 +73,7 @@ async function carryOut(
     if (!(error instanceof DomainError) || message === undefined) throw error
     c.set('refusal', error.code)
     const { status } = REFUSALS[error.code]
-    return await show({ status, messages: [message], evidence: listEvidence(error) })
+    return await show({ status, messages: [message], evidence: error.evidence })
   }
 }
 
@@ -82,7 +81,7 @@ async function carryOut(
 function explain(error: DomainError, form: string): string | undefined {
   if (error.code === 'same_person') return t('discrepancyPage.refused.same_person')
   const isUnfit = form === 'external' && error.code === 'not_decidable'
-  if (!isUnfit || error instanceof ChangedSinceShownError) return explainRefusal(error)
+  if (!isUnfit || error.changed) return explainRefusal(error)
   return t('discrepancyPage.refused.notFitting')
 }
 
@@ -116,7 +115,8 @@ function resolveExternal(ctx: ConsoleContext): Carry {
     }
     // What is read here is compared again within the commit.
     if (deriveExternalState(external) !== state) {
-      throw new ChangedSinceShownError('not_decidable', 'it has changed since it was shown')
+      const detail = 'it has changed since it was shown'
+      throw new DomainError('not_decidable', detail, { changed: true })
     }
     const againstEvidence = parsed.data.againstEvidence === 'true'
     const decision = { outcome, reason, againstEvidence }

@@ -1,6 +1,6 @@
 import type { Child } from 'hono/jsx'
 import type { Access } from '../../../access/types.ts'
-import { ANYBODY, findObstacle } from '../../../decisions/outcomes.ts'
+import { describeDecidable, findObstacle, UNHINDERED } from '../../../decisions/obstacles.ts'
 import { isOwnRequest } from '../../../decisions/second-person.ts'
 import { DataTable } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
@@ -126,11 +126,8 @@ function explainApproval(row: WaitingRefund, { viewer }: Environment): string {
 }
 
 function explainWait(row: WaitingRefund, { ctx }: Environment): string {
-  const { lastSentAt } = row
-  const sinceSentMs =
-    lastSentAt === null ? null : ctx.now().getTime() - Date.parse(toIso(lastSentAt))
-  const decidable = { ...row, sinceSentMs, sinceResolvedMs: null }
-  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, ANYBODY)
+  const decidable = describeDecidable(row, ctx.now())
+  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, UNHINDERED)
   if (obstacle?.why !== 'too_early') return t('tasks.decidable')
   return t('tasks.decidableIn', { duration: formatTimeLeft(obstacle.leftMs) })
 }

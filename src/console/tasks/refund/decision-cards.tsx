@@ -1,4 +1,4 @@
-import type { RefundOutcome } from '../../../decisions/outcomes.ts'
+import type { RefundOutcome } from '../../../decisions/obstacles.ts'
 import { Card, Facts, Identifier } from '../../../platform/html/components.tsx'
 import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
