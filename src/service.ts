@@ -23,7 +23,7 @@ import {
   type ServerLimits,
 } from './http/server.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
-import { warnOfUnsigned } from './ipn/report.ts'
+import { warnOfUnsigned } from './ipn/answer.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { keepSeen } from './maintenance/processes.ts'
 import { createServerWatch } from './maintenance/watch-server.ts'

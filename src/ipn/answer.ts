@@ -1,16 +1,74 @@
+import type { ServerResponse } from 'node:http'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { describeMethod } from '../http/app.ts'
+import { SECURITY_HEADERS } from '../http/raw-response.ts'
 import { VERDICTS } from '../metrics.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import type { IpnContext } from './inbox.ts'
-import type { IpnAnswer } from './read-request.ts'
+
+/** The response to a notification request. */
+export type IpnAnswer = {
+  status: ContentfulStatusCode
+  verdict: (typeof VERDICTS)[number]
+  /** The reason for a refusal: sent as `respmsg`, and logged. */
+  why?: string
+  headers?: Record<string, string>
+}
+
+/** The database is behind: the notification itself is valid and will be accepted a moment later. */
+export const OVERLOADED = {
+  status: 503,
+  verdict: 'overloaded',
+  why: 'not stored, send it again',
+  headers: { 'retry-after': '1' },
+} satisfies IpnAnswer
+
+/** After a body that was not read to its end the connection cannot be reused. */
+export const CLOSE = { connection: 'close' }
+
+export function answerThrottled(ms: number): IpnAnswer {
+  const why = 'too many malformed or wrongly signed notifications from this network'
+  const headers = { 'retry-after': String(Math.ceil(ms / 1000)) }
+  return { status: 429, verdict: 'throttled', why, headers }
+}
+
+/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
+export function answerUnread(ms: number): IpnAnswer {
+  const why = 'too many notifications of this network were refused, send it again'
+  const headers = { 'retry-after': String(Math.ceil(ms / 1000)), ...CLOSE }
+  return { status: 503, verdict: 'throttled', why, headers }
+}
+
+/** Names and values in turn, as Node's HTTP server takes them at the least cost. */
+const FIXED_LINES = [
+  ...Object.entries(SECURITY_HEADERS).flat(),
+  ...['content-type', 'application/json'],
+]
+const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
+
+export function sendAnswer(
+  response: ServerResponse,
+  { status, verdict, why, headers }: IpnAnswer,
+  requestId: string,
+  stopping: boolean,
+): void {
+  const body =
+    verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why ?? 'refused' })
+  const length = String(Buffer.byteLength(body))
+  const lines = [...FIXED_LINES, 'content-length', length, 'x-request-id', requestId]
+  if (headers) lines.push(...Object.entries(headers).flat())
+  // A client that keeps its connection open would delay the stop by seconds.
+  if (stopping) lines.push('connection', 'close')
+  response.writeHead(status, lines)
+  response.end(body)
+}
 
 /** Records an answer, and the time since its request arrived (ms). */
-export type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void
+type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void
 
 /** Measures notification requests, as a request and as a notification. Their series are looked up once. */
-export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMeter {
+export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>): IpnMeter {
   const { httpRequest, ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
   const requests = new Map<string, { observe(seconds: number): void }>()
@@ -35,7 +93,7 @@ export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMet
 
 type Sender = { address: string; requestId: string }
 
-export type RefusalLog = {
+type RefusalLog = {
   /** Logs a notification that could not be stored, with the error that prevented it. */
   logFailure(error: unknown, answer: IpnAnswer, sender: Sender): void
   /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
