@@ -705,7 +705,7 @@ export const vi: Record<keyof typeof en, string> = {
   'decisions.notNow.title': 'Bạn có thể làm gì',
   'decisions.notNow.asked': 'Bạn đã yêu cầu lệnh hoàn tiền này, hoặc lệnh được yêu cầu thay bạn: người khác phải quyết định.',
   'decisions.notNow.expired': 'Lệnh không được duyệt kịp thời hạn và sẽ thất bại trong vòng một phút.',
-  'decisions.notNow.notified': 'Cổng đã báo về lệnh hoàn tiền này dù nó chưa được gửi từ đây. Thông báo đó sẽ quyết định kết quả trong giây lát.',
+  'decisions.notNow.notified': 'Cổng đã thông báo lệnh hoàn tiền này dù chưa được gửi từ đây. Thông báo sẽ quyết định lệnh trong giây lát.',
   'decisions.notNow.too_early': 'Cổng vẫn có thể trả lời. Nếu không, bạn có thể kết luận sau {duration}.',
   'decisions.notNow.not_sent': 'Lệnh chưa được gửi nên chưa có kết quả để kết luận.',
   'decisions.notNow.being_sent': 'Lệnh đang được gửi. Hãy tải lại trang để xem kết quả.',
