@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { describeMethod } from '../http/app.ts'
-import { SECURITY_HEADERS } from '../http/raw-response.ts'
+import { createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
 import { VERDICTS } from '../metrics.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
@@ -64,30 +64,15 @@ export function sendAnswer(
   response.end(body)
 }
 
-/** Records an answer, and the time since its request arrived (ms). */
-type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void
-
 /** Measures notification requests, as a request and as a notification. Their series are looked up once. */
-export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>): IpnMeter {
-  const { httpRequest, ipnAck, ipnReceived } = metrics
+export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
+  const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  const requests = new Map<string, { observe(seconds: number): void }>()
-
-  function findRequests(method: string, status: number): { observe(seconds: number): void } {
-    const name = describeMethod(method)
-    const key = `${name} ${status}`
-    const known = requests.get(key)
-    if (known) return known
-    const labels = { route: '/ipn', method: name, status: `${String(status)[0]}xx` }
-    const series = httpRequest.labels(labels)
-    requests.set(key, series)
-    return series
-  }
-
-  return (method, { status, verdict }, ms) => {
+  const meter = createRequestMeter(metrics, '/ipn')
+  return (method: string, { status, verdict }: IpnAnswer, ms: number): void => {
     verdicts.get(verdict)?.inc()
     ipnAck.observe(ms / 1000)
-    findRequests(method, status).observe(ms / 1000)
+    meter(describeMethod(method), status, ms)
   }
 }
 
