@@ -1,10 +1,5 @@
-import {
-  coversSql,
-  LIVE_SQL,
-  namesActor,
-  namesActorSql,
-  type Principal,
-} from '../access/principal.ts'
+import { LIVE_SQL } from '../access/keys.ts'
+import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
 import { type Access, hasScopeSql } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'

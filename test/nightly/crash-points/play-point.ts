@@ -1,5 +1,5 @@
 import { withTimeout } from '../../../src/platform/concurrency/timing.ts'
-import type { SyncContext } from '../../../src/sync/context.ts'
+import type { SyncContext } from '../../../src/sync/types.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { makeDue } from '../../support/refund-lab.ts'
 import { KEY } from '../../support/service.ts'

@@ -12,8 +12,8 @@ export const PEOPLE: readonly Guard[] = [
   },
   {
     file: 'src/access/sign-in.ts',
-    text: 'where link_hash = ${hashKey(link)} and signed_in_at is null and ended_at is null',
-    mutation: 'where link_hash = ${hashKey(link)} and ended_at is null',
+    text: 'where link_hash = ${hashKey(link)} and signed_in_at is null',
+    mutation: 'where link_hash = ${hashKey(link)}',
     test: 'test/api/access/sign-in.test.ts',
     claim: 'a link opens one session, even if it is used twenty times at the same moment',
     control: 'a session is over when it is idle for half an hour, and no request revives it',
