@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx'
-import { type ColumnStyle, Badge as Sign, type Tone } from '../platform/html/components.tsx'
+import { type ColumnStyle, Badge as Sign, Table, type Tone } from '../platform/html/components.tsx'
 import { describeZone, formatClock } from './days.ts'
 import { formatMoney } from './format-money.ts'
 import type { NameIn } from './texts/text.ts'
@@ -83,30 +83,53 @@ export function time<Row>(
 }
 
 /** The title of a column as the reader sees it. */
-export function nameColumn(
-  { title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>,
-  now: number,
-): string {
-  return isTime
-    ? t('lists.inZone', {
-        title: t(`field.${title}`),
-        zone: describeZone(useView().zone, now),
-      })
-    : t(`field.${title}`)
+export function nameColumn({ title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>): string {
+  const name = t(`field.${title}`)
+  const zone = describeZone(useView().zone, Date.now())
+  return isTime ? t('lists.inZone', { title: name, zone }) : name
+}
+
+/** A table of rows, or what stands instead of none. */
+export function Rows<Row>(props: {
+  caption: string
+  columns: readonly ListColumn<Row>[]
+  rows: readonly Row[]
+  empty?: string
+}) {
+  const { caption, columns, rows, empty } = props
+  if (rows.length === 0 && empty !== undefined) return <p>{empty}</p>
+  const shown = columns
+    .filter(({ exportOnly }) => !exportOnly)
+    .map((column) => ({ ...column, title: nameColumn(column) }))
+  return <Table caption={caption} columns={shown} rows={rows} />
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
 export function Time({ iso, bare = false }: { iso: string; bare?: boolean }) {
-  const { zone } = useView()
   return (
     <time datetime={iso} data-relative>
-      {bare ? formatClock(zone, iso) : formatTime(iso)}
+      {bare ? writeClock(iso) : formatTime(iso)}
     </time>
   )
 }
 
 /** Formats a time (ISO 8601) to the second in the reader's zone, for sentences: `2026-11-22 17:00:00 GMT+7`. */
 export function formatTime(iso: string): string {
-  const { zone } = useView()
-  return `${formatClock(zone, iso)} ${describeZone(zone, Date.parse(iso))}`
+  return `${writeClock(iso)} ${describeZone(useView().zone, Date.parse(iso))}`
+}
+
+const CLOCK = {
+  day: '2-digit',
+  month: '2-digit',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+} as const
+
+/** English has no order of days and months that everybody reads alike, so it has that of ISO 8601. */
+function writeClock(iso: string): string {
+  const { language, zone: timeZone } = useView()
+  if (language === 'en') return formatClock(timeZone, iso)
+  return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }

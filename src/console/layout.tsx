@@ -7,11 +7,10 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
-import { TASKS_PATH } from './paths.ts'
 import { hasRole, hasScope } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { t } from './view.ts'
+import { t, useView } from './view.ts'
 
 /** Where the script speaks. */
 function ScriptParts() {
@@ -41,8 +40,7 @@ export type PageOptions = {
 
 /** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role }[] = [
-  { name: 'search', path: '/console' },
-  { name: 'tasks', path: TASKS_PATH },
+  { name: 'tasks', path: '/console' },
   { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
@@ -62,6 +60,7 @@ export function renderConsolePage(
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
+      language={useView().language}
       title={t('frame.titleOf', { page: title })}
       styles={[ASSETS.style]}
       scripts={[ASSETS.script]}
@@ -99,6 +98,25 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
             {t('frame.signOut')}
           </button>
         </Form>
+        <search>
+          <form method="get" action="/console">
+            <label class="hidden" for="q">
+              {t('search.label')}
+            </label>
+            <input
+              id="q"
+              type="search"
+              name="q"
+              value={c.req.query('q')}
+              placeholder={t('search.label')}
+              maxlength={128}
+              autocomplete="off"
+            />
+            <button class="quiet" type="submit">
+              {t('search.submit')}
+            </button>
+          </form>
+        </search>
         <nav aria-label={t('frame.navigation')}>
           <ul>
             {shown.map(({ name, path }) => (

@@ -15,12 +15,12 @@ import { listRoutes } from './lists/routes.tsx'
 import { peopleRoutes } from './people/routes.tsx'
 import { refundRoutes } from './refund-form/serve-refund-form.ts'
 import { describeError, respondError, respondRefusal } from './respond-error.tsx'
-import { searchRoutes } from './search/routes.tsx'
+import { searchRoutes } from './search.tsx'
 import { requireSession } from './session.ts'
 import { signInRoutes } from './sign-in/routes.tsx'
 import { storyRoutes } from './story/routes.ts'
 import { taskRoutes } from './tasks/task-routes.ts'
-import { showTo } from './view.ts'
+import { chooseLanguage, showTo } from './view.ts'
 
 /** Redirects whoever prefers a page to JSON. */
 export function leadBrowsersTo(path: string) {
@@ -59,7 +59,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.onError((error, c) => respondError(ctx, error, c))
   app.route('/', assetRoutes())
   app.use('/console/*', async (c, next) => {
-    await showTo({ language: 'en', zone: ctx.config.CAPS_TIME_ZONE }, next)
+    await showTo({ language: chooseLanguage(c), zone: ctx.config.CAPS_TIME_ZONE }, next)
     c.header('content-security-policy', PAGE_POLICY)
   })
   app.use(

@@ -36,7 +36,8 @@ export function requireSession(ctx: ConsoleContext) {
     c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
     if (!isRefresh(c)) restoreDraft(ctx, c, person.id)
     const view = useView()
-    return await showTo({ ...view, zone: stored.timeZone ?? view.zone }, next)
+    const language = stored.language ?? view.language
+    return await showTo({ language, zone: stored.timeZone ?? view.zone }, next)
   })
 }
 

@@ -1,4 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Context as HttpContext } from 'hono'
+import { parseAccept } from 'hono/utils/accept'
 import {
   type CountKey,
   findText,
@@ -13,6 +15,13 @@ export type View = {
   language: Language
   /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
   zone: string
+}
+
+/** English, unless the browser prefers Vietnamese to it. */
+export function chooseLanguage(c: HttpContext): Language {
+  const wanted = parseAccept(c.req.header('accept-language') ?? '').map(({ type }) => type)
+  const first = wanted.find((one) => /^(en|vi)(-|$)/i.test(one))
+  return first?.toLowerCase().startsWith('vi') ? 'vi' : 'en'
 }
 
 const views = new AsyncLocalStorage<View>()

@@ -217,7 +217,7 @@ describe('a download is cut off', () => {
       .use(requireSession(rig.service.ctx))
       .get('/', (c) => {
         requireScope(c, 'ops')
-        return respondCsvFile(log, c, { name: 'x', columns, now: 0 }, pages())
+        return respondCsvFile(log, c, { name: 'x', columns }, pages())
       })
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
     try {

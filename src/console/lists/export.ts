@@ -11,7 +11,6 @@ import { type SheetCell, writeSheet } from './write-sheet.ts'
 export type ListFile<Row> = {
   name: string
   columns: readonly ListColumn<Row>[]
-  now: number
 }
 
 type Pages<Row> = AsyncGenerator<readonly Row[]>
@@ -71,12 +70,12 @@ async function* whileAllowed<Row>(c: ConsoleRequest, pages: Pages<Row>): Pages<R
 }
 
 async function* writeLines<Row>(
-  { columns, now }: ListFile<Row>,
+  { columns }: ListFile<Row>,
   first: IteratorResult<readonly Row[], void>,
   pages: Pages<Row>,
 ): AsyncGenerator<string, void, undefined> {
   const line = (cells: readonly string[]) => `${cells.join(',')}\r\n`
-  const titles = columns.map((column) => quoteCell(nameColumn(column, now), SEPARATORS))
+  const titles = columns.map((column) => quoteCell(nameColumn(column), SEPARATORS))
   const write = (row: Row) => line(columns.map(({ value }) => writeCell(value(row))))
   yield BYTE_ORDER_MARK + line(titles)
   if (first.done) return
@@ -93,10 +92,10 @@ function writeCell(value: CellValue): string {
 /** Answers with all rows as a spreadsheet; undefined where there are more than it may have. */
 export async function respondXlsxFile<Row>(
   c: ConsoleRequest,
-  { name, columns, now }: ListFile<Row>,
+  { name, columns }: ListFile<Row>,
   pages: Pages<Row>,
 ): Promise<Response | undefined> {
-  const rows: SheetCell[][] = [columns.map((column) => nameColumn(column, now))]
+  const rows: SheetCell[][] = [columns.map((column) => nameColumn(column))]
   for await (const page of whileAllowed(c, pages)) {
     for (const row of page) rows.push(columns.map(({ value }) => toSheetCell(value(row))))
     if (rows.length > MAX_XLSX_ROWS + 1) return undefined

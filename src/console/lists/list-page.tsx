@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import type { Page } from '../../http/list.ts'
-import { Card, Field, Table } from '../../platform/html/components.tsx'
-import { nameColumn } from '../cells.tsx'
+import { Card, Field } from '../../platform/html/components.tsx'
+import { Rows } from '../cells.tsx'
 import { describeZone } from '../days.ts'
 import { listTexts, t, useView } from '../view.ts'
 import type { ListPage } from './lists.tsx'
@@ -16,22 +16,18 @@ type Props<Query extends z.ZodRawShape, Row extends object> = {
   problems: FilterProblems
   accounts: readonly string[]
   page: Page<Row>
-  now: number
 }
 
 /** The filters of a list, and a page of it. */
 export function ListBody<Query extends z.ZodRawShape, Row extends object>(
   props: Props<Query, Row>,
 ) {
-  const { list, given, problems, accounts, page, now } = props
+  const { list, given, problems, accounts, page } = props
   const view = useView()
   const { data, nextCursor } = page
   const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
-  const columns = list.columns
-    .filter(({ exportOnly }) => !exportOnly)
-    .map((column) => ({ ...column, title: nameColumn(column, now) }))
   const names = listFilters(list.listing.query)
   return (
     <>
@@ -44,15 +40,16 @@ export function ListBody<Query extends z.ZodRawShape, Row extends object>(
         )}
         <button type="submit">{t('lists.submit')}</button>
         {names.includes('from') ? (
-          <span class="hint">{t('lists.days', { zone: describeZone(view.zone, now) })}</span>
+          <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
       <Card title={t(`lists.titles.${list.name}`)} note={t('lists.rows')}>
-        {data.length === 0 ? (
-          <p>{nextCursor === null ? t('lists.none') : t('lists.noneSoFar')}</p>
-        ) : (
-          <Table caption={t(`lists.titles.${list.name}`)} columns={columns} rows={data} />
-        )}
+        <Rows
+          caption={t(`lists.titles.${list.name}`)}
+          columns={list.columns}
+          rows={data}
+          empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
+        />
         {isShortened ? <p>{t('lists.shortened')}</p> : null}
         <div class="row">
           {cursor === undefined ? null : <a href={link({})}>{t('lists.first')}</a>}

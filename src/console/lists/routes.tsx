@@ -44,10 +44,9 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
   const { asked, problems } = readFilters(listing, given)
   const merchantCode = given.account || undefined
   if (asked && format !== undefined) {
-    const file = { ...list, now: ctx.now().getTime() }
     const pages = walkListing(ctx, access, listing, { ...asked, merchantCode })
-    if (format === 'csv') return await respondCsvFile(ctx.log, c, file, pages)
-    const response = await respondXlsxFile(c, file, pages)
+    if (format === 'csv') return await respondCsvFile(ctx.log, c, list, pages)
+    const response = await respondXlsxFile(c, list, pages)
     if (response) return response
     throw new DomainError('invalid_request', t('lists.tooMany', { most: String(MAX_XLSX_ROWS) }))
   }
@@ -58,10 +57,6 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
   return await renderConsolePage(
     c,
     { title: t(`lists.titles.${name}`), current: name, status: asked ? 200 : 422 },
-    <ListBody
-      {...{ list, given, problems, page }}
-      accounts={access.merchants}
-      now={ctx.now().getTime()}
-    />,
+    <ListBody {...{ list, given, problems, page }} accounts={access.merchants} />,
   )
 }

@@ -63,7 +63,7 @@ export async function respondStory(
   const { html, etag } = await renderParts({ c, ctx, story, cursor, draft })
   return await renderConsolePage(
     c,
-    { title: t('story.title', { id: found.transaction.transactionId }), current: 'search', status },
+    { title: t('story.title', { id: found.transaction.transactionId }), status },
     <>
       {refusal === undefined ? null : <Notice tone="bad">{refusal}</Notice>}
       {/* The answer to a form is not asked for again: its path takes no other request. */}

@@ -1,7 +1,8 @@
 import { en } from './en.ts'
+import { vi } from './vi.ts'
 
 /** The languages of the console. */
-export type Language = 'en'
+export type Language = 'en' | 'vi'
 
 export type TextKey = keyof typeof en
 
@@ -31,7 +32,7 @@ type Counted<Key> = Key extends `${infer Group}.other` ? Group : never
 /** The texts that depend on a number: their keys without `.one` and `.other`. */
 export type CountKey = Counted<TextKey>
 
-const CATALOGUES: Readonly<Record<Language, Readonly<Record<string, string>>>> = { en }
+const CATALOGUES: Readonly<Record<Language, Readonly<Record<string, string>>>> = { en, vi }
 
 /** Returns a text in a language; undefined for a key that the catalogue does not have. */
 export function findText(language: Language, key: string, values: Readonly<Record<string, string | number>> = {}): string | undefined {

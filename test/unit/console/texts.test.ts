@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { en } from '../../../src/console/texts/en.ts'
+import { findText } from '../../../src/console/texts/text.ts'
 
 const ROOT = new URL('../../../src/console/', import.meta.url)
 const SOURCES = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
@@ -51,5 +52,21 @@ describe('the texts of the console', () => {
         .map((line) => `${file}: ${line.trim()}`),
     )
     expect(outside).toEqual([])
+  })
+})
+
+describe('the Vietnamese texts', () => {
+  it('take the same values as the English ones', () => {
+    const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()
+    const different = Object.entries(en)
+      .filter(([key]) => !key.endsWith('.one'))
+      .filter(([key, text]) => String(values(text)) !== String(values(findText('vi', key) ?? '')))
+    expect(different).toEqual([])
+  })
+
+  it('leave nothing in English but names that stay', () => {
+    const same = Object.entries(en).filter(([key, text]) => findText('vi', key) === text)
+    const named = same.filter(([, text]) => /[a-z]{4,} [a-z]{2,}/.test(text))
+    expect(named).toEqual([])
   })
 })
