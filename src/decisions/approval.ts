@@ -16,12 +16,12 @@ import { buildRefundEvent, readRefunds } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import {
+  move,
   type RefundDraft,
   type RefundRow,
   STATES,
   sendToReview,
   startDraft,
-  transition,
 } from '../refunds/lifecycle.ts'
 import { explainMayHaveMoved, formatApproved, refuseOwnGrowth } from '../refunds/obstacle.ts'
 import { decryptReceiver } from '../refunds/receiver.ts'
@@ -264,9 +264,10 @@ function end(
   const failureMessage = `not approved within ${withinMs} ms`
   const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
   if (mayHaveMoved !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${mayHaveMoved}` })
+    const reason = `${failureMessage}, but ${mayHaveMoved}`
+    sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
     return
   }
-  const failure = { failureSource: 'service' as const, failureReason: 'approval_expired' }
-  transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
+  const failure = { failureReason: 'approval_expired', failureMessage }
+  move(draft, 'approval_expired', { reason: failureMessage }, failure)
 }

@@ -9,7 +9,7 @@ import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
 import type { RefundRecord } from '../refunds/find.ts'
-import { isUnsent, type RefundDraft, type RefundRow, transition } from '../refunds/lifecycle.ts'
+import { isUnsent, move, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
 import { refuseOwnGrowth } from '../refunds/obstacle.ts'
 import { commitDecision, requireShownVersion } from './unit-of-work.ts'
 
@@ -75,8 +75,7 @@ export async function cancelRefund(
     await requireShownVersion(tx, draft.now, shown, 'not_cancellable')
     refuseOwnGrowth(locked, draft.now, 'cancelled')
     const cause = { reason: `cancelled ${describeActor(access)}: ${reason}` }
-    const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
-    transition(draft, 'failed', cause, { ...failure, failureMessage: reason })
+    move(draft, 'cancelled', cause, { failureReason: 'cancelled', failureMessage: reason })
   })
   const { merchantCode, refundId } = found.refund
   ctx.log.info(

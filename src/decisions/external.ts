@@ -21,9 +21,9 @@ import {
   recordExternalChanges,
 } from '../refunds/events.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
-import type { ExternalChange } from '../refunds/lifecycle.ts'
 import { measureUnexplained } from '../refunds/obstacle.ts'
 import { nameExternal } from '../refunds/record-external.ts'
+import type { ExternalChange } from '../refunds/types.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import {
   checkFirstSight,

@@ -13,13 +13,7 @@ import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { DECIDED } from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find.ts'
-import {
-  NO_FAILURE,
-  RELEASED,
-  type RefundDraft,
-  type RefundRow,
-  transition,
-} from '../refunds/lifecycle.ts'
+import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
 import { namesRefund, readResult } from '../refunds/notifications.ts'
 import { measureUnmatched } from '../refunds/obstacle.ts'
 import {
@@ -243,15 +237,10 @@ export async function applyDecision(
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
   const cause = { reason: `${DECIDED} ${decider}: ${reason}${against}` }
   const { status, lockedAt, paymentId } = draft.now
-  const failure = {
-    failureSource: 'service' as const,
-    failureReason: 'resolved',
-    failureMessage: reason,
-  }
-  const patch =
-    outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false, ...NO_FAILURE }
+  const failure = { failureReason: 'resolved', failureMessage: reason }
+  const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
   const decided = { resolution, resolvedPrincipal: principal, resolvedAt: lockedAt }
-  transition(draft, outcome, cause, { ...patch, ...NOT_BACK, ...decided })
+  move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, draft, locked)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)

@@ -6,7 +6,7 @@ import type { GatewayOutcome } from '../gateway/types.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt, SentAttempt } from './attempt.ts'
-import { isUnsent, NO_FAILURE, type RefundDraft, sendToReview, transition } from './lifecycle.ts'
+import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
 import { maskAccount } from './receiver.ts'
 
 /**
@@ -106,10 +106,7 @@ export function applyOutcome(
   switch (outcome.kind) {
     case 'answered': {
       const cause = { reason: 'the gateway accepted the refund (code 0)' }
-      transition(draft, 'accepted', cause, {
-        gatewayRefundId: outcome.value ?? null,
-        ...NO_FAILURE,
-      })
+      move(draft, 'accepted', cause, { gatewayRefundId: outcome.value ?? null })
       break
     }
     case 'rejected':
@@ -119,18 +116,19 @@ export function applyOutcome(
       const { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered } = before
       const cause = { reason: `not sent: ${outcome.reason}` }
       const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
-      transition(draft, before.status, cause, restored)
+      const name = before.status === 'unknown' ? 'not_written_again' : 'not_written'
+      move(draft, name, cause, restored)
       // Somebody sent it, if not this attempt.
       if (isUnsent(draft.now) && draft.now.failureCode !== null) {
         const reason = 'its failure was notified, but as far as is known it was not sent'
-        sendToReview(draft, 'contradicted', { reason })
+        sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
       }
       break
     }
     case 'unknown':
-      transition(
+      move(
         draft,
-        'unknown',
+        'unanswered',
         { reason: `no valid answer: ${outcome.reason}` },
         { unanswered: true },
       )
@@ -161,7 +159,7 @@ export const INTERRUPTED = 'interrupted'
 export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise<void> {
   if (draft.now.status !== 'sending') return
   const reason = 'the attempt was interrupted; the request may have been sent'
-  transition(draft, 'unknown', { reason }, { unanswered: true })
+  move(draft, 'unanswered', { reason }, { unanswered: true })
   await build(tx)
     .update(refundAttempts)
     .set({ outcome: 'unknown', message: INTERRUPTED })
@@ -182,9 +180,9 @@ function applyRejection(
 ): void {
   const reason = `the gateway answered with ${describeCode(code, message)}`
   const isFirst = draft.now.attempts === 1
-  transition(
+  move(
     draft,
-    'unknown',
+    'refused',
     { reason },
     {
       ...(isFirst ? { refusedCode: code, refusedAt } : {}),
@@ -241,8 +239,7 @@ function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): v
   draft.now = { ...draft.now, unanswered: true }
   if (outcome.kind !== 'answered') return
   const cause = { reason: 'the gateway accepted the refund (code 0) at an earlier attempt' }
-  const accepted = { gatewayRefundId: outcome.value ?? null, ...NO_FAILURE }
-  transition(draft, 'accepted', cause, accepted)
+  move(draft, 'accepted', cause, { gatewayRefundId: outcome.value ?? null })
 }
 
 function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {
@@ -273,14 +270,14 @@ function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outco
   const isUndone = status === 'failed' || status === 'awaiting_approval'
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
     const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`
-    sendToReview(draft, 'no_evidence', { reason })
+    sendToReview(draft, 'attempt_found', 'no_evidence', { reason })
     // The table has no attempts of what nobody approved.
     const counted = needsApproval && approvedFingerprint === null ? { attempts: 0 } : {}
     draft.now = { ...draft.now, ...NO_FAILURE, ...sent, ...counted }
     return
   }
   if (status !== before.status) return
-  transition(draft, 'sending', { reason: 'attempt recorded again: its record was lost' }, sent)
+  move(draft, 'attempt_recorded', { reason: 'attempt recorded again: its record was lost' }, sent)
 }
 
 /** Applies the answer of the last attempt, if nothing but its silence has been judged since. */

@@ -9,12 +9,11 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { hasNotGrown, mayResend } from './deadlines.ts'
 import {
   isDue,
-  type LockedPayment,
   mayLeaveRefundedAmount,
+  move,
   type RefundDraft,
   type RefundRow,
   sendToReview,
-  transition,
 } from './lifecycle.ts'
 import {
   checkApproved,
@@ -29,6 +28,7 @@ import {
 } from './obstacle.ts'
 import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, type Receiver } from './receiver.ts'
+import type { LockedPayment } from './types.ts'
 
 /** The context needed to prepare an attempt. */
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
@@ -70,9 +70,8 @@ export function isAsApproved(
   log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
   if (checked === 'unknown' || status !== 'pending') return false
   const failureMessage = 'it has changed since it was approved'
-  const failure = { failureSource: 'service' as const, failureReason: 'approval_mismatch' }
   const reason = `check before sending: ${failureMessage}; nothing was sent`
-  transition(draft, 'failed', { reason }, { ...failure, failureMessage })
+  move(draft, 'check_failed', { reason }, { failureReason: 'approval_mismatch', failureMessage })
   return false
 }
 
@@ -158,7 +157,7 @@ function* pickSendable(
 function reviewForgotten(draft: RefundDraft, callId: number): void {
   const reason =
     'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
-  sendToReview(draft, 'contradicted', { reason, callId })
+  sendToReview(draft, 'may_have_moved', 'contradicted', { reason, callId })
 }
 
 /** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
@@ -171,11 +170,12 @@ function failUnsent(
   const reason = `check before sending: ${message}`
   const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
   if (mayHaveMoved !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${reason}; ${mayHaveMoved}`, callId })
+    const cause = { reason: `${reason}; ${mayHaveMoved}`, callId }
+    sendToReview(draft, 'may_have_moved', 'contradicted', cause)
     return
   }
-  const failure = { failureSource: 'service' as const, failureReason, failureMessage: message }
-  transition(draft, 'failed', { reason: `${reason}; nothing was sent`, callId }, failure)
+  const failure = { failureReason, failureMessage: message }
+  move(draft, 'check_failed', { reason: `${reason}; nothing was sent`, callId }, failure)
 }
 
 /** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
@@ -220,9 +220,9 @@ async function recordAttempt(
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
   const isFirst = before.firstSentAt === null
-  transition(
+  move(
     draft,
-    'sending',
+    'attempt_recorded',
     { reason: 'attempt recorded before sending', callId: snapshot.callId },
     {
       attempts: before.attempts + 1,

@@ -8,13 +8,8 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { selectRefundNotifications } from '../transactions/due.ts'
 import { lockRefundRows } from './draft.ts'
-import {
-  type ExternalChange,
-  type ExternalRefund,
-  type LockedPayment,
-  type RefundDraft,
-  startDraft,
-} from './lifecycle.ts'
+import { type RefundDraft, startDraft } from './lifecycle.ts'
+import type { ExternalChange, ExternalRefund, LockedPayment } from './types.ts'
 
 /** A refund notification that is not handled yet. */
 export type RefundNotification = {

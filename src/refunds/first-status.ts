@@ -5,7 +5,7 @@ import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildExternalEvents, readExternalRefunds, recordExternalChanges } from './events.ts'
 import type { ExternalState } from './external-view.ts'
-import type { ExternalChange } from './lifecycle.ts'
+import type { ExternalChange } from './types.ts'
 
 type Target = { merchantCode: string; transactionId: string }
 

@@ -14,25 +14,21 @@ import {
 } from './growth.ts'
 import {
   type Cause,
-  type ExternalChange,
-  type ExternalRefund,
-  type Finding,
   isExpired,
   isFailedAfterSending,
   isFreed,
   isFreedByPeople,
   isOpen,
   isUnsent,
-  type LockedPayment,
-  NO_FAILURE,
+  move,
   type RefundDraft,
   type RefundRow,
   sendToReview,
-  transition,
 } from './lifecycle.ts'
 import { describeGrowth, measureUnexplained, measureUnmatched } from './obstacle.ts'
 import { type ExternalEnd, markExternalRefunds } from './record-external.ts'
 import { trackReturns } from './returns.ts'
+import type { ExternalChange, ExternalRefund, Finding, LockedPayment } from './types.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -202,11 +198,11 @@ function applyMatch(
     if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
     if (inferred === refundId) {
       const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
-      transition(draft, 'succeeded', { reason, callId }, { inferred: true, ...NO_FAILURE })
+      move(draft, 'inferred', { reason, callId }, { inferred: true })
     }
     if (contradicted.includes(refundId)) {
       const reason = `it had failed, but nothing else explains ${draft.now.amount} of the refunded amount, which is its amount`
-      sendToReview(draft, 'contradicted', { reason, callId })
+      sendToReview(draft, 'grown_after_failure', 'contradicted', { reason, callId })
     }
   }
   doubt(doubtful, drafts, { callId })
@@ -220,7 +216,7 @@ function doubt(
   const reason = 'the increase that it was inferred from may belong to another refund'
   for (const draft of drafts) {
     if (doubtful.includes(draft.now.refundId))
-      sendToReview(draft, 'contradicted', { reason, ...of })
+      sendToReview(draft, 'doubted', 'contradicted', { reason, ...of })
   }
 }
 

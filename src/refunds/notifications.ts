@@ -8,18 +8,10 @@ import { compareAmounts } from '../money.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { LockedRefunds, RefundNotification } from './case.ts'
-import {
-  type Disagreement,
-  type Finding,
-  isUnsent,
-  NO_FAILURE,
-  type RefundDraft,
-  type RefundRow,
-  sendToReview,
-  transition,
-} from './lifecycle.ts'
+import { isUnsent, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
 import { decryptReceiver, maskAccount } from './receiver.ts'
 import { recordExternal } from './record-external.ts'
+import type { Disagreement, Finding } from './types.ts'
 
 type NotificationContext = Pick<Context, 'config' | 'encryption'>
 
@@ -72,7 +64,8 @@ function applyToOwn(
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
-    if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now))
+      sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
@@ -84,7 +77,8 @@ function applyToOwn(
   const result = readResult(one.code)
   if (result === undefined) {
     const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
-    if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now))
+      sendToReview(draft, 'notified_unsent', 'no_evidence', { reason, ipnEventId: one.id })
     return undefined
   }
   const details = readDetails(ctx, draft.now, one)
@@ -158,12 +152,12 @@ export function applySuccessNotification(
   }
   if (failureCode !== null) {
     const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
-    sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
+    sendToReview(draft, 'notified_contradiction', 'contradicted', { reason, ipnEventId: id })
     return disagreement
   }
   const proven = { inferred: false }
   if (status === 'succeeded') draft.now = { ...draft.now, ...proven }
-  else transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
+  else move(draft, 'notified_success', cause, proven)
   return disagreement
 }
 
@@ -193,7 +187,8 @@ export function applyFailureNotification(
   draft.notes.push({ code, cause: reason, ipnEventId: id })
   const why = findContradiction(draft.now, failureCode)
   if (why === undefined) return undefined
-  sendToReview(draft, 'contradicted', { reason: `${reason} ${why}`, ipnEventId: id })
+  const cause = { reason: `${reason} ${why}`, ipnEventId: id }
+  sendToReview(draft, 'notified_contradiction', 'contradicted', cause)
   if (status !== 'succeeded') return undefined
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
 }

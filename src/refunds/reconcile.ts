@@ -1,7 +1,11 @@
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/kinds.ts'
+import type {
+  NewDiscrepancy,
+  RecordedDiscrepancy,
+  ResolvedDiscrepancy,
+} from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
@@ -18,11 +22,12 @@ import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './case.
 import { applyDeadlines } from './deadlines.ts'
 import { type SendingTurn, saveDrafts } from './draft.ts'
 import { recordExternalChanges } from './events.ts'
-import type { ExternalChange, Finding, LockedPayment, RefundDraft } from './lifecycle.ts'
+import type { RefundDraft } from './lifecycle.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { handleNotifications } from './notifications.ts'
 import { explainMayHaveMoved } from './obstacle.ts'
 import { releaseOtherReadings } from './record-external.ts'
+import type { ExternalChange, Finding, LockedPayment } from './types.ts'
 
 /** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
 export function findUnmatchedExternal(
@@ -247,12 +252,26 @@ async function recordFindings(
 }
 
 async function saveRefunds(
-  { config }: Pick<RefundsContext, 'config'>,
+  { config, log }: Pick<RefundsContext, 'config' | 'log'>,
   tx: Tx,
   { drafts, payments, externalChanges }: LockedRefunds,
   turn: SendingTurn,
   { found, externalChanged }: JudgedRefunds,
 ): Promise<ReconciledRefunds> {
   const saved = await saveDrafts(tx, config, drafts, turn)
-  return { drafts, payments, changed: saved || externalChanged, found, externalChanges }
+  const defects = await recordDiscrepancies(tx, drafts.flatMap(describeDefect))
+  for (const { refundId, theirs } of defects) {
+    log.error({ refundId, move: theirs }, 'no rule for what happened to a refund; a person decides')
+  }
+  const changed = saved || externalChanged
+  return { drafts, payments, changed, found: [...found, ...defects], externalChanges }
+}
+
+/** A move that no rule admits is a defect of this service: an operator reports it, and a person decides the refund. */
+function describeDefect({ now, missing }: RefundDraft): NewDiscrepancy[] {
+  if (missing === undefined) return []
+  const { merchantCode, transactionId, paymentId, refundId } = now
+  const subject = { merchantCode, transactionId, paymentId, refundId }
+  const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
+  return [{ ...subject, kind: 'refund_rule_missing', ...sides }]
 }

@@ -6,7 +6,7 @@ import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { RefundNotification } from './case.ts'
 import { deriveExternalState } from './external-view.ts'
-import type { ExternalChange, ExternalRefund, Finding, LockedPayment } from './lifecycle.ts'
+import type { ExternalChange, ExternalRefund, Finding, LockedPayment } from './types.ts'
 
 export type ExternalEnd = { matched: true } | { outcome: 'part_of_first_sight' }
 

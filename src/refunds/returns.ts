@@ -4,14 +4,9 @@ import { recordChanges } from '../events/record-events.ts'
 import { addAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import {
-  isFreedByPeople,
-  type LockedPayment,
-  mayLeaveRefundedAmount,
-  RELEASED,
-  type RefundDraft,
-} from './lifecycle.ts'
+import { isFreedByPeople, mayLeaveRefundedAmount, RELEASED, type RefundDraft } from './lifecycle.ts'
 import { measureUnmatched } from './obstacle.ts'
+import type { LockedPayment } from './types.ts'
 
 /**
  * Releases the refunds of a payment that came back, once two answers show the refunded amount lower by them,

@@ -6,6 +6,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { listStatusesSql } from '../refunds/lifecycle.ts'
 import { makeDue } from '../transactions/due.ts'
 import { findElsewhere, movePayments } from '../transactions/move-payments.ts'
 import type { LockedAnswer } from './apply-answers.ts'
@@ -96,7 +97,7 @@ async function findOpenRefunds(tx: Tx, keys: readonly TransactionKey[]): Promise
   const rows = await tx<{ isOpen: boolean }[]>`
     select exists (select from (
         select status from refunds as r where ${tx.unsafe(byKey('r', KEY, 'k'))} offset 0) as r
-      where status not in ('succeeded', 'failed', 'needs_review', 'returned')) as "isOpen"
+      where status not in ${tx.unsafe(listStatusesSql('over'))}) as "isOpen"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} order by k.ordinality`
   return rows.map(({ isOpen }) => isOpen)
 }

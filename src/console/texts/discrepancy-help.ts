@@ -46,6 +46,12 @@ export const discrepancyHelp = {
       'The gateway notified both the success and the failure of a refund that was made in its portal. The amount stays reserved.',
     steps: 'Ask the gateway’s support whether the money moved. Then decide below.',
   },
+  refund_rule_missing: {
+    meaning:
+      'Something happened to a refund that the rules of this service do not expect in its state. The amount stays reserved.',
+    steps:
+      'Decide the refund: the gateway knows whether the money moved. Report the line of the log to whoever maintains the service.',
+  },
   decided_against_evidence: {
     meaning:
       'A person decided the outcome of a refund against a notification, the refunded amount or an earlier decision.',

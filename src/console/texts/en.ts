@@ -58,6 +58,7 @@ export const discrepancyTexts = {
     refund_without_end: 'The gateway accepted a refund, and nothing followed',
     external_refund_unmatched: 'A refund made elsewhere does not show in the refunded amount',
     external_refund_contradicted: 'A refund made elsewhere was notified as succeeded and as failed',
+    refund_rule_missing: 'The service has no rule for what happened to a refund',
     decided_against_evidence: 'A person decided against the evidence',
     answer_went_backwards: 'The gateway took back what it had reported',
     payment_unreadable: 'The gateway lists a payment with values that cannot be read',

@@ -71,6 +71,7 @@ export const taskTexts = {
   review: {
     contradicted: 'The evidence contradicts itself.',
     no_evidence: 'No evidence arrived.',
+    rule_missing: 'The service has no rule for what happened.',
   },
   severities: { high: 'Money', medium: 'Order', low: 'Records' },
   endpoint: {

@@ -2,6 +2,23 @@ import type { Guard } from './guard.ts'
 
 export const ATTEMPTS: readonly Guard[] = [
   {
+    file: 'src/refunds/lifecycle.ts',
+    text: 'if (!from.includes(status)) {',
+    mutation: 'if (from.length === 0) {',
+    test: 'test/unit/refunds/moves.test.ts',
+    claim:
+      'each move in each status is made where a rule admits it, and otherwise leaves the refund to a person',
+    control: 'each event in each status success notified',
+  },
+  {
+    file: 'src/refunds/draft.ts',
+    text: '  if (missing) {',
+    mutation: '  if (missing && now.attempts < 0) {',
+    test: 'test/api/discrepancies/discrepancies.test.ts',
+    claim: 'a decision that no rule admits is not made',
+    control: 'a discrepancy refund_rule_missing',
+  },
+  {
     file: 'src/refunds/answer.ts',
     text: '  else applyEarlier(draft, sent)',
     mutation: '  else if (row === undefined) applyEarlier(draft, sent)',
@@ -32,8 +49,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: "transition(draft, 'unknown', { reason }, { unanswered: true })",
-    mutation: "transition(draft, 'pending', { reason }, { unanswered: true })",
+    text: "move(draft, 'unanswered', { reason }, { unanswered: true })",
+    mutation: "move(draft, 'not_written', { reason }, { unanswered: true })",
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',

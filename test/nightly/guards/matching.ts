@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const MATCHING: readonly Guard[] = [
   {
     file: 'src/refunds/match.ts',
-    text: '{ inferred: true, ...NO_FAILURE }',
-    mutation: '{ inferred: true, matched: true, ...NO_FAILURE }',
+    text: '{ inferred: true })',
+    mutation: '{ inferred: true, matched: true })',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'inference never frees money (f) until its own notification, or a person, makes it known',

@@ -116,9 +116,8 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: "if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
-    mutation:
-      "if (isUnsent(draft.now) && same) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
+    text: "sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })",
+    mutation: 'draft.notes.push()',
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'while it awaits approval a notification of its id with another amount leaves it to a person',
