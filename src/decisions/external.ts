@@ -20,9 +20,9 @@ import {
   readRefunds,
   recordExternalChanges,
 } from '../refunds/events.ts'
+import { nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { measureUnexplained } from '../refunds/obstacle.ts'
-import { nameExternal } from '../refunds/record-external.ts'
 import type { ExternalChange } from '../refunds/types.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import {

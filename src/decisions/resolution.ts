@@ -7,7 +7,7 @@ import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type LockedRefunds, lockRefunds } from '../refunds/case.ts'
+import { lockRefunds } from '../refunds/case.ts'
 import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
 import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
@@ -16,6 +16,7 @@ import type { RefundRecord } from '../refunds/find.ts'
 import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
 import { namesRefund, readResult } from '../refunds/notifications.ts'
 import { measureUnmatched } from '../refunds/obstacle.ts'
+import type { LockedRefunds } from '../refunds/types.ts'
 import {
   checkDecidable,
   type Decider,

@@ -156,20 +156,28 @@ export const INTERRUPTED = 'interrupted'
  * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
  * recorded. The caller holds the lease, so no other worker is sending now.
  */
-export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise<void> {
+export function endInterrupted(draft: RefundDraft): void {
   if (draft.now.status !== 'sending') return
   const reason = 'the attempt was interrupted; the request may have been sent'
   move(draft, 'unanswered', { reason }, { unanswered: true })
-  await build(tx)
-    .update(refundAttempts)
-    .set({ outcome: 'unknown', message: INTERRUPTED })
-    .where(
-      and(
-        eq(refundAttempts.merchantCode, draft.now.merchantCode),
-        eq(refundAttempts.refundId, draft.now.refundId),
-        isNull(refundAttempts.outcome),
-      ),
-    )
+  draft.interrupted = true
+}
+
+/** Ends the records of interrupted attempts. Another attempt is recorded after that. */
+export async function saveInterrupted(tx: Tx, drafts: readonly RefundDraft[]): Promise<void> {
+  for (const { now, interrupted } of drafts) {
+    if (!interrupted) continue
+    await build(tx)
+      .update(refundAttempts)
+      .set({ outcome: 'unknown', message: INTERRUPTED })
+      .where(
+        and(
+          eq(refundAttempts.merchantCode, now.merchantCode),
+          eq(refundAttempts.refundId, now.refundId),
+          isNull(refundAttempts.outcome),
+        ),
+      )
+  }
 }
 
 /** Only a code for the first attempt is evidence of a failure, and only after the confirmation window. */

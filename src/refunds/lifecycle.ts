@@ -53,6 +53,8 @@ export type RefundDraft = {
   notes: Note[]
   /** ms until the next check; null when none is scheduled. */
   dueInMs: number | null
+  /** The attempt under way was interrupted: its record is ended. */
+  interrupted?: true
   /** A move was to be made that its status does not admit: the rules have a defect. */
   missing?: { move: MoveName; status: RefundStatus }
 }

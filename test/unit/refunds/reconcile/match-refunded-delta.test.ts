@@ -28,7 +28,6 @@ const external = (
   amount: string,
   facts: Partial<ExternalRefund> = {},
 ): ExternalRefund => ({
-  externalId: id,
   id,
   amount,
   matched: false,
