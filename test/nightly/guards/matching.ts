@@ -161,8 +161,8 @@ export const MATCHING: readonly Guard[] = [
   },
   {
     file: 'src/refunds/reconcile.ts',
-    text: 'for (const draft of locked.drafts) await endInterruptedAttempt(tx, draft)',
-    mutation: 'for (const draft of locked.drafts.slice(1)) await endInterruptedAttempt(tx, draft)',
+    text: 'for (const draft of locked.drafts) endInterrupted(draft)',
+    mutation: 'for (const draft of locked.drafts.slice(1)) endInterrupted(draft)',
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',

@@ -143,8 +143,8 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: 'now.refundId === one.requestId.toLowerCase())',
-    mutation: 'now.refundId === one.requestId)',
+    text: 'now.refundId === requestId.toLowerCase())',
+    mutation: 'now.refundId === requestId)',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim: 'a request id in upper case (l) is that of the refund: its success ends it',
     control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
