@@ -6,7 +6,7 @@ import type { GatewayCall, PreparedCall } from '../gateway/types.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { hasNotGrown, mayResend } from './deadlines.ts'
+import { hasNotGrown, mayResend, type RefundSettings } from './deadlines.ts'
 import {
   isDue,
   mayLeaveRefundedAmount,
@@ -28,7 +28,7 @@ import {
 } from './obstacle.ts'
 import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, type Receiver } from './receiver.ts'
-import type { LockedPayment } from './types.ts'
+import type { LockedPayment, LockedRefunds } from './types.ts'
 
 /** The context needed to prepare an attempt. */
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
@@ -84,11 +84,31 @@ export function isAsApproved(
 export async function prepareAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  locked: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
+  locked: LockedRefunds,
   snapshot: SnapshotRef,
   permit: SendPermit,
 ): Promise<Attempt | undefined> {
-  const { drafts, payments } = locked
+  for (const { draft, payment } of chooseSendable(locked, snapshot, ctx.config)) {
+    const { surplus, attempts } = draft.now
+    const isFirst = surplus && attempts === 0
+    if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
+    const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
+    if (attempt) return attempt
+  }
+  return undefined
+}
+
+type Sendable = { draft: RefundDraft; payment: LockedPayment }
+
+/**
+ * Yields the refunds of a transaction that may be sent now, oldest first; fails those that can no longer be sent. Needs
+ * nothing but what it is given.
+ */
+export function* chooseSendable(
+  { drafts, payments }: Pick<LockedRefunds, 'drafts' | 'payments'>,
+  snapshot: SnapshotRef,
+  settings: RefundSettings,
+): Generator<Sendable> {
   for (const payment of payments) {
     // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
     if (!payment.listed && !payment.missing) continue
@@ -96,16 +116,8 @@ export async function prepareAttempt(
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
     if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
-    const candidates = pickSendable(ctx, payment, own, snapshot)
-    for (const draft of candidates) {
-      const { surplus, attempts } = draft.now
-      const isFirst = surplus && attempts === 0
-      if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
-      const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
-      if (attempt) return attempt
-    }
+    for (const draft of pickSendable(settings, payment, own, snapshot)) yield { draft, payment }
   }
-  return undefined
 }
 
 /** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
@@ -115,7 +127,7 @@ function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): b
 
 /** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
 function* pickSendable(
-  { config }: Pick<AttemptContext, 'config'>,
+  settings: RefundSettings,
   payment: LockedPayment,
   own: readonly RefundDraft[],
   { callId }: SnapshotRef,
@@ -123,7 +135,7 @@ function* pickSendable(
   const unknown = own.find(({ now }) => now.status === 'unknown')
   if (unknown) {
     const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
-    if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
+    if (fits && isDue(unknown) && mayResend(unknown.now, settings)) yield unknown
     return
   }
   // The commit that resolves an unknown outcome also sends the refunds it blocked, whenever they were due.
@@ -133,7 +145,7 @@ function* pickSendable(
   for (const draft of own) {
     const { status, attempts, requestedBeforeSnapshot, sinceRequestedMs } = draft.now
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
-    if (!config.REFUNDS_ENABLED && attempts === 0) continue
+    if (!settings.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
     const obstacle = findObstacle(payment, own, draft)
     const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
@@ -148,7 +160,7 @@ function* pickSendable(
       continue
     }
     const waits = mayClear(obstacle, own, draft, measureCounted(payment, own))
-    if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
+    if (waits && sinceRequestedMs < settings.REFUND_RESOLVE_FOR_MS) continue
     failUnsent(payment, own, draft, { ...obstacle, callId })
   }
 }
@@ -219,24 +231,28 @@ async function recordAttempt(
   const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
-  const isFirst = before.firstSentAt === null
-  move(
-    draft,
-    'attempt_recorded',
-    { reason: 'attempt recorded before sending', callId: snapshot.callId },
-    {
-      attempts: before.attempts + 1,
-      refundedBefore: isFirst
-        ? (payment.countedRefunded ?? payment.refundedNow)
-        : before.refundedBefore,
-      firstSentAt: before.firstSentAt ?? recordedAt,
-      lastSentAt: recordedAt,
-      noGrowthSince: null,
-    },
-  )
+  startAttempt(draft, payment, { recordedAt, callId: snapshot.callId })
   const accountNumber = receiver?.accountNumber
   const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
   return { refundId, ...recording, prepared, accountNumber, permit }
+}
+
+/** Begins an attempt whose record is written: from now on its bytes may leave. */
+export function startAttempt(
+  draft: RefundDraft,
+  { countedRefunded, refundedNow }: LockedPayment,
+  { recordedAt, callId }: { recordedAt: string; callId: number },
+): void {
+  const { attempts, firstSentAt, refundedBefore } = draft.now
+  const isFirst = firstSentAt === null
+  const cause = { reason: 'attempt recorded before sending', callId }
+  move(draft, 'attempt_recorded', cause, {
+    attempts: attempts + 1,
+    refundedBefore: isFirst ? (countedRefunded ?? refundedNow) : refundedBefore,
+    firstSentAt: firstSentAt ?? recordedAt,
+    lastSentAt: recordedAt,
+    noGrowthSince: null,
+  })
 }
 
 /** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */

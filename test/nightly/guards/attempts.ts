@@ -133,8 +133,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: 'if (!config.REFUNDS_ENABLED && attempts === 0) continue',
-    mutation: 'if (!config.REFUNDS_ENABLED && attempts < 0) continue',
+    text: 'if (!settings.REFUNDS_ENABLED && attempts === 0) continue',
+    mutation: 'if (!settings.REFUNDS_ENABLED && attempts < 0) continue',
     test: 'test/plays/transitions-played.test.ts',
     claim:
       'with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved',
@@ -215,8 +215,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: '? (payment.countedRefunded ?? payment.refundedNow)',
-    mutation: '? payment.refundedNow',
+    text: '? (countedRefunded ?? refundedNow)',
+    mutation: '? refundedNow',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is not what the growth of a refund sent after it is measured from',
