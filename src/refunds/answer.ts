@@ -92,7 +92,7 @@ export function describeOutcome({ attempt: { accountNumber }, call }: SentAttemp
 
 /** What of an attempt and of its answer decides what becomes of the refund. */
 type Answered = {
-  attempt: Pick<Attempt, 'before' | 'accountNumber'>
+  attempt: Pick<Attempt, 'before' | 'recorded' | 'accountNumber'>
   call: Pick<SentAttempt['call'], 'outcome'>
 }
 
@@ -232,17 +232,26 @@ export async function endLateAttempt(
         values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
           ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
         returning clock_timestamp()::text as "endedAt"`
-  if (!found) restoreAttempt(draft, attempt, outcome)
-  if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
-  else applyEarlier(draft, sent)
+  if (row) applyLateAnswer(draft, sent, { isLost: !found, endedAt: row.endedAt })
   return true
+}
+
+/** Applies the answer of an attempt whose lease has ended since. Another attempt may have followed it. */
+export function applyLateAnswer(
+  draft: RefundDraft,
+  sent: Answered,
+  { isLost, endedAt }: { isLost: boolean; endedAt: string },
+): void {
+  if (isLost) restoreAttempt(draft, sent.attempt, sent.call.outcome.kind)
+  if (isLast(draft, sent.attempt)) applyLate(draft, sent, endedAt)
+  else applyEarlier(draft, sent)
 }
 
 /**
  * Applies the answer of an attempt that another one followed. Code 0 accepts the refund; anything else but that nothing
  * was sent shows that there was more than one attempt, and then no code proves a failure.
  */
-function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): void {
+function applyEarlier(draft: RefundDraft, { call: { outcome } }: Answered): void {
   if (draft.now.status !== 'unknown' || outcome.kind === 'unavailable') return
   draft.now = { ...draft.now, unanswered: true }
   if (outcome.kind !== 'answered') return
@@ -250,7 +259,7 @@ function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): v
   move(draft, 'accepted', cause, { gatewayRefundId: outcome.value ?? null })
 }
 
-function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {
+function isLast({ now }: RefundDraft, { recorded }: Answered['attempt']): boolean {
   return now.lastSentAt === recorded.lastSentAt
 }
 
@@ -270,7 +279,11 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
  * a cancellation, or whose approval was lost as well, is left to a person: its amount may already be released, and
  * once approved again it would be sent as if it were new.
  */
-function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
+function restoreAttempt(
+  draft: RefundDraft,
+  { before, recorded }: Answered['attempt'],
+  outcome: string,
+): void {
   const { status, approvedFingerprint, needsApproval } = draft.now
   if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
@@ -289,7 +302,7 @@ function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outco
 }
 
 /** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
-function applyLate(draft: RefundDraft, sent: SentAttempt, endedAt: string): void {
+function applyLate(draft: RefundDraft, sent: Answered, endedAt: string): void {
   const { status } = draft.now
   if (status !== 'sending' && status !== 'unknown') return
   // Its only reason was that this answer was missing.
