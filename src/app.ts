@@ -5,10 +5,7 @@ import type { CardsContext } from './cards/cache.ts'
 import { cardRoutes } from './cards/routes.ts'
 import type { ConsoleContext } from './console/context.ts'
 import { mountConsole } from './console/mount.ts'
-import { reviewRoutes } from './decisions/discrepancy-routes.ts'
-import { externalRefundRoutes } from './decisions/external-routes.ts'
-import { holdRoutes } from './decisions/hold-routes.ts'
-import { approvalRoutes, decisionRoutes } from './decisions/refund-routes.ts'
+import { approvalRoutes, decisionRoutes, reviewRoutes } from './decisions/routes.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -25,7 +22,7 @@ import type { HttpEnv } from './http/problems.ts'
 import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
-import { refundRoutes } from './refunds/routes.ts'
+import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
 import { surplusRoutes } from './refunds/surplus-routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
@@ -169,7 +166,6 @@ export function createApp(
   app.route('/', refundRoutes(ctx))
   app.route('/', surplusRoutes(ctx))
   app.route('/', decisionRoutes(ctx))
-  app.route('/', holdRoutes(ctx))
   app.route('/', externalRefundRoutes(ctx))
   app.route('/', approvalRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))

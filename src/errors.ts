@@ -78,6 +78,10 @@ export class DomainError extends Error {
   readonly extra: Readonly<Record<string, string>>
   /** When the request may be retried (seconds). */
   readonly retryAfterS: number | undefined
+  /** What the request is about has changed since it was shown. */
+  readonly changed: boolean
+  /** What the decision contradicts, in words. */
+  readonly evidence: readonly string[]
   /** @param extra additional members of the problem, e.g. `refundableAmount` */
   constructor(
     code: RefusalCode,
@@ -86,7 +90,15 @@ export class DomainError extends Error {
       errors = [],
       extra = {},
       retryAfterS,
-    }: { errors?: FieldError[]; extra?: Record<string, string>; retryAfterS?: number } = {},
+      changed = false,
+      evidence = [],
+    }: {
+      errors?: FieldError[]
+      extra?: Record<string, string>
+      retryAfterS?: number
+      changed?: boolean
+      evidence?: readonly string[]
+    } = {},
   ) {
     super(detail)
     this.name = 'DomainError'
@@ -94,5 +106,7 @@ export class DomainError extends Error {
     this.errors = errors
     this.extra = extra
     this.retryAfterS = retryAfterS
+    this.changed = changed
+    this.evidence = evidence
   }
 }

@@ -3,7 +3,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import { actors } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type CapsByCurrency, hashKey, type Scope, SETTING_CHAIN } from './keys.ts'
+import { type CapsByCurrency, hashKey, LIVE_SQL, type Scope, SETTING_CHAIN } from './keys.ts'
 import { foldName } from './principal.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
@@ -60,8 +60,8 @@ export type Rotation =
  */
 export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rotation> {
   const [old] = await tx<{ live: boolean; chainId: string }[]>`
-    select (ended_at is null and (expires_at is null or expires_at > now())) as live, chain_id as "chainId"
-    from actors where id = ${id} and kind = 'key' for update`
+    select ${tx.unsafe(LIVE_SQL)} as live, chain_id as "chainId" from actors as k
+    where id = ${id} and kind = 'key' for update`
   if (!old?.live) return { kind: 'not_live' }
   if (old.chainId === SETTING_CHAIN) return { kind: 'of_setting' }
   const text = generateKeyText()

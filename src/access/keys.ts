@@ -17,6 +17,9 @@ export type Scope = (typeof SCOPES)[number]
 /** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
+/** Whether the row `k` of `actors` is live, in SQL. */
+export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`
+
 /** Decimal strings by currency code. */
 export type CapsByCurrency = Readonly<Record<string, string>>
 
@@ -68,10 +71,10 @@ export async function findKeys(
     select encode(hash, 'hex') as hash, id, name, scopes, merchants, principal, refund_max as "refundMax", refund_daily_max as "refundDailyMax",
       refund_max_by_currency as "refundMaxByCurrency",
       refund_daily_max_by_currency as "refundDailyMaxByCurrency",
-      rate_per_minute as "ratePerMinute", networks, chain_id as "chainId" from actors
+      rate_per_minute as "ratePerMinute", networks, chain_id as "chainId" from actors as k
     where hash in (
         select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)
-      and ended_at is null and (expires_at is null or expires_at > now())`
+      and ${sql.unsafe(LIVE_SQL)}`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
 }

@@ -2,7 +2,7 @@ import { parseCidr } from '../config/setting-types.ts'
 import { DomainError } from '../errors.ts'
 import { compileNetworks } from '../http/client-address.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { EVERY_MERCHANT } from './keys.ts'
+import { EVERY_MERCHANT, LIVE_SQL } from './keys.ts'
 import { type Access, hasScopeSql, listScopes } from './types.ts'
 
 /** Formats a name for comparison by the rules of Unicode: its case, its spaces and what is not seen do not count. */
@@ -15,9 +15,6 @@ export function foldName(text: string): string {
     .toLowerCase()
   return folded.normalize('NFKC').replaceAll(/\s+/g, ' ').trim()
 }
-
-/** Whether the row `k` of `actors` is live, in SQL. */
-export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`
 
 /** Whether the row `k` of `actors` covers a merchant account, in SQL. @param merchantCode an expression */
 export const coversSql = (merchantCode: string) =>

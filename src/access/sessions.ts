@@ -24,7 +24,7 @@ export type StoredSession = {
   roles: readonly Role[]
   /** The person signed in within the last `RECENT_MINUTES`. */
   isRecent: boolean
-  language: string | null
+  language: 'en' | 'vi' | null
   timeZone: string | null
   /** The person as an API key; its id is the person's. */
   person: ApiKey

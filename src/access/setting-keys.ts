@@ -4,7 +4,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
-import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, SCOPES, SETTING_CHAIN } from './keys.ts'
+import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, LIVE_SQL, SCOPES, SETTING_CHAIN } from './keys.ts'
 import { addPerson, endPerson } from './people.ts'
 import { createSignInLink, type SignInLink } from './sign-in.ts'
 
@@ -41,8 +41,7 @@ export async function prepareFirstKey({ sql, log, config }: PrepareContext): Pro
     return
   }
   const left = await sql<{ id: string; name: string }[]>`
-    select id, name from actors
-    where chain_id = ${SETTING_CHAIN} and ended_at is null and (expires_at is null or expires_at > now())
+    select id, name from actors as k where chain_id = ${SETTING_CHAIN} and ${sql.unsafe(LIVE_SQL)}
     order by created_at`
   for (const { id: keyId, name } of left) {
     log.warn(
@@ -86,10 +85,8 @@ export async function ensureFirstKey(sql: Sql, text: string, graceMs: number): P
     return await tx<EndedKey[]>`
       update actors as k set
         expires_at = least(k.expires_at, now() + ${graceMs}::float8 * interval '1 millisecond')
-      from actors as own
-      where own.hash = ${hash} and own.ended_at is null and (own.expires_at is null or own.expires_at > now())
-        and k.chain_id = ${SETTING_CHAIN} and k.hash <> ${hash}
-        and k.ended_at is null and (k.expires_at is null or k.expires_at > now())
+      where k.chain_id = ${SETTING_CHAIN} and k.hash <> ${hash} and ${tx.unsafe(LIVE_SQL)}
+        and exists (select from actors as k where k.hash = ${hash} and ${tx.unsafe(LIVE_SQL)})
       returning k.id, k.name, to_char(k.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "endsAt"`
   })
 }

@@ -107,8 +107,8 @@ async function findInvited(sql: Sql, token: string): Promise<Invited | undefined
 }
 
 /**
- * Opens the session of a link in one conditional statement, so that it opens once. The person is locked before: an end of
- * their access waits, and then ends this session, too.
+ * Opens the session of a link in one conditional statement, so that it opens once. An end of the person's access ends the
+ * sessions of their links, too: of the two, the one that comes second to the row finds it changed.
  * @returns its id; undefined if the link was used or has expired meanwhile, or the access has ended
  */
 async function openSession(
@@ -117,12 +117,11 @@ async function openSession(
   token: string,
   { token: link, address, userAgent }: SignInRequest,
 ): Promise<string | undefined> {
-  const live = await tx`select from actors where id = ${personId} and ended_at is null for share`
-  if (live.length === 0) return undefined
   const [opened] = await tx<{ id: string }[]>`
     update sessions set token_hash = ${hashKey(token)}, signed_in_at = now(), last_used_at = now(),
       expires_at = now() + ${SESSION_MINUTES} * interval '1 minute', address = ${address}, user_agent = ${clean(userAgent)}
-    where link_hash = ${hashKey(link)} and signed_in_at is null and ended_at is null and link_until > now()
+    where link_hash = ${hashKey(link)} and signed_in_at is null and link_until > now() and ended_at is null
+      and exists (select from actors where id = ${personId} and ended_at is null)
     returning id`
   return opened?.id
 }

@@ -1,16 +1,16 @@
 import type { Child } from 'hono/jsx'
-import { type ColumnStyle, Badge as Sign, type Tone } from '../platform/html/components.tsx'
+import { type ColumnStyle, Badge as Sign, Table, type Tone } from '../platform/html/components.tsx'
 import { describeZone, formatClock } from './days.ts'
 import { formatMoney } from './format-money.ts'
-import { TEXTS } from './texts/en.ts'
-import { useView, type View } from './view.tsx'
+import type { NameIn } from './texts/text.ts'
+import { t, useView } from './view.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
 export type CellValue = string | null | { number: string } | { time: string }
 
 /** A column of a list: from the same line come its cells on the page and in every file. */
 export type ListColumn<Row> = ColumnStyle & {
-  title: keyof typeof TEXTS.lists.columns
+  title: NameIn<'field'>
   cell: (row: Row) => Child
   value: (row: Row) => CellValue
   /** Its title names the zone. */
@@ -83,26 +83,53 @@ export function time<Row>(
 }
 
 /** The title of a column as the reader sees it. */
-export function nameColumn(
-  { zone }: View,
-  { title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>,
-  now: number,
-): string {
-  const name = TEXTS.lists.columns[title]
-  return isTime ? TEXTS.lists.inZone(name, describeZone(zone, now)) : name
+export function nameColumn({ title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>): string {
+  const name = t(`field.${title}`)
+  const zone = describeZone(useView().zone, Date.now())
+  return isTime ? t('lists.inZone', { title: name, zone }) : name
+}
+
+/** A table of rows, or what stands instead of none. */
+export function Rows<Row>(props: {
+  caption: string
+  columns: readonly ListColumn<Row>[]
+  rows: readonly Row[]
+  empty?: string
+}) {
+  const { caption, columns, rows, empty } = props
+  if (rows.length === 0 && empty !== undefined) return <p>{empty}</p>
+  const shown = columns
+    .filter(({ exportOnly }) => !exportOnly)
+    .map((column) => ({ ...column, title: nameColumn(column) }))
+  return <Table caption={caption} columns={shown} rows={rows} />
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
 export function Time({ iso, bare = false }: { iso: string; bare?: boolean }) {
-  const view = useView()
   return (
     <time datetime={iso} data-relative>
-      {bare ? formatClock(view.zone, iso) : formatTime(view, iso)}
+      {bare ? writeClock(iso) : formatTime(iso)}
     </time>
   )
 }
 
 /** Formats a time (ISO 8601) to the second in the reader's zone, for sentences: `2026-11-22 17:00:00 GMT+7`. */
-export function formatTime({ zone }: View, iso: string): string {
-  return `${formatClock(zone, iso)} ${describeZone(zone, Date.parse(iso))}`
+export function formatTime(iso: string): string {
+  return `${writeClock(iso)} ${describeZone(useView().zone, Date.parse(iso))}`
+}
+
+const CLOCK = {
+  day: '2-digit',
+  month: '2-digit',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+} as const
+
+/** English has no order of days and months that everybody reads alike, so it has that of ISO 8601. */
+function writeClock(iso: string): string {
+  const { language, zone: timeZone } = useView()
+  if (language === 'en') return formatClock(timeZone, iso)
+  return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }

@@ -1,7 +1,7 @@
 import type { FeedContext } from '../feed/context.ts'
 import type { HealthContext } from '../health/gauges.ts'
 import type { IpnContext } from '../ipn/inbox.ts'
-import type { SyncContext } from '../sync/context.ts'
+import type { SyncContext } from '../sync/types.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
 import type { WebhooksContext } from '../webhooks/context.ts'
 

@@ -49,7 +49,7 @@ function nameZone(zone: string, timeZoneName: 'short' | 'longOffset', at: number
   return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? zone
 }
 
-/** Formats a time (ISO 8601) to the second as the clocks of a zone show it: `2026-11-22 17:00:00`. */
+/** Formats a time (ISO 8601) to the second as the clocks of a zone show it, for files: `2026-11-22 17:00:00`. */
 export function formatClock(zone: string, iso: string): string {
   const at = Date.parse(iso)
   const local = new Date(at + readOffset(zone, at)).toISOString()

@@ -2,7 +2,6 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import type { Access, Role } from '../access/types.ts'
 import type { HttpEnv } from '../http/problems.ts'
-import type { View } from './view.tsx'
 
 /** A signed-in person's session. */
 export type ConsoleSession = {
@@ -20,8 +19,6 @@ export type ConsoleEnv = {
   Variables: HttpEnv['Variables'] & {
     /** The person: what they do is recorded under their name. */
     access: Access
-    /** How the person reads; before the sign-in as everybody does. */
-    view: View
     /** Undefined on the pages that need none. */
     session: ConsoleSession | undefined
     /** Makes the token that every form of this session carries; each one differs. */

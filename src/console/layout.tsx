@@ -7,55 +7,25 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
-import { TASKS_PATH } from './paths.ts'
 import { hasRole, hasScope } from './permissions.ts'
 import { readNotice } from './redirect.ts'
-import { TEXTS } from './texts/en.ts'
-import { ForView } from './view.tsx'
+import type { NameIn } from './texts/text.ts'
+import { t, useView } from './view.ts'
 
-const { keys } = TEXTS.frame
-
-/** What the script uses on every page: where it speaks, and the keys, which can be turned off. */
-export function ScriptParts() {
+/** Where the script speaks. */
+function ScriptParts() {
   return (
-    <>
-      <footer>
-        <button id="keys" class="quiet" type="button" hidden>
-          {keys.title}
-        </button>
-      </footer>
-      <div
-        id="status"
-        class="hidden"
-        role="status"
-        data-text-copy={keys.copy}
-        data-text-copied={keys.copied}
-      />
-      <dialog aria-labelledby="keys-title">
-        <h2 id="keys-title">{keys.title}</h2>
-        <dl>
-          {keys.list.map(([key, meaning]) => (
-            <>
-              <dt>
-                <kbd>{key}</kbd>
-              </dt>
-              <dd>{meaning}</dd>
-            </>
-          ))}
-        </dl>
-        <label class="choice">
-          <input type="checkbox" checked />
-          {keys.use}
-        </label>
-        <form method="dialog">
-          <button type="submit">{keys.close}</button>
-        </form>
-      </dialog>
-    </>
+    <div
+      id="status"
+      class="hidden"
+      role="status"
+      data-text-copy={t('frame.copy')}
+      data-text-copied={t('frame.copied')}
+    />
   )
 }
 
-export type PageName = keyof typeof TEXTS.frame.pages
+export type PageName = NameIn<'frame.pages'>
 
 export type PageOptions = {
   /** The text of the page's only `<h1>`, and of the browser's tab. */
@@ -70,8 +40,7 @@ export type PageOptions = {
 
 /** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role }[] = [
-  { name: 'search', path: '/console' },
-  { name: 'tasks', path: TASKS_PATH },
+  { name: 'tasks', path: '/console' },
   { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
@@ -87,23 +56,24 @@ export function renderConsolePage(
   body: Child,
 ): Response | Promise<Response> {
   const { title, status = 200, refreshS, refreshTo } = options
-  const notice = c.get('draft') ? TEXTS.frame.restored : readNotice(c)
+  const notice = c.get('draft') ? t('frame.restored') : readNotice(c)
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
-      title={TEXTS.frame.titleOf(title)}
+      language={useView().language}
+      title={t('frame.titleOf', { page: title })}
       styles={[ASSETS.style]}
       scripts={[ASSETS.script]}
       refresh={refreshS === undefined ? undefined : `${refreshS}${to}`}
     >
       <a class="skip" href="#main">
-        {TEXTS.frame.skip}
+        {t('frame.skip')}
       </a>
       <Bar c={c} current={options.current} />
       <main id="main" tabindex={-1}>
         {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
         <h1>{title}</h1>
-        <ForView view={c.get('view')}>{body}</ForView>
+        {body}
       </main>
       {c.get('session') ? <ScriptParts /> : null}
     </Document>,
@@ -121,19 +91,38 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
   return (
     <header class="bar">
       <div>
-        <strong>{TEXTS.frame.product}</strong>
+        <strong>{t('frame.product')}</strong>
         <a href="/console/account">{session.name}</a>
         <Form c={c} action="/console/sign-out">
           <button class="quiet" type="submit">
-            {TEXTS.frame.signOut}
+            {t('frame.signOut')}
           </button>
         </Form>
-        <nav aria-label={TEXTS.frame.navigation}>
+        <search>
+          <form method="get" action="/console">
+            <label class="hidden" for="q">
+              {t('search.label')}
+            </label>
+            <input
+              id="q"
+              type="search"
+              name="q"
+              value={c.req.query('q')}
+              placeholder={t('search.label')}
+              maxlength={128}
+              autocomplete="off"
+            />
+            <button class="quiet" type="submit">
+              {t('search.submit')}
+            </button>
+          </form>
+        </search>
+        <nav aria-label={t('frame.navigation')}>
           <ul>
             {shown.map(({ name, path }) => (
               <li>
                 <a href={path} aria-current={name === current ? 'page' : undefined}>
-                  {TEXTS.frame.pages[name]}
+                  {t(`frame.pages.${name}`)}
                 </a>
               </li>
             ))}

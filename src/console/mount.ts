@@ -14,13 +14,13 @@ import { protectForms, readOwnForms } from './forms/protect-forms.ts'
 import { listRoutes } from './lists/routes.tsx'
 import { peopleRoutes } from './people/routes.tsx'
 import { refundRoutes } from './refund-form/serve-refund-form.ts'
-import { respondError, respondRefusal } from './respond-error.tsx'
-import { searchRoutes } from './search/routes.tsx'
+import { describeError, respondError, respondRefusal } from './respond-error.tsx'
+import { searchRoutes } from './search.tsx'
 import { requireSession } from './session.ts'
 import { signInRoutes } from './sign-in/routes.tsx'
 import { storyRoutes } from './story/routes.ts'
 import { taskRoutes } from './tasks/task-routes.ts'
-import { TEXTS } from './texts/en.ts'
+import { chooseLanguage, showTo } from './view.ts'
 
 /** Redirects whoever prefers a page to JSON. */
 export function leadBrowsersTo(path: string) {
@@ -59,8 +59,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.onError((error, c) => respondError(ctx, error, c))
   app.route('/', assetRoutes())
   app.use('/console/*', async (c, next) => {
-    c.set('view', { zone: ctx.config.CAPS_TIME_ZONE })
-    await next()
+    await showTo({ language: chooseLanguage(c), zone: ctx.config.CAPS_TIME_ZONE }, next)
     c.header('content-security-policy', PAGE_POLICY)
   })
   app.use(
@@ -69,7 +68,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
       app,
       onMethodNotAllowed: (c, methods) => {
         c.header('allow', methods.join(', '))
-        return respondRefusal(c, 405, TEXTS.errors.wrongMethod)
+        return respondRefusal(c, 405, describeError('wrongMethod'))
       },
     }),
   )
@@ -108,7 +107,7 @@ function explainUnknownPages() {
     await next()
     const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
     if (c.res.status === 404 && isProblem) {
-      c.res = await respondRefusal(c, 404, TEXTS.errors.notFound)
+      c.res = await respondRefusal(c, 404, describeError('notFound'))
     }
   })
 }

@@ -1,5 +1,5 @@
 import { ROLES } from '../access/types.ts'
-import { TEXTS } from './texts/en.ts'
+import { t } from './view.ts'
 
 /** The roles of a person, each with what it may do. */
 export function describeRoles(roles: readonly string[]) {
@@ -7,7 +7,7 @@ export function describeRoles(roles: readonly string[]) {
   return (
     <>
       {own.map((role) => (
-        <div>{TEXTS.account.roles[role]}</div>
+        <div>{t(`account.roles.${role}`)}</div>
       ))}
     </>
   )

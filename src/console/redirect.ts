@@ -1,5 +1,6 @@
 import type { ConsoleRequest } from './env.ts'
-import { NOTICES, type NoticeCode } from './texts/en.ts'
+import type { NoticeCode } from './texts/text.ts'
+import { listTexts } from './view.ts'
 
 /** Leads on after a form was carried out, so that a reload does not send it again. */
 export function redirectWith(c: ConsoleRequest, path: string, notice?: NoticeCode): Response {
@@ -12,5 +13,5 @@ export function redirectWith(c: ConsoleRequest, path: string, notice?: NoticeCod
 /** Returns the message that a redirect asked for. Only the catalogue's own texts are ever shown. */
 export function readNotice(c: ConsoleRequest): string | undefined {
   const code = c.req.query('notice')
-  return Object.entries(NOTICES).find(([known]) => known === code)?.[1]
+  return listTexts('notice').find(([known]) => known === code)?.[1]
 }

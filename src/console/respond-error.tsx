@@ -6,7 +6,7 @@ import { keepDraft } from './forms/draft.ts'
 import { ForeignFormError, isUnsafe, PAGE_FIELD } from './forms/protect-forms.ts'
 import { renderConsolePage } from './layout.tsx'
 import { SignInAgainError } from './permissions.ts'
-import { TEXTS } from './texts/en.ts'
+import { t } from './view.ts'
 
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
@@ -14,7 +14,7 @@ const RETRY_S = 5
 /** Answers an error with a page that explains what happened and what to do next. */
 export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   if (error instanceof SignInAgainError) return respondSignInAgain(ctx, c)
-  if (error instanceof ForeignFormError) return respondRefusal(c, 403, TEXTS.errors.foreignForm)
+  if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
     return c.redirect('/console/sign-in', 303)
@@ -34,7 +34,7 @@ export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleReques
 function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   keepDraft(ctx, c, c.get('session')?.personId)
   const refreshTo = c.get('form')?.[PAGE_FIELD] ?? '/console'
-  return respondRefusal(c, 503, { ...TEXTS.errors.interrupted, refreshS: RETRY_S, refreshTo })
+  return respondRefusal(c, 503, { ...describeError('interrupted'), refreshS: RETRY_S, refreshTo })
 }
 
 /** The token of a sign-in link must not stand in the log. */
@@ -45,13 +45,26 @@ function hideToken(path: string): string {
 type Description = { title: string; body: string; refreshS?: number; refreshTo?: string }
 
 function describe(status: number, detail: string, requestId: string): Description {
-  const { forbidden, notFound, refused, limited, unavailable, failed } = TEXTS.errors
-  if (status === 503) return { ...unavailable, refreshS: RETRY_S }
-  if (status === 500) return { title: failed.title, body: failed.body(requestId) }
-  if (status === 403) return forbidden
-  if (status === 404) return notFound
-  if (status === 429) return { title: limited.title, body: detail }
-  return { title: refused.title, body: detail }
+  if (status === 503) return { ...describeError('unavailable'), refreshS: RETRY_S }
+  if (status === 500)
+    return { title: t('errors.failed.title'), body: t('errors.failed.body', { requestId }) }
+  if (status === 403) return describeError('forbidden')
+  if (status === 404) return describeError('notFound')
+  if (status === 429) return { title: t('errors.limited.title'), body: detail }
+  return { title: t('errors.refused.title'), body: detail }
+}
+
+type Explained =
+  | 'forbidden'
+  | 'notFound'
+  | 'foreignForm'
+  | 'wrongMethod'
+  | 'interrupted'
+  | 'unavailable'
+
+/** What happened, and what to do next. */
+export function describeError(name: Explained): Description {
+  return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
 }
 
 type Status = (typeof REFUSALS)[keyof typeof REFUSALS]['status']
@@ -64,7 +77,7 @@ export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...sho
     <>
       <p>{body}</p>
       <p>
-        <a href="/console">{TEXTS.errors.back}</a>
+        <a href="/console">{t('errors.back')}</a>
       </p>
     </>,
   )
@@ -73,15 +86,14 @@ export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...sho
 /** Explains that the person has to sign in again first; what they typed is kept for when they come back. */
 function respondSignInAgain(ctx: ConsoleContext, c: ConsoleRequest) {
   keepDraft(ctx, c, c.get('session')?.personId)
-  const { title, why, kept } = TEXTS.signIn.again
   return renderConsolePage(
     c,
-    { title, status: 403 },
+    { title: t('signIn.again.title'), status: 403 },
     <>
-      <p>{why}</p>
-      <p>{kept}</p>
+      <p>{t('signIn.again.why')}</p>
+      <p>{t('signIn.again.kept')}</p>
       <p>
-        <a href="/console/sign-in">{TEXTS.signIn.how}</a>
+        <a href="/console/sign-in">{t('signIn.how')}</a>
       </p>
     </>,
   )

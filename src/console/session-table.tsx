@@ -3,7 +3,7 @@ import { Badge, DataTable } from '../platform/html/components.tsx'
 import { Time } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
-import { TEXTS } from './texts/en.ts'
+import { t } from './view.ts'
 
 /** The live sessions of a person, each with a button that ends it. */
 export function SessionTable(props: {
@@ -13,23 +13,24 @@ export function SessionTable(props: {
   endPath: (sessionId: string) => string
 }) {
   const { c, sessions, endPath } = props
-  const { caption, columns, thisBrowser, end, none } = TEXTS.account.sessions
-  if (sessions.length === 0) return <p class="soft">{none}</p>
+  if (sessions.length === 0) return <p class="soft">{t('account.sessions.none')}</p>
   return (
     <DataTable
-      caption={caption}
+      caption={t('field.sessions')}
       columns={[
-        { title: columns.browser },
-        { title: columns.address },
-        { title: columns.signedIn },
-        { title: columns.lastUsed },
-        { title: columns.ends },
-        { title: end, kind: 'actions' },
+        { title: t('field.browser') },
+        { title: t('field.address') },
+        { title: t('field.signedIn') },
+        { title: t('field.lastUsed') },
+        { title: t('field.ends') },
+        { title: t('account.sessions.end'), kind: 'actions' },
       ]}
       rows={sessions.map(({ id, userAgent, address, signedInAt, lastUsedAt, expiresAt }) => [
         <>
           {userAgent}{' '}
-          {id === c.get('session')?.id ? <Badge tone="good">{thisBrowser}</Badge> : null}
+          {id === c.get('session')?.id ? (
+            <Badge tone="good">{t('account.sessions.thisBrowser')}</Badge>
+          ) : null}
         </>,
         address,
         <Time iso={signedInAt} />,
@@ -37,7 +38,7 @@ export function SessionTable(props: {
         <Time iso={expiresAt} />,
         <Form c={c} action={endPath(id)}>
           <button class="quiet" type="submit">
-            {end}
+            {t('account.sessions.end')}
           </button>
         </Form>,
       ])}

@@ -9,6 +9,7 @@ import type { ConsoleEnv, ConsoleRequest, ConsoleSession } from './env.ts'
 import { keepDraft, restoreDraft } from './forms/draft.ts'
 import { makeFormToken } from './forms/form-token.ts'
 import { carriesToken, ForeignFormError, isUnsafe } from './forms/protect-forms.ts'
+import { showTo, useView } from './view.ts'
 
 const SIGN_IN = '/console/sign-in'
 
@@ -33,9 +34,10 @@ export function requireSession(ctx: ConsoleContext) {
     c.set('session', { id, personId: person.id, roles, isRecent, name: person.name })
     c.set('makeFormToken', () => makeFormToken(token))
     c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
-    if (stored.timeZone !== null) c.set('view', { zone: stored.timeZone })
     if (!isRefresh(c)) restoreDraft(ctx, c, person.id)
-    return await next()
+    const view = useView()
+    const language = stored.language ?? view.language
+    return await showTo({ language, zone: stored.timeZone ?? view.zone }, next)
   })
 }
 

@@ -2,9 +2,8 @@ import { Badge, type Tone } from '../platform/html/components.tsx'
 import type { ExternalState } from '../refunds/external-view.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { TEXTS } from './texts/en.ts'
-
-const { states } = TEXTS
+import { t } from './view.ts'
+import { nameKnown } from './words.ts'
 
 const TRANSACTION_TONES: Record<TransactionView['state'], Tone> = {
   pending: 'soft',
@@ -32,17 +31,18 @@ export type Sign = [words: string, tone: Tone]
 
 /** The state of a transaction; that it was paid more than once goes before it. */
 export function signTransaction(
-  t: Pick<TransactionView, 'state'> & { duplicatePayment?: boolean },
+  transaction: Pick<TransactionView, 'state'> & { duplicatePayment?: boolean },
 ): Sign {
-  const isTwice = t.duplicatePayment === true && t.state === 'paid'
+  const { state, duplicatePayment } = transaction
+  const isTwice = duplicatePayment === true && state === 'paid'
   return isTwice
-    ? [states.paidTwice, 'warn']
-    : [states.transaction[t.state], TRANSACTION_TONES[t.state]]
+    ? [t('states.paidTwice'), 'warn']
+    : [t(`states.transaction.${state}`), TRANSACTION_TONES[state]]
 }
 
 /** The status of a refund. */
 export function signRefund(status: RefundView['status']): Sign {
-  return [states.refund[status], REFUND_TONES[status]]
+  return [t(`states.refund.${status}`), REFUND_TONES[status]]
 }
 
 /** The status of a payment; one that is not documented is shown as it came. */
@@ -64,7 +64,11 @@ export function RefundStatus({ status }: { status: RefundView['status'] }) {
 
 /** The state of a refund that was made elsewhere. */
 export function ExternalRefundState({ state }: { state: ExternalState }) {
-  return <Badge tone={state === 'matched' ? 'good' : 'soft'}>{states.externalRefund[state]}</Badge>
+  return (
+    <Badge tone={state === 'matched' ? 'good' : 'soft'}>
+      {t(`states.externalRefund.${state}`)}
+    </Badge>
+  )
 }
 
 /** The status of a payment as a badge. */
@@ -75,12 +79,10 @@ export function PaymentStatus({ status }: { status: string }) {
 
 /** The status of a payment in words; one that is not documented is shown as it came. */
 export function describeStatus(status: string): string {
-  const known = Object.entries(states.payment).find(([name]) => name === status)?.[1]
-  return known ?? states.unknown(status)
+  return nameKnown('states.payment', status)
 }
 
 /** The method of a payment in words; one that is not documented is shown as it came. */
 export function describeMethod(method: string): string {
-  const known = Object.entries(states.paymentMethod).find(([name]) => name === method)?.[1]
-  return known ?? states.unknown(method)
+  return nameKnown('states.paymentMethod', method)
 }

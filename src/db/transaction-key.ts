@@ -1,3 +1,8 @@
+import { byKey } from '../platform/postgres/by-key.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { transactions } from './schema.ts'
+
 /** The primary key of a transaction: gateway ids are unique only within a merchant account. */
 export type TransactionKey = { merchantCode: string; transactionId: string }
 
@@ -17,4 +22,19 @@ export function formatUnknownKey(transactionId: string): string {
  */
 export function formatWakeKey({ merchantCode, transactionId }: TransactionKey): string {
   return JSON.stringify([merchantCode, transactionId])
+}
+
+const COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
+
+/** The keys as the row set `k`, in the order given. */
+export function selectKeys(sql: Sql | Tx, keys: readonly TransactionKey[]) {
+  return rowSet(sql, 'k', COLUMNS, keys)
+}
+
+/**
+ * `byKey` for a table that holds the key of a transaction.
+ * @param of what holds the values, `selectKeys` by default
+ */
+export function byTransaction(table: string, of = 'k'): string {
+  return byKey(table, ['merchant_code', 'transaction_id'], of)
 }

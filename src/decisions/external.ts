@@ -4,62 +4,40 @@ import { describeActor } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { externalRefunds, type StoredResolution } from '../db/schema.ts'
-import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
-import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../discrepancies/store.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
-import { showPayment } from '../payments/view.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { lockRefunds } from '../refunds/case.ts'
 import {
   buildExternalEvents,
-  buildRefundEvent,
+  buildUpdatedEvents,
   readExternalRefunds,
-  readRefunds,
   recordExternalChanges,
 } from '../refunds/events.ts'
 import { nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { measureUnexplained } from '../refunds/obstacle.ts'
 import type { ExternalChange } from '../refunds/types.ts'
-import { readTransactions } from '../transactions/find-transactions.ts'
 import {
   checkFirstSight,
   type ExternalOutcome,
   findContrary,
   fitsGrowth,
   judgeGrowthAgain,
-  refuseContrary,
   refuseExternal,
 } from './judge-external.ts'
-import {
-  buildSelfDecidedEvents,
-  describeSelfDecided,
-  type OwnRefund,
-  requireAnother,
-} from './second-person.ts'
-import {
-  commitDecision,
-  describeResolution,
-  lockTransaction,
-  recheckTransaction,
-} from './unit-of-work.ts'
-
-/** Builds the event of a payment whose refundable amount a person's decision may have changed. */
-export async function buildPaymentEvent(
-  tx: Tx,
-  key: TransactionKey,
-  paymentId: string,
-): Promise<NewEvent[]> {
-  const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
-  const own = found?.payments.find(({ payment }) => payment.paymentId === paymentId)
-  if (!found || !own) return []
-  const { merchantCode, transactionId } = key
-  const data = showPayment(own.payment, found.transaction, own.refundable)
-  return [{ merchantCode, transactionId, type: 'payment.updated', data }]
-}
+import { refuseAgainstEvidence } from './refusals.ts'
+import { describeSelfDecided, requireAnother } from './second-person.ts'
+import { buildPaymentEvent, decide, describeResolution } from './unit-of-work.ts'
 
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
@@ -86,42 +64,46 @@ export async function resolveExternalRefund(
 ): Promise<void> {
   const { merchantCode, transactionId, paymentId, id } = found
   const key = { merchantCode, transactionId }
-  const changes: ExternalChange[] = []
-  const own: OwnRefund[] = []
-  const doubted: string[] = []
-  await commitDecision(ctx, {
-    ...{ key, access, operation: OPERATION, objectId: id },
-    async apply(tx) {
+  await decide(ctx, {
+    ...{ ...key, actor: access, operation: OPERATION, objectId: id },
+    apply: async (tx) => {
       const { contrary, replaced } = await judge(tx, found, request)
       const heldBack = { merchantCode, paymentId, refundId: null }
-      own.push(...(await requireAnother(tx, access, heldBack, `decide external refund ${id}`)))
+      const own = await requireAnother(tx, access, heldBack, `decide external refund ${id}`)
       const resolution = describeResolution(ctx, request, access, contrary)
       const decider = `${describeActor(access)}${describeSelfDecided(access, own)}`
       const { outcome } = request
-      changes.push(...replaced, await applyDecision(tx, found, { outcome, resolution, decider }))
+      const changes = [
+        ...replaced,
+        await applyDecision(tx, found, { outcome, resolution, decider }),
+      ]
       await recordExternalChanges(tx, key, changes)
       const recorded = await recordDecision(tx, found, resolution)
-      const judged = await judgeGrowthAgain(tx, key, paymentId)
-      doubted.push(...judged.doubted.map(({ refundId }) => refundId))
-      return [...recorded, ...judged.found]
-    },
-    async buildEvents(tx) {
-      const ids = changes.map(({ externalId }) => externalId)
-      const changed = await readExternalRefunds(tx, merchantCode, ids)
-      const payment = await buildPaymentEvent(tx, key, paymentId)
-      const marked = await buildSelfDecidedEvents(ctx, tx, own)
-      const shown = await readRefunds(tx, merchantCode, doubted)
-      const reviewed = shown.map((one) =>
-        buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one),
-      )
-      return [...payment, ...buildExternalEvents(changed, changes), ...marked, ...reviewed]
+      const again = await judgeGrowthAgain(tx, key, paymentId)
+      const discrepancies = [...recorded, ...again.found]
+      const touched = [...own, ...again.doubted].map(({ refundId }) => refundId)
+      const refundIds = [...new Set(touched)]
+      return {
+        ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
+        buildEvents: async () => [
+          ...(await buildPaymentEvent(tx, key, paymentId)),
+          ...(await buildChangedExternal(tx, merchantCode, changes)),
+          ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
+          ...buildDiscrepancyEvents(discrepancies),
+        ],
+        afterCommit: () => logDiscrepancies(ctx, discrepancies),
+      }
     },
   })
-  const { name, requestId } = access
-  ctx.log.info(
-    { merchantCode, externalRefundId: id, outcome: request.outcome, key: name, requestId },
-    'external refund resolved by an operator',
-  )
+}
+
+async function buildChangedExternal(
+  tx: Tx,
+  merchantCode: string,
+  changes: readonly ExternalChange[],
+): Promise<NewEvent[]> {
+  const ids = changes.map(({ externalId }) => externalId)
+  return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
 }
 
 /**
@@ -147,7 +129,7 @@ async function judge(
   }
   const contrary = findContrary(row, outcome)
   if (contrary !== null && !againstEvidence) {
-    throw refuseContrary(row, outcome, contrary)
+    throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuseExternal(row, detail))
   }
   if (outcome === 'part_of_first_sight') checkFirstSight(row, payment, drafts)
   const isNew = outcome !== 'matched' || fitsGrowth(row, payment, drafts)
@@ -236,8 +218,8 @@ export type EnteredBy = {
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
  * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
  * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
- * Locks the transaction, its payments and its refunds, in this order: call it before any statement that locks
- * another row of them or a discrepancy.
+ * The caller holds the transaction's row; this locks its payments and its refunds: call it before any statement that
+ * locks another row of them or a discrepancy.
  * @returns the amount (decimal string) and the events to record as the last statement of the unit of work; undefined
  *   when no growth is left unexplained, and nothing was written
  */
@@ -248,7 +230,6 @@ export async function enterExternalRefund(
   { access, reason, decidedAt }: EnteredBy,
 ): Promise<{ amount: string; events: NewEvent[] } | undefined> {
   const { merchantCode, transactionId } = key
-  await lockTransaction(tx, key)
   const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
   const payment = payments.find((one) => one.paymentId === paymentId)
   const amount = payment ? measureUnexplained(payment, drafts) : '0'
@@ -274,7 +255,5 @@ export async function enterExternalRefund(
     { ...stored, paymentId, before: null, after: 'matched', cause },
   ]
   await recordExternalChanges(tx, key, changes)
-  await recheckTransaction(tx, key)
-  const found = await readExternalRefunds(tx, merchantCode, [stored.externalId])
-  return { amount, events: buildExternalEvents(found, changes) }
+  return { amount, events: await buildChangedExternal(tx, merchantCode, changes) }
 }

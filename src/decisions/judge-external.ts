@@ -12,35 +12,15 @@ import type { RefundDraft } from '../refunds/lifecycle.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/obstacle.ts'
 import type { LockedPayment } from '../refunds/types.ts'
-import { AgainstEvidenceError } from './unit-of-work.ts'
+import { describeDecided } from './refusals.ts'
 
 export type ExternalOutcome = 'matched' | 'part_of_first_sight' | 'never_happened'
-
-/** Creates the refusal of a decision that contradicts what is known, with the state of the external refund. */
-export function refuseContrary(
-  row: ExternalRecord,
-  outcome: ExternalOutcome,
-  contrary: string,
-): AgainstEvidenceError {
-  const detail = `${contrary}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
-  const { message, extra } = refuseExternal(row, detail)
-  return new AgainstEvidenceError(message, { extra }, [contrary])
-}
 
 /** Creates the refusal of a decision about an external refund, with its state and the decision before. */
 export function refuseExternal(row: ExternalRecord, detail: string): DomainError {
   const state = deriveExternalState(row)
-  const { id, resolution } = row
-  const decided = resolution
-    ? `. It was decided as ${resolution.outcome} by ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
-    : ''
-  return new DomainError(
-    'not_decidable',
-    `External refund ${id} is ${state}: ${detail}${decided}`,
-    {
-      extra: { state },
-    },
-  )
+  const text = `External refund ${row.id} is ${state}: ${detail}${describeDecided(row.resolution)}`
+  return new DomainError('not_decidable', text, { extra: { state } })
 }
 
 /** Why the state of an external refund does not admit an outcome; undefined when it does. */

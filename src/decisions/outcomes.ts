@@ -1,237 +1,180 @@
 import { Big } from 'big.js'
-import type { Principal } from '../access/principal.ts'
-import type { Config } from '../config/config.ts'
-import { DomainError } from '../errors.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { RELEASED, type RefundRow, STATES } from '../refunds/lifecycle.ts'
-import { canAnotherDecide } from './second-person.ts'
-import { AgainstEvidenceError } from './unit-of-work.ts'
+import { describeActor } from '../access/audit.ts'
+import type { Access } from '../access/types.ts'
+import type { Context } from '../context.ts'
+import type { StoredResolution } from '../db/schema.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
+import { recordChanges } from '../events/record-events.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { DECIDED } from '../refunds/external-view.ts'
+import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
+import { namesRefund, readResult } from '../refunds/notifications.ts'
+import { measureUnmatched } from '../refunds/obstacle.ts'
+import type { LockedRefunds } from '../refunds/types.ts'
+import {
+  type Circumstances,
+  isDecidedByPerson,
+  needsAnother,
+  type RefundOutcome,
+} from './obstacles.ts'
+import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
+import { describeResolution } from './unit-of-work.ts'
 
-/** What of a refund shows who decided what it is now. */
-type DecidedRefund = Pick<
-  RefundRow,
-  'merchantCode' | 'refundId' | 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'
->
-
-/**
- * Reads how the principal of a key stands to the decision before. Outside a decision, which holds the refund's row, it
- * shows only what to offer.
- */
-export async function readDecider(
-  sql: Sql | Tx,
-  refund: DecidedRefund,
-  key: Principal,
-): Promise<Decider> {
-  const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === key.principal
-  return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }
+/** A refund under the locks, and who decides about it. */
+export type LockedRefund = {
+  draft: RefundDraft
+  locked: LockedRefunds
+  access: Access
+  beside: Circumstances
 }
 
-export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
-export type RefundOutcome = (typeof OUTCOMES)[number]
-
-type DecisionSettings = Pick<Config, 'REFUND_RESOLVE_FOR_MS' | 'REFUND_CONFIRM_FAILED_MS'>
-
-/** What of a refund decides whether a person may decide its outcome. */
-export type DecidableRefund = Pick<
-  RefundRow,
-  | 'status'
-  | 'firstSentAt'
-  | 'sinceSentMs'
-  | 'inferred'
-  | 'returnSightings'
-  | 'resolution'
-  | 'sinceResolvedMs'
->
-
-/** How the principal that decides stands to the decision before. */
-export type Decider = {
-  /** It decided what the refund is now. */
-  decidedLast: boolean
-  /** No other principal may decide for the merchant. */
-  alone: boolean
-}
-
-/** Whoever did not decide what the refund is now. */
-export const ANYBODY: Decider = { decidedLast: false, alone: false }
-
-/** Why an outcome cannot be decided. */
-export type Obstacle =
-  | {
-      why:
-        | 'not_sent'
-        | 'being_sent'
-        | 'failed_unsent'
-        | 'failed_already'
-        | 'succeeded_already'
-        | 'not_succeeded'
-        | 'released'
-        | 'same_person'
-    }
-  /** Evidence may still end it; or, for whoever decided last, nobody else can. `leftMs` until a person may decide. */
-  | { why: 'too_early' | 'too_early_alone'; leftMs: number }
-
-/**
- * Checks that a person may decide this outcome of a refund now. The caller holds its row.
- * @throws DomainError `not_decidable` or `same_person`, with what is possible instead
- */
-export function checkDecidable(
-  row: RefundRow,
-  outcome: RefundOutcome,
-  settings: DecisionSettings,
-  decider: Decider,
-): void {
-  const obstacle = findObstacle(row, outcome, settings, decider)
-  if (obstacle === undefined) return
-  const detail = describeObstacle(obstacle, row, outcome)
-  if (obstacle.why === 'same_person') throw new DomainError('same_person', detail)
-  throw refuseDecision(row, detail)
-}
-
-/** Creates the refusal of a decision that contradicts the evidence, with the state of the refund. */
-export function refuseAgainstEvidence(
-  row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
-  outcome: RefundOutcome,
-  evidence: readonly string[],
-): AgainstEvidenceError {
-  const detail = `${evidence.join('; ')}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
-  const { message, extra } = refuseDecision(row, detail)
-  return new AgainstEvidenceError(message, { extra }, evidence)
-}
-
-/** Creates the refusal of a decision, with the state of the refund and the decision before. */
-export function refuseDecision(
-  row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
-  detail: string,
-): DomainError {
-  const { refundId, resolution } = row
-  const state = STATES[row.status].shown
-  const decided = resolution
-    ? `. It was decided as ${resolution.outcome} by ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
-    : ''
-  return new DomainError('not_decidable', `Refund ${refundId} is ${state}: ${detail}${decided}`, {
-    extra: { state },
-  })
-}
-
-/** Finds why the outcome cannot be decided now; undefined when it can. */
-export function findObstacle(
-  row: DecidableRefund,
-  outcome: RefundOutcome,
-  settings: DecisionSettings,
-  decider: Decider,
-): Obstacle | undefined {
-  const obstacle = findObstacleOfState(row, outcome, settings)
-  if (obstacle || !needsAnother(row, outcome, decider)) return obstacle
-  if (!decider.alone) return { why: 'same_person' }
-  const waitMs = settings.REFUND_CONFIRM_FAILED_MS
-  const leftMs = waitMs - (row.sinceResolvedMs ?? waitMs)
-  return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }
-}
-
-function findObstacleOfState(
-  row: DecidableRefund,
-  outcome: RefundOutcome,
-  settings: DecisionSettings,
-): Obstacle | undefined {
-  switch (row.status) {
-    case 'needs_review':
-      return requireSuccessBefore(outcome)
-    case 'accepted':
-      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_RESOLVE_FOR_MS)
-    case 'unknown':
-      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
-    case 'failed':
-      // What a person decided may have been sent by a row that was lost.
-      if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
-      return outcome === 'failed' ? { why: 'failed_already' } : undefined
-    case 'succeeded':
-      return outcome === 'succeeded' && !row.inferred ? { why: 'succeeded_already' } : undefined
-    case 'returned': {
-      const isReleased = row.returnSightings >= RELEASED
-      return outcome === 'returned' && isReleased ? { why: 'released' } : undefined
-    }
-    case 'sending':
-      return { why: 'being_sent' }
-    default:
-      return { why: 'not_sent' }
-  }
-}
-
-function requireSuccessBefore(outcome: RefundOutcome): Obstacle | undefined {
-  return outcome === 'returned' ? { why: 'not_succeeded' } : undefined
-}
-
-function findWait({ sinceSentMs }: DecidableRefund, waitMs: number): Obstacle | undefined {
-  const leftMs = waitMs - (sinceSentMs ?? 0)
-  return leftMs <= 0 ? undefined : { why: 'too_early', leftMs }
-}
-
-/** Whether what the refund is now was decided by a person, and not by evidence since. */
-export function isDecidedByPerson({
-  status,
-  inferred,
-  resolution,
-}: Pick<RefundRow, 'status' | 'inferred' | 'resolution'>): boolean {
-  return !inferred && resolution?.outcome === status
+export type OutcomeDecision = {
+  decision: RefundOutcome
+  reason: string
+  againstEvidence?: boolean | undefined
 }
 
 /**
- * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that only
- * reserves the amount again.
+ * Decides the outcome of a refund. `succeeded` keeps its amount reserved until the refunded amount of the payment shows
+ * it; `failed` releases it; `returned` frees it once a second principal says so too, or two answers show the refunded
+ * amount lower by it. What contradicts the evidence is a discrepancy.
  */
-export function needsAnother(
-  { status }: Pick<RefundRow, 'status'>,
-  outcome: RefundOutcome,
-  { decidedLast }: Decider,
-): boolean {
-  if (!decidedLast) return false
-  if (status === 'returned') return true
-  return status === 'succeeded' ? outcome === 'failed' : outcome === 'returned'
-}
-
-/** Why the outcome cannot be decided, and what is possible instead. */
-function describeObstacle(
-  obstacle: Obstacle,
-  { refundId, status }: Pick<RefundRow, 'refundId' | 'status'>,
-  outcome: RefundOutcome,
-): string {
-  switch (obstacle.why) {
-    case 'too_early':
-      return `a notification or the refunded amount may still end it; it can be decided in ${formatSeconds(obstacle.leftMs)}`
-    case 'too_early_alone':
-      return `you decided it, and no other principal may decide for its merchant; you can decide it again in ${formatSeconds(obstacle.leftMs)}`
-    case 'not_sent':
-      return `it was not sent yet; cancel it with POST /v1/refunds/${refundId}/cancellation`
-    case 'being_sent':
-      return 'it is being sent; wait for the answer'
-    case 'failed_unsent':
-      return 'nothing of it was sent; request it again under a new key'
-    case 'failed_already':
-      return 'only `succeeded` or `returned` can be decided'
-    case 'succeeded_already':
-      return 'only `failed` or `returned` can be decided'
-    case 'not_succeeded':
-      return 'only a refund that ended can have come back; if it did, decide `succeeded` first'
-    case 'released':
-      return 'its amount is released already; only `succeeded` or `failed` can be decided'
-    case 'same_person':
-      return `Refund ${refundId} is ${status} because you decided so: ${describeOther(status, outcome)}`
+export async function decideOutcome(
+  ctx: Pick<Context, 'now'>,
+  tx: Tx,
+  of: LockedRefund,
+  request: OutcomeDecision,
+): Promise<RecordedDiscrepancy[]> {
+  const { draft, locked, access, beside } = of
+  const outcome = request.decision
+  const contrary = findContraryEvidence(draft.now, outcome, readFacts(draft.now, locked))
+  if (contrary.length > 0 && !request.againstEvidence) {
+    throw refuseAgainstEvidence(outcome, contrary, (detail) => refuseOutcome(draft.now, detail))
   }
-}
-
-/** Who else may decide, and what whoever decided last may. */
-function describeOther(status: RefundRow['status'], outcome: RefundOutcome): string {
-  if (status === 'returned' && outcome === 'returned') {
-    return 'a second person releases its amount at once; otherwise two answers that show the refunded amount lower by it do'
+  const stored = { outcome, reason: request.reason }
+  const resolution = describeResolution(ctx, stored, access, contrary.join('; ') || null)
+  const isAgain = needsAnother(draft.now, outcome, beside)
+  const decided = {
+    resolution,
+    resolvedPrincipal: access.principal,
+    resolvedAt: draft.now.lockedAt,
+    selfDecided: beside.asked || isAgain,
   }
-  const possible = { succeeded: 'returned', failed: 'succeeded' }
-  const instead =
-    status === 'succeeded' || status === 'failed' ? `. You can decide \`${possible[status]}\`` : ''
-  return `another person has to decide \`${outcome}\`${instead}`
+  const by = describeDecider(access, beside.asked, isAgain)
+  await applyOutcome(tx, of, outcome, decided, by)
+  return await recordDecision(tx, draft, resolution)
 }
 
-function formatSeconds(ms: number): string {
-  return `${Math.ceil(ms / 1000)} s`
+function describeDecider(access: Access, isAsker: boolean, isAgain: boolean): string {
+  const which = access.isPerson ? 'who' : 'which'
+  const also = [
+    ...(isAsker ? [`, ${which} also requested it`] : []),
+    ...(isAgain ? [`, ${which} also decided before`] : []),
+  ]
+  return `${describeActor(access)}${also.join('')}`
+}
+
+/** A decision that failed says nothing of an earlier one that it succeeded, and none but `returned` waits for a fall. */
+const UNPROVEN = { inferred: false, matched: false, inFirstSight: false }
+const NOT_BACK = { returnSightings: 0, returnSeenAt: null }
+
+type Decided = Pick<RefundRow, 'resolvedPrincipal' | 'resolvedAt' | 'selfDecided'> & {
+  resolution: StoredResolution
+}
+
+/**
+ * Applies the decision, with the growth that is left unexplained by it: growth that the person had before them does not
+ * judge the refund again. What a success or a return leaves matched or reserved stays so, until a second word releases the
+ * refund that came back.
+ * @param by who decided, as the cause of the change names them
+ */
+async function applyOutcome(
+  tx: Tx,
+  { draft, locked }: LockedRefund,
+  outcome: RefundOutcome,
+  decided: Decided,
+  by: string,
+): Promise<void> {
+  const { reason, againstEvidence } = decided.resolution
+  const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
+  const { status, paymentId } = draft.now
+  const failure = { failureReason: 'resolved', failureMessage: reason }
+  const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
+  const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
+  move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
+  draft.dueInMs = null
+  if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, draft, locked)
+  const payment = locked.payments.find((one) => one.paymentId === paymentId)
+  const decidedGrowth = payment ? measureUnmatched(payment, locked.drafts) : null
+  draft.now = { ...draft.now, decidedGrowth }
+}
+
+/**
+ * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and the
+ * refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
+ */
+async function releaseReturned(
+  tx: Tx,
+  draft: RefundDraft,
+  { payments }: LockedRefunds,
+): Promise<void> {
+  const { merchantCode, transactionId, paymentId, refundId, amount } = draft.now
+  const { inFirstSight } = draft.now
+  const isIncluded = draft.now.matched || inFirstSight
+  const payment = payments.find((one) => one.paymentId === paymentId)
+  const freed = { matched: false, inFirstSight: false, returnSeenAt: null }
+  draft.now = { ...draft.now, ...freed, returnSightings: RELEASED }
+  if (payment && inFirstSight) {
+    payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
+    await tx`
+      update payments set refunded_at_first = ${payment.refundedAtFirst}
+      where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+  }
+  if (payment && isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
+  const cause = 'two people decided that the refund came back: its amount can be refunded again'
+  const change = { merchantCode, transactionId, paymentId, refundId, field: 'freed', after: amount }
+  await recordChanges(tx, [{ ...change, cause }])
+}
+
+/**
+ * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts while
+ * a fall is not confirmed.
+ */
+async function expectFall(
+  tx: Tx,
+  { merchantCode, paymentId, amount }: RefundDraft['now'],
+  hasFallen: boolean,
+): Promise<void> {
+  if (!hasFallen) {
+    await tx`
+      update payments set expected_fall = coalesce(expected_fall, 0) + ${amount}
+      where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+    return
+  }
+  await tx`
+    update payments as p set counted_refunded = rest, refunded_fell_at = case when rest is not null then refunded_fell_at end
+    from (
+      select case when counted_refunded - ${amount} > refunded_amount then counted_refunded - ${amount} end as rest
+      from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}) as lowered
+    where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+}
+
+/** Resolves the discrepancies that the decision answers, and records one if it contradicts the evidence. */
+async function recordDecision(
+  tx: Tx,
+  { now: { merchantCode, transactionId, paymentId, refundId } }: RefundDraft,
+  { outcome, by, againstEvidence }: StoredResolution,
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId, refundId }
+  await resolveDiscrepancies(tx, [
+    { ...key, kind: 'failure_after_success' },
+    { ...key, kind: 'refund_without_end' },
+  ])
+  if (againstEvidence === null) return []
+  const ours = `decided as ${outcome} by ${by}`
+  const kind = 'decided_against_evidence'
+  return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
 }
 
 /** What is known about the payment of a refund when a person decides; amounts are decimal strings. */
@@ -242,6 +185,20 @@ export type DecisionFacts = {
   unmatchedDelta: string
   /** Results of verified notifications of the refund that are not handled yet. */
   unhandled: readonly ('success' | 'failure')[]
+}
+
+/** Reads what is known of a refund's payment. The caller holds the rows. */
+function readFacts(
+  row: RefundRow,
+  { drafts, payments, notifications }: LockedRefunds,
+): DecisionFacts {
+  const payment = payments.find(({ paymentId }) => paymentId === row.paymentId)
+  if (!payment) throw new Error(`refund ${row.refundId} has no payment`)
+  const { refundedNow, refundedAtFirst } = payment
+  const own = notifications.filter((one) => one.verified && namesRefund(one, row))
+  const unhandled = own.flatMap(({ code }) => readResult(code) ?? [])
+  const unmatchedDelta = measureUnmatched(payment, drafts)
+  return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
 /** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */

@@ -1,20 +1,13 @@
-import {
-  coversSql,
-  LIVE_SQL,
-  namesActor,
-  namesActorSql,
-  type Principal,
-} from '../access/principal.ts'
+import { LIVE_SQL } from '../access/keys.ts'
+import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
 import { type Access, hasScopeSql } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import type { NewEvent } from '../events/record-events.ts'
-import type { Encryption } from '../platform/crypto/encryption.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { buildRefundEvent, readRefunds } from '../refunds/events.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
+import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
+import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
 
 /**
  * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
@@ -87,19 +80,6 @@ export function describeSelfDecided(
 
 /** Of an account's refunds a cause names a few. */
 const MAX_NAMED = 5
-
-/** Builds the events of the refunds that are marked. */
-export async function buildSelfDecidedEvents(
-  { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
-  tx: Tx,
-  own: readonly OwnRefund[],
-): Promise<NewEvent[]> {
-  const [first] = own
-  if (!first) return []
-  const ids = own.map(({ refundId }) => refundId)
-  const shown = await readRefunds(tx, first.merchantCode, ids)
-  return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
-}
 
 /** The transactions of refunds, each once. */
 export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] {
@@ -199,7 +179,7 @@ export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
 }
 
 /** Whether a live key of another principal may decide the outcome of a refund, and did not ask for it. */
-export async function canAnotherDecide(
+async function canAnotherDecide(
   sql: Sql | Tx,
   { merchantCode, refundId }: RefundKey,
   { principal }: Principal,
@@ -225,34 +205,22 @@ function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
       where ${sql.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r`
 }
 
-/**
- * Refuses a decision about the outcome of a refund by the principal that asked for it, or for which it was asked,
- * unless no other live key may decide for the merchant. Such a decision is stored as `selfDecided`. The caller holds
- * the refund's row, and records the write.
- * @returns whether the decision is one about the caller's own refund
- * @throws DomainError `same_person`
- */
-export async function checkSelfDecision(
-  tx: Tx,
-  { merchantCode, refundId, requestedPrincipal, onBehalfOf }: RefundKey & AskedRefund,
-  access: Access,
-): Promise<boolean> {
-  if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf })) return false
-  if (await canAnotherDecide(tx, { merchantCode, refundId }, access)) {
-    const detail = `Refund ${refundId} was requested by you or for you: another person has to decide about it`
-    throw new DomainError('same_person', detail)
-  }
-  await recordSelfDecided(tx, { merchantCode, refundId }, true)
-  return true
-}
+/** What of a refund shows who decided what it is now. */
+type DecidedRefund = RefundKey &
+  AskedRefund &
+  Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
 
-/** Records whether what the refund is now was decided by somebody who may only because nobody else can. */
-export async function recordSelfDecided(
-  tx: Tx,
-  { merchantCode, refundId }: RefundKey,
-  selfDecided: boolean,
-): Promise<void> {
-  await tx`
-    update refunds set self_decided = ${selfDecided}
-    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+/**
+ * Reads how a principal stands to a refund and to the decision before. Outside a decision, which holds the refund's row,
+ * it shows only what to offer.
+ */
+export async function readStanding(
+  sql: Sql | Tx,
+  refund: DecidedRefund,
+  who: Principal,
+): Promise<Pick<Circumstances, 'asked' | 'decidedLast' | 'alone'>> {
+  const asked = isOwnRequest(who, refund)
+  const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === who.principal
+  const alone = (asked || decidedLast) && !(await canAnotherDecide(sql, refund, who))
+  return { asked, decidedLast, alone }
 }

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
-import { recordWrite } from '../access/audit.ts'
+import { type Actor, recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { StoredResolution } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
-import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
+import { showPayment } from '../payments/view.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
-import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
+import { readTransactions } from '../transactions/find-transactions.ts'
 
 /** Locks a transaction until the commit. Lock it before its payments and refunds. */
 export async function lockTransaction(
@@ -37,39 +37,75 @@ export async function recheckTransaction(
   notifyTransactionChanged(tx, { merchantCode, transactionId })
 }
 
-/** A person's decision about a refund of a transaction, ours or one made elsewhere. */
-export type Decision = {
-  key: TransactionKey
-  access: Access
-  /** The method and route, for the audit log. */
+/** What a decision is about, and who decides it. */
+export type Deciding<T> = {
+  actor: Actor
+  /** The method and route, or the command, for the audit log. */
   operation: string
-  /** The id of the refund. */
+  merchantCode: string
   objectId: string
-  /** Judges and applies it, once the transaction is locked. @returns what it disagrees with */
-  apply(tx: Tx): Promise<RecordedDiscrepancy[]>
-  /** Builds the events of what it changed, after everything else is written. */
-  buildEvents(tx: Tx): Promise<NewEvent[]>
+  /** The transaction that is locked before anything else of it; undefined for what belongs to none. */
+  transactionId?: string | undefined
+  /** Locks the account's row before: for a hold, which commits that record an attempt share-lock. */
+  locksAccount?: boolean
+  /** Judges and applies it under the locks. It throws what it refuses; nothing is stored then. */
+  apply: (tx: Tx) => Promise<Applied<T>>
+}
+
+/** What a decision has changed. */
+export type Applied<T> = {
+  value: T
+  /** Transactions whose readers see the change: each is queried again. */
+  changed?: readonly TransactionKey[]
+  /** Builds the events, after everything else is written. */
+  buildEvents?: () => Promise<NewEvent[]>
+  /** The line in the log, once it is committed; and what else follows then. */
+  log: string
+  afterCommit?: () => void
 }
 
 /**
- * Commits a decision in one unit of work: locks the transaction, applies the decision, makes the transaction due, and
- * records the audit entry and the events.
- * @throws DomainError what `apply` throws; nothing is stored then
+ * Makes a person's decision in one unit of work: locks, judges and applies it, makes the transactions due, records
+ * the audit entry and the events, and commits.
+ * @throws DomainError what `apply` throws
  */
-export async function commitDecision(
-  ctx: Pick<Context, 'sql' | 'log' | 'metrics'>,
-  { key, access, operation, objectId, apply, buildEvents }: Decision,
-): Promise<void> {
-  const { merchantCode } = key
-  const found = await runInTransaction(ctx.sql, async (tx) => {
-    await lockTransaction(tx, key)
-    const recorded = await apply(tx)
-    await recheckTransaction(tx, key)
-    await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId })
-    await recordEvents(tx, [...(await buildEvents(tx)), ...buildDiscrepancyEvents(recorded)])
-    return recorded
+export async function decide<T>(
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
+  deciding: Deciding<T>,
+): Promise<T> {
+  const { actor, operation, merchantCode, objectId, transactionId } = deciding
+  return await runInTransaction(sql, async (tx) => {
+    if (deciding.locksAccount) await lockAccount(tx, merchantCode)
+    if (transactionId !== undefined) await lockTransaction(tx, { merchantCode, transactionId })
+    const applied = await deciding.apply(tx)
+    for (const key of applied.changed ?? []) await recheckTransaction(tx, key)
+    await recordWrite(tx, log, actor, { operation, merchantCode, objectId })
+    await recordEvents(tx, (await applied.buildEvents?.()) ?? [])
+    runAfterCommit(tx, () => {
+      const { name: key, requestId } = actor
+      log.info({ merchantCode, objectId, operation, key, requestId }, applied.log)
+      applied.afterCommit?.()
+    })
+    return applied.value
   })
-  logDiscrepancies(ctx, found)
+}
+
+async function lockAccount(tx: Tx, merchantCode: string): Promise<void> {
+  await tx`select from merchant_accounts where merchant_code = ${merchantCode} for update`
+}
+
+/** Builds the event of a payment that a decision may have changed. */
+export async function buildPaymentEvent(
+  tx: Tx,
+  key: TransactionKey,
+  paymentId: string,
+): Promise<NewEvent[]> {
+  const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
+  const own = found?.payments.find(({ payment }) => payment.paymentId === paymentId)
+  if (!found || !own) return []
+  const { merchantCode, transactionId } = key
+  const data = showPayment(own.payment, found.transaction, own.refundable)
+  return [{ merchantCode, transactionId, type: 'payment.updated', data }]
 }
 
 /** Describes a decision about an outcome as it is stored. */
@@ -83,9 +119,6 @@ export function describeResolution(
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
-
-/** A person's decision is refused because what it is about has changed since it was shown. Nothing was changed. */
-export class ChangedSinceShownError extends DomainError {}
 
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
 const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'r')
@@ -129,7 +162,7 @@ export async function readShownVersion(
  * Refuses a decision about a refund that has changed since it was shown. The caller holds its transaction's row.
  * @param expected the version that was shown; undefined for a caller that was shown none
  * @param code the refusal that an impossible decision of this kind has
- * @throws ChangedSinceShownError
+ * @throws DomainError with `changed`
  */
 export async function requireShownVersion(
   tx: Tx,
@@ -139,19 +172,5 @@ export async function requireShownVersion(
 ): Promise<void> {
   if (expected === undefined || (await readShownVersion(tx, refund)) === expected) return
   const detail = `Refund ${refund.refundId} has changed since it was shown; nothing was decided`
-  throw new ChangedSinceShownError(code, detail)
-}
-
-/** A decision is refused because it contradicts the evidence; it can be repeated with `againstEvidence`. */
-export class AgainstEvidenceError extends DomainError {
-  /** What it contradicts, in words. */
-  readonly evidence: readonly string[]
-  constructor(
-    detail: string,
-    options: { extra: Readonly<Record<string, string>> },
-    evidence: readonly string[],
-  ) {
-    super('against_evidence', detail, { extra: { ...options.extra } })
-    this.evidence = evidence
-  }
+  throw new DomainError(code, detail, { changed: true })
 }

@@ -37,13 +37,13 @@ export async function readRefunds(
   }))
 }
 
-/** Builds the event of a refund that the unit of work has changed, as it leaves it. */
+/** Builds the events of refunds that the unit of work has changed, as it leaves them. */
 export async function buildUpdatedEvents(
   { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
   tx: Tx,
-  { merchantCode, refundId }: Pick<RefundRecord['refund'], 'merchantCode' | 'refundId'>,
+  { merchantCode, refundIds }: { merchantCode: string; refundIds: readonly string[] },
 ): Promise<NewEvent[]> {
-  const shown = await readRefunds(tx, merchantCode, [refundId])
+  const shown = await readRefunds(tx, merchantCode, refundIds)
   return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
 }
 

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { Time } from '../http/fields.ts'
 import { byExpressions } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { Tx } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
 import type { RefundRow } from './lifecycle.ts'
@@ -260,7 +260,7 @@ const OF_REFUND = byExpressions(
  * other values before. Read again under the locks.
  */
 export async function isNotified(
-  tx: Tx,
+  sql: Sql | Tx,
   {
     merchantCode,
     refundId,
@@ -268,13 +268,13 @@ export async function isNotified(
     amount,
   }: Pick<RefundRow, 'merchantCode' | 'refundId' | 'paymentId' | 'amount'>,
 ): Promise<boolean> {
-  const rows = await tx`
+  const rows = await sql`
     select from (
       select ${merchantCode}::text as merchant_code, ${refundId}::text as refund_id
     ) as k cross join lateral (
       select from ipn_events as e
       where e.kind = 'refund' and e.verdict = 'verified'
-        and (e.reading = 1 or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${tx.unsafe(OF_REFUND)}
+        and (e.reading = 1 or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${sql.unsafe(OF_REFUND)}
       limit 1
     ) as e`
   return rows.length > 0

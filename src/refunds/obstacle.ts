@@ -1,5 +1,4 @@
 import { Big } from 'big.js'
-import { DomainError } from '../errors.ts'
 import { addAmounts, compareAmounts, shortenAmount } from '../money.ts'
 import { computeRefundable } from '../payments/find-payments.ts'
 import type { Encryption, FingerprintCheck } from '../platform/crypto/encryption.ts'
@@ -186,20 +185,14 @@ export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | un
 }
 
 /**
- * Refuses to end a refund as one that was not sent while its payment has grown by its amount or more, without a known
- * refund that explains it. The caller holds the rows.
- * @throws DomainError `growth_may_be_its_own`, with what to do first
+ * Why a refund is not ended as one that was not sent, with what to do first: its payment has grown by its amount or more,
+ * without a known refund that explains it. Undefined when it has not. The caller holds the rows.
  */
-export function refuseOwnGrowth(
-  locked: Locked,
-  row: RefundRow,
-  done: 'cancelled' | 'declined',
-): void {
+export function explainOwnGrowth(locked: Locked, row: RefundRow): string | undefined {
   const payment = findPayment(locked, row)
   const growth = payment && findOwnGrowth(payment, locked, row)
-  if (!payment || growth === undefined) return
-  const detail = `Refund ${row.refundId} cannot be ${done}: ${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
-  throw new DomainError('growth_may_be_its_own', detail)
+  if (!payment || growth === undefined) return undefined
+  return `${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
 }
 
 function findPayment({ payments }: Locked, { paymentId }: RefundRow): LockedPayment | undefined {

@@ -1,13 +1,28 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { serveListing } from '../access/listing.ts'
+import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
-import { describePage, pageParameters } from '../http/list.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
+import { findPayment } from '../payments/find-payments.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
+import {
+  type ExternalRecord,
+  ExternalRefund,
+  listExternalRefunds,
+  showExternalRefund,
+} from './external-view.ts'
 import { type FoundRefund, findRefund } from './find.ts'
 import { REFUNDS } from './listing.ts'
 import { readProof } from './proof.ts'
@@ -142,6 +157,23 @@ const list = createRoute({
   responses: { 200: describePage(Refund), ...describeRefusals() },
 })
 
+const listExternal = createRoute({
+  method: 'get',
+  path: '/v1/payments/{paymentId}/external-refunds',
+  operationId: 'listExternalRefunds',
+  summary: "Refunds of a payment that were made at the gateway's portal, newest first",
+  tags,
+  ...withScope('refunds:read'),
+  request: {
+    params: z.object({ paymentId: Id }),
+    query: z.strictObject({ merchantCode, ...pageParameters }),
+  },
+  responses: {
+    200: describePage(ExternalRefund),
+    ...describeRefusals('payment_not_found', 'ambiguous_merchant'),
+  },
+})
+
 /** Routes to request and read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
   const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
@@ -184,4 +216,23 @@ export function refundRoutes(ctx: TransactionsContext) {
       return c.json({ ...show(found), ...proof }, 200)
     })
     .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
+}
+
+/** The route to list refunds of a payment that were made elsewhere. */
+export function externalRefundRoutes(ctx: Context) {
+  return createRouter().openapi(listExternal, async (c) => {
+    const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
+    const merchants = narrowMerchants(c.get('access'), merchantCode)
+    const after = readCursor(cursor, z.uuid())
+    const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
+    const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+      listExternalRefunds(db, payment, limit, after),
+    )
+    const page = cutPage({ rows }, limit, locateExternal, showExternalRefund)
+    return respondPage(c, page, ExternalRefund)
+  })
+}
+
+function locateExternal({ firstSeenAt, id, merchantCode }: ExternalRecord) {
+  return { time: firstSeenAt, id, merchantCode }
 }

@@ -1,32 +1,89 @@
 import type { Config } from '../config/config.ts'
+import { gatewayCalls } from '../db/schema.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
-import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
-import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/odd-readings.ts'
+import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { PaymentElsewhere } from '../transactions/move-payments.ts'
+import { makeDue } from '../transactions/due.ts'
+import { findElsewhere, movePayments } from '../transactions/move-payments.ts'
 import { summarisePayments } from '../transactions/summarise-payments.ts'
-import { lockClaimed } from './fence.ts'
-import { type NotifiedPayment, readNotifiedPayments } from './find-order-conflicts.ts'
-import { listAnswered } from './list-answered.ts'
-import { completeNames } from './name-transaction.ts'
+import type { CommitItem } from './commit-item.ts'
+import { type LockedAnswer, lockFree } from './fence.ts'
 import type { QueryEnd } from './schedule.ts'
-import { isSetAside, readSetAside, type SetAside } from './set-aside.ts'
-import type { ClaimedRow, QueryAnswer } from './types.ts'
+import { type LockedRow, listAnswered } from './types.ts'
 
-/** An answer whose transaction and payments this commit has locked. */
-export type LockedAnswer = QueryAnswer & {
-  row: ClaimedRow
-  known: StoredPayment[]
-  /** The verified ones. */
-  notified: NotifiedPayment[]
-  /** Payments that the answer lists, but that stay under the transaction they are stored under. */
-  elsewhere: PaymentElsewhere[]
-  /** Payments that this commit has moved here from another transaction. */
-  moved: string[]
-  /** The unreadable entries that a person has set aside. */
-  setAside: SetAside
+export type AdoptedPayments = {
+  locked: LockedAnswer
+  /** The transactions that lost payments, as this commit has to leave them. */
+  losing: CommitItem[]
+  /** Discrepancies recorded for the first time. */
+  found: RecordedDiscrepancy[]
+}
+
+/**
+ * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
+ * them. Without it, `writePayments` throws for a payment that is stored under another transaction.
+ *
+ * A payment moves only while this commit holds the rows of both transactions, so that both are summarised and told about
+ * in it. The other row is not waited for, because two such commits could deadlock: while it is locked, the payment stays
+ * where it is, and this transaction is open and asked about again. The other transactions are asked about as well.
+ */
+export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<AdoptedPayments> {
+  const { claim, call, row, known } = locked
+  const { merchantCode } = claim
+  const own = new Set(known.map(({ paymentId }) => paymentId))
+  const unknown = listAnswered(call).payments.flatMap(({ id }) => (own.has(id) ? [] : [id]))
+  const elsewhere = row.newer && unknown.length > 0 ? await findElsewhere(tx, claim, unknown) : []
+  if (elsewhere.length === 0) return { locked, losing: [], found: [] }
+  const others = new Set(elsewhere.map(({ transactionId }) => transactionId))
+  const keys = [...others].map((transactionId) => ({ merchantCode, transactionId }))
+  const free = await lockFree(tx, keys)
+  await requestQueries(tx, [...free.keys()])
+  const from = [...free.keys()].map(({ transactionId }) => transactionId)
+  const { moved, found } = await movePayments(tx, claim, unknown, from)
+  const [adopted = []] = await lockPayments(tx, [claim])
+  const ids = new Set(moved.map(({ paymentId }) => paymentId))
+  const lost = new Set(moved.map(({ transactionId }) => transactionId))
+  const losing = [...free].filter(([{ transactionId }]) => lost.has(transactionId))
+  const left = elsewhere.filter(({ paymentId }) => !ids.has(paymentId))
+  return {
+    locked: { ...locked, known: adopted, elsewhere: left, moved: [...ids] },
+    losing: await describeLosing(tx, losing),
+    found,
+  }
+}
+
+async function requestQueries(tx: Tx, keys: readonly TransactionKey[]): Promise<void> {
+  if (keys.length === 0) return
+  await tx`
+    update transactions as t set ${makeDue(tx)} from ${selectKeys(tx, keys)}
+    where t.merchant_code = k.merchant_code and t.transaction_id = k.transaction_id and t.due_at is null`
+}
+
+async function describeLosing(
+  tx: Tx,
+  losing: readonly (readonly [TransactionKey, LockedRow])[],
+): Promise<CommitItem[]> {
+  if (losing.length === 0) return []
+  const keys = losing.map(([key]) => key)
+  const [left, open] = await pipeline(lockPayments(tx, keys), findOpenRefunds(tx, keys))
+  return losing.map(([key, row], index) => {
+    return { key, row, payments: left[index] ?? [], lost: { refundsOpen: open[index] ?? false } }
+  })
+}
+
+/** Whether a refund of each transaction has not ended, in the order of the keys. */
+async function findOpenRefunds(tx: Tx, keys: readonly TransactionKey[]): Promise<boolean[]> {
+  const rows = await tx<{ isOpen: boolean }[]>`
+    select exists (select from (
+        select status from refunds as r where ${tx.unsafe(byTransaction('r'))} offset 0) as r
+      where status not in ('succeeded', 'failed', 'needs_review', 'returned')) as "isOpen"
+    from ${selectKeys(tx, keys)} order by k.ordinality`
+  return rows.map(({ isOpen }) => isOpen)
 }
 
 /** A compared answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
@@ -36,79 +93,36 @@ export type AppliedAnswer = LockedAnswer & {
 }
 
 /**
- * Locks the transactions whose leases are still held, then their payments, in one round trip.
- * @returns in the order of the answers; undefined for a lost lease
+ * Compares answers with the stored payments, where no newer answer is stored. The payments that stay under another
+ * transaction count as entries that were not applied; unreadable ones that a person has dismissed do not.
  */
-export async function lockAnswers(
-  tx: Tx,
-  answers: readonly QueryAnswer[],
-): Promise<(LockedAnswer | undefined)[]> {
-  const keys = answers.map(({ claim }) => claim)
-  const isUnreadable = answers.some(({ call }) => listAnswered(call).unreadable.length > 0)
-  const [rows, known, notified, setAside] = await pipeline(
-    lockClaimed(tx, answers),
-    lockPayments(tx, keys),
-    readNotifiedPayments(tx, keys),
-    isUnreadable && readSetAside(tx, keys),
-  )
-  return answers.map((answer, index) => {
-    const row = rows.get(answer.claim.leaseId)
-    const names = row && completeNames(row, notified[index] ?? [])
-    return (
-      row && {
-        ...answer,
-        row: names ? { ...row, ...names, isNamed: true } : row,
-        known: known[index] ?? [],
-        notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
-        elsewhere: [],
-        moved: [],
-        setAside: (setAside || [])[index] ?? new Set(),
-      }
-    )
-  })
-}
-
-/** Compares answers with the stored payments, where no newer answer is stored. */
 export function compareAnswers(
   { REFUND_CONFIRM_FAILED_MS: apartMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
   locked: readonly LockedAnswer[],
 ): AppliedAnswer[] {
   return locked.map((one) => {
-    const { row, call } = one
+    const { row, call, known, elsewhere, hasUnreadable } = one
     if (!row.newer || call.outcome.kind !== 'answered') {
       return { ...one, snapshot: undefined, applied: undefined }
     }
-    const snapshot = { asOf: row.asOf, callId: row.callId }
-    return { ...one, snapshot, applied: compareAnswer(one, apartMs) }
+    const away = new Set(elsewhere.map(({ paymentId }) => paymentId))
+    const list = call.outcome.value
+    const own = { ...list, payments: list.payments.filter(({ id }) => !away.has(id)) }
+    const applied = comparePayments(known, own, row.asOf, apartMs)
+    return {
+      ...one,
+      snapshot: { asOf: row.asOf, callId: row.callId },
+      applied: { ...applied, unapplied: hasUnreadable || elsewhere.length > 0 },
+    }
   })
 }
 
-/**
- * The payments that stay under another transaction count as entries that were not applied; unreadable ones that
- * a person has set aside do not.
- */
-function compareAnswer(
-  { row, call, known, elsewhere, setAside }: LockedAnswer,
-  apartMs: number,
-): AppliedPayments {
-  const listed = listAnswered(call)
-  const applied = comparePayments(known, omitElsewhere(listed, elsewhere), row.asOf, apartMs)
-  const isUnapplied = listed.unreadable.some((entry) => !isSetAside(setAside, entry))
-  return { ...applied, unapplied: isUnapplied || elsewhere.length > 0 }
-}
-
-function omitElsewhere(list: PaymentList, elsewhere: readonly PaymentElsewhere[]): PaymentList {
-  if (elsewhere.length === 0) return list
-  const ids = new Set(elsewhere.map(({ paymentId }) => paymentId))
-  return { ...list, payments: list.payments.filter(({ id }) => !ids.has(id)) }
-}
-
 /** Classifies an answer for the transaction's schedule. Refunds have due times of their own. */
-export function classifyAnswer(
-  { outcome }: GatewayCall<PaymentList>,
-  newer: boolean,
-  applied: Pick<AppliedPayments, 'payments' | 'unapplied' | 'askAgainInMs'> | undefined,
-): QueryEnd {
+export function classifyAnswer({
+  call: { outcome },
+  row,
+  applied,
+}: Pick<AppliedAnswer, 'call' | 'row' | 'applied'>): QueryEnd {
   if (outcome.kind === 'rejected') {
     const reason = describeCode(outcome.code, outcome.message)
     return isOpenCode(outcome.code)
@@ -116,7 +130,7 @@ export function classifyAnswer(
       : { kind: 'failed', reason }
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
-  if (!newer) return { kind: 'superseded' }
+  if (!row.newer) return { kind: 'superseded' }
   const { payments = [], unapplied = false, askAgainInMs } = applied ?? {}
   const { final, state } = summarisePayments(payments)
   const open = (reason: string): QueryEnd => ({ kind: 'open', reason, askAgainInMs })
@@ -125,4 +139,38 @@ export function classifyAnswer(
     return open('the gateway no longer lists a payment')
   }
   return final ? { kind: 'final', askAgainInMs } : open(`${state}, not final`)
+}
+
+const CALL_COLUMNS = {
+  ...pickColumns(gatewayCalls, 'merchantCode', 'transactionId', 'command', 'bodyHmac', 'bodyKeyId'),
+  ...pickColumns(gatewayCalls, 'sentAt', 'durationMs', 'outcome', 'httpStatus', 'code', 'message'),
+  ...pickColumns(gatewayCalls, 'received'),
+  id: 'bigint',
+  // As text: the members of the answer are kept as the gateway wrote them.
+  answer: 'text',
+}
+
+const CODES = { answered: '0', unavailable: null, unknown: null }
+
+/** Records queries as evidence, whatever their outcome, under the ids that `lockClaimed` reserved. */
+export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Promise<void> {
+  if (calls.length === 0) return
+  const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
+    ...claim,
+    ...record,
+    id: row.callId,
+    sentAt: row.asOf,
+    outcome: outcome.kind,
+    code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
+    message: 'message' in outcome ? outcome.message : outcome.reason,
+    answer: outcome.kind === 'answered' ? outcome.value.json : null,
+    bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
+    bodyKeyId: record.bodyHmac.keyId,
+  }))
+  await tx`
+    insert into gateway_calls (id, merchant_code, transaction_id, command, body_hmac, body_key_id,
+      sent_at, duration_ms, outcome, http_status, code, message, answer, received)
+    select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
+      duration_ms, outcome, http_status, code, message, answer::jsonb, received
+    from ${rowSet(tx, 'c', CALL_COLUMNS, rows)}`
 }

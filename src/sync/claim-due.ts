@@ -1,20 +1,17 @@
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
-import type { Context } from '../context.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byTransaction } from '../db/transaction-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
-import type { SyncContext, UnconfirmedQueries } from './context.ts'
+import { selectKey } from '../transactions/due.ts'
 import { lockClaimed } from './fence.ts'
-import type { Claim } from './types.ts'
-
-type ShareContext = Pick<Context, 'config'> & { unconfirmedQueries: UnconfirmedQueries }
+import type { Claim, SyncContext } from './types.ts'
 
 /**
  * How many unconfirmed transactions may be claimed beside those that run: ids that only a request to sync has
  * named, however many were requested. They take at most half of the call slots, so that a notified transaction finds
  * one, and come after every other due transaction; but one is always under way, so that they are asked about at last.
  */
-export function planUnconfirmed({ config, unconfirmedQueries: { running } }: ShareContext) {
+export function planUnconfirmed({ config, unconfirmedQueries: { running } }: SyncContext) {
   const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
   return { room: Math.max(0, most - running), first: running === 0 }
 }
@@ -24,17 +21,16 @@ export function leaseMs(gatewayTimeoutMs: number): number {
   return 3 * gatewayTimeoutMs + 15_000
 }
 
-const REFUNDS = byKey('r', ['merchant_code', 'transaction_id'], 't')
-const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
-
 /** An account's share of a claim: at most `most` rows, in addition to the `held` ones, which have call slots. */
 type ClaimShare = { merchantCode: string; most: number; held: number }
 
 const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
- * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight first, and
- * within an account the longest due first. A burst of one account does not delay the others. Unconfirmed transactions come last (`planUnconfirmed`). Skips rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
+ * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight first,
+ * and within an account the longest due first, so that a burst of one account does not delay the others. Unconfirmed
+ * ones come last (`planUnconfirmed`). Rows that another process is claiming are skipped. If this process dies, the claim
+ * is due again when its lease ends.
  * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
  * a quiet time.
  * `claimedAt` is later than the answer that is stored, also when the clock of a new primary is behind the old one's.
@@ -82,7 +78,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
       lease_id as "leaseId", attempts, polls, unconfirmed,
       greatest(clock_timestamp(), as_of + interval '1 microsecond')::text as "claimedAt",
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
-      coalesce((select true from refunds as r where ${ctx.sql.unsafe(REFUNDS)} limit 1), false) as "hasRefunds"`
+      coalesce((select true from refunds as r where ${ctx.sql.unsafe(byTransaction('r', 't'))} limit 1), false) as "hasRefunds"`
   const knownAt = performance.now()
   return rows.map((row) => ({ ...row, knownAt }))
 }
@@ -101,17 +97,15 @@ function selectDue(sql: SyncContext['sql'], room: number) {
 
 /** Releases an unfinished claim: the transaction is due at once, for any worker. */
 export async function releaseClaim({ sql }: Pick<SyncContext, 'sql'>, claim: Claim): Promise<void> {
-  const { merchantCode, transactionId, leaseId } = claim
+  const { leaseId } = claim
   await runPipelined(sql, {
     // Found in a statement of its own: an update that waits for the lock would look where the row was.
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, locked) => {
       const statement = tx`
         update transactions set lease_id = null, due_at = now()
-        where lease_id = ${leaseId} and ctid = (select place from (
-          select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
-        ) as k cross join lateral (
-          select ctid as place from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1) as t)`
+        where lease_id = ${leaseId} and ctid = (select place from ${selectKey(tx, claim)} cross join lateral (
+          select ctid as place from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1) as t)`
       return { value: undefined, last: locked.has(leaseId) ? () => statement : undefined }
     },
   })

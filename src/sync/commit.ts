@@ -1,7 +1,8 @@
 import postgres from 'postgres'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { logDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
-import { listPaymentChanges } from '../payments/apply-payments.ts'
+import { listPaymentChanges, writePayments } from '../payments/apply-payments.ts'
 import { PaymentElsewhereError } from '../payments/odd-readings.ts'
 import { isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
@@ -10,21 +11,26 @@ import type { Attempt } from '../refunds/attempt.ts'
 import { needsReconciliation } from '../refunds/case.ts'
 import { lockHold } from '../refunds/obstacle.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
-import { adoptPayments } from './adopt-payments.ts'
 import {
   type AppliedAnswer,
+  adoptPayments,
   classifyAnswer,
   compareAnswers,
-  type LockedAnswer,
-  lockAnswers,
+  recordCalls,
 } from './apply-answers.ts'
 import { leaseMs } from './claim-due.ts'
-import type { SyncContext } from './context.ts'
-import { type CommitItem, finishCommit, listFacts } from './finish-commit.ts'
-import { listAnswered } from './list-answered.ts'
-import { listWritten, logFindings, recordAnswers } from './record-answers.ts'
-import type { TransactionSummary } from './summarise.ts'
-import { type AnswerCommit, type CommittedAnswer, LOST, type QueryAnswer } from './types.ts'
+import { keepOpenForRefunds, listFacts } from './commit-item.ts'
+import { type LockedAnswer, lockAnswers } from './fence.ts'
+import { recordFindings } from './find-disagreements.ts'
+import { finishCommit } from './finish-commit.ts'
+import {
+  type AnswerCommit,
+  type CommittedAnswer,
+  LOST,
+  listAnswered,
+  type QueryAnswer,
+  type SyncContext,
+} from './types.ts'
 
 /**
  * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that concern
@@ -79,13 +85,13 @@ async function commitTogether(
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
       work: async (tx, [locked, concernRefunds]) => {
         const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
-        const { ends, found, last } = await writeCommit(ctx, tx, own)
-        const committed = new Map(own.map(({ claim }, index) => [claim, ends[index]]))
+        const written = await writeAnswers(ctx, tx, own)
+        const committed = new Map(own.map(({ claim }, index) => [claim, written.commits[index]]))
         const commits = answers.map(({ claim }, index): AnswerCommit => {
           if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
           return committed.get(claim) ?? LOST_ANSWER
         })
-        return { value: { commits, found }, last }
+        return { value: { commits, found: written.found }, last: written.last }
       },
     })
     logFindings(ctx, found, answers)
@@ -116,13 +122,9 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {
         if (!locked) return { value: { end: LOST_ANSWER, found: [] } }
-        const adopted = await adoptPayments(tx, locked)
         const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
-        const { ends, found, last } = await writeCommit(ctx, tx, [adopted.locked], {
-          ...adopted,
-          sending,
-        })
-        return { value: { end: ends[0] ?? LOST_ANSWER, found }, last }
+        const { commits, found, last } = await writeWithRefunds(ctx, tx, locked, sending)
+        return { value: { end: commits[0] ?? LOST_ANSWER, found }, last }
       },
     })
     logFindings(ctx, found, [answer])
@@ -135,57 +137,96 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
 
-/** What a commit of one answer does besides: it has adopted payments, and reconciles the refunds. */
-type Reconciling = Pick<ReconcileInput, 'sending'> & {
-  losing: readonly TransactionSummary[]
-  found: readonly RecordedDiscrepancy[]
-}
-
 type WrittenCommit = {
-  ends: CommittedAnswer[]
+  /** In the order of the answers. */
+  commits: CommittedAnswer[]
   found: readonly RecordedDiscrepancy[]
   last: LastStatement | undefined
 }
 
-/**
- * Compares locked answers with what is stored, writes the differences, reconciles the refunds if they are concerned, and
- * finishes the commit: without refunds all in one round trip.
- */
-async function writeCommit(
+/** Writes answers without refunds, and finishes the commit: all in one round trip. */
+async function writeAnswers(
   ctx: SyncContext,
   tx: Tx,
   locked: readonly LockedAnswer[],
-  reconciling?: Reconciling,
 ): Promise<WrittenCommit> {
-  const compared = compareAnswers(ctx.config, locked)
-  const recording = recordAnswers(tx, compared)
-  const changes = listPaymentChanges(listWritten(compared))
-  const [answer] = compared
-  if (!reconciling || !answer) {
-    const items = compared.map((one) => describeItem(one, one.applied?.payments ?? one.known))
-    return await finishCommit(ctx, tx, items, { found: recording, changes })
-  }
-  // Before the refunds, whose changes follow from these.
-  const [recorded] = await pipeline(recording, recordChanges(tx, changes))
-  const { attempt, ...refunds } = await reconcileRefunds(ctx, tx, answer.claim, {
-    snapshot: answer.snapshot,
-    changed: answer.applied?.changed === true,
-    answered: answer.call.outcome.kind === 'answered',
-    sending: reconciling.sending,
+  const { answers, changes, recording } = beginWriting(ctx, tx, locked)
+  const items = answers.map((one) => {
+    const payments = one.applied?.payments ?? one.known
+    return { ...describeItem(one), payments, ended: { claim: one.claim, end: classifyAnswer(one) } }
   })
-  const payments = answer.applied?.payments ?? listFacts(refunds)
-  const item = { ...describeItem(answer, payments), refunds, continues: attempt !== undefined }
-  const { ends, found, last } = await finishCommit(ctx, tx, [item], {
-    found: Promise.resolve([...reconciling.found, ...recorded, ...refunds.found]),
-    losing: reconciling.losing,
+  const { ends, found, last } = await finishCommit(ctx, tx, items, { found: recording, changes })
+  const commits = items.map(({ ended: { end: queryEnd } }, index) => {
+    return { end: ends[index] ?? LOST, queryEnd }
   })
-  return { ends: ends.map((end) => ({ ...end, attempt })), found, last }
+  return { commits, found, last }
 }
 
-function describeItem(answer: AppliedAnswer, payments: CommitItem['payments']): CommitItem {
-  const { claim, call, row, applied, snapshot, moved } = answer
-  const queryEnd = classifyAnswer(call, row.newer, applied)
-  return { claim, row, payments, applied, snapshot, moved, queryEnd }
+/** Writes one answer with the payments that it adopts, reconciles the refunds, and finishes the commit. */
+async function writeWithRefunds(
+  ctx: SyncContext,
+  tx: Tx,
+  locked: LockedAnswer,
+  sending: ReconcileInput['sending'],
+): Promise<WrittenCommit> {
+  const adopted = await adoptPayments(tx, locked)
+  const { answers, changes, recording } = beginWriting(ctx, tx, [adopted.locked])
+  // Before the refunds, whose changes follow from these.
+  const [recorded] = await pipeline(recording, recordChanges(tx, changes))
+  const [answer] = answers
+  if (!answer) throw new Error('an answer was not compared')
+  const { claim, snapshot, applied, call } = answer
+  const { attempt, ...refunds } = await reconcileRefunds(ctx, tx, claim, {
+    snapshot,
+    changed: applied?.changed === true,
+    answered: call.outcome.kind === 'answered',
+    sending,
+  })
+  const queryEnd = keepOpenForRefunds(classifyAnswer(answer), refunds)
+  const item = {
+    ...describeItem(answer),
+    payments: applied?.payments ?? listFacts(refunds),
+    refunds,
+    ended: attempt ? undefined : { claim, end: queryEnd },
+  }
+  const { ends, found, last } = await finishCommit(ctx, tx, [item, ...adopted.losing], {
+    found: Promise.resolve([...adopted.found, ...recorded, ...refunds.found]),
+  })
+  return { commits: [{ end: ends[0] ?? LOST, queryEnd, attempt }], found, last }
+}
+
+/** Compares locked answers with what is stored, and sends the statements that write the differences. */
+function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
+  const answers = compareAnswers(config, locked)
+  const written = answers.flatMap(({ claim: key, snapshot, applied }) =>
+    snapshot && applied ? [{ key, snapshot, applied }] : [],
+  )
+  const recording = pipeline(
+    recordCalls(tx, answers),
+    writePayments(tx, written),
+    recordFindings(tx, answers),
+  ).then(([, , found]) => found)
+  return { answers, changes: listPaymentChanges(written), recording }
+}
+
+function describeItem({ claim: key, row, applied, snapshot, moved }: AppliedAnswer) {
+  return { key, row, applied, snapshot, moved }
+}
+
+/** Logs and counts committed findings, each in the trace of its own transaction. */
+export function logFindings(
+  ctx: Pick<SyncContext, 'log' | 'metrics'>,
+  found: readonly RecordedDiscrepancy[],
+  answers: readonly QueryAnswer[],
+): void {
+  for (const one of found) {
+    const own = answers.find(
+      ({ claim }) =>
+        claim.transactionId === one.transactionId && claim.merchantCode === one.merchantCode,
+    )
+    const resume = own?.resume ?? ((log) => log())
+    resume(() => logDiscrepancies(ctx, [one]))
+  }
 }
 
 /**

@@ -1,49 +1,51 @@
 import { transactions } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
-import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
+import { shortenSide } from '../discrepancies/kinds.ts'
+import { lockPayments } from '../payments/apply-payments.ts'
+import type { StoredPayment } from '../payments/odd-readings.ts'
+import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { ClaimedRow, QueryAnswer } from './types.ts'
+import type { PaymentElsewhere } from '../transactions/move-payments.ts'
+import { completeNames, type NotifiedPayment, readNotifiedPayments } from './name-transaction.ts'
+import { type LockedRow, listAnswered, type QueryAnswer } from './types.ts'
 
-const COLUMNS = {
+const SENT_COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'leaseId'),
   claimedAt: 'timestamptz',
   sentAfterMs: 'float8',
 }
 
-const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
-const KEY = ['merchant_code', 'transaction_id']
-
 /** What every lock reads of a row of `transactions` as `t`. */
-const ROW = `state, final, first_paid_at is not null as "wasPaid", paid_amount as "paidAmount", refunded_amount as "refundedAmount",
-  duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries", order_id as "orderId",
-  merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount", order_verified as "orderVerified", ipn_count as "ipnCount"`
+const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', [
+  ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
+  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
+  ...(['expectedAmount', 'orderVerified'] as const),
+])}, nextval('gateway_calls_id_seq') as "callId"`
 
 /** The same of a row that no answer is applied to. */
-const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf",
-  nextval('gateway_calls_id_seq') as "callId"`
+const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf"`
 
 /**
  * Fences a commit: locks the rows of the transactions whose leases are still held, until the commit.
- * @returns the rows by lease id, each with an id for the record of its query; none for a lease that another worker has taken over
+ * @returns the rows by lease id; none for a lease that another worker has taken over
  */
 export async function lockClaimed(
   tx: Tx,
   sent: readonly Pick<QueryAnswer, 'claim' | 'sentAfterMs'>[],
-): Promise<Map<string, ClaimedRow>> {
+): Promise<Map<string, LockedRow>> {
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
-  const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
-    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer,
-      sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
+  const rows = await tx<(LockedRow & { leaseId: string })[]>`
+    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"
     from (
       select merchant_code, transaction_id, lease_id,
         claimed_at + sent_after_ms * interval '1 millisecond' as at
-      from ${rowSet(tx, 's', COLUMNS, rowsSent)}
+      from ${rowSet(tx, 's', SENT_COLUMNS, rowsSent)}
       order by merchant_code, transaction_id
     ) as sent cross join lateral (
       select * from transactions as t
       where t.lease_id = sent.lease_id
-        and ${tx.unsafe(byKey('t', KEY, 'sent'))} limit 1 for update
+        and ${tx.unsafe(byTransaction('t', 'sent'))} limit 1 for update
     ) as t`
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
 }
@@ -52,9 +54,10 @@ export async function lockClaimed(
 export async function lockUnclaimed(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-): Promise<ClaimedRow | undefined> {
-  const [row] = await tx<ClaimedRow[]>`
-    select ${tx.unsafe(UNANSWERED_ROW)} from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
+): Promise<LockedRow | undefined> {
+  const [row] = await tx<LockedRow[]>`
+    select ${tx.unsafe(UNANSWERED_ROW)} from transactions as t
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
   return row
 }
 
@@ -65,13 +68,87 @@ export async function lockUnclaimed(
 export async function lockFree(
   tx: Tx,
   keys: readonly TransactionKey[],
-): Promise<Map<TransactionKey, ClaimedRow>> {
-  const rows = await tx<(ClaimedRow & TransactionKey)[]>`
+): Promise<Map<TransactionKey, LockedRow>> {
+  const rows = await tx<(LockedRow & TransactionKey)[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", ${tx.unsafe(UNANSWERED_ROW)}
-    from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
-      select * from transactions as t where ${tx.unsafe(byKey('t', KEY, 'k'))} limit 1 for update skip locked
+    from ${selectKeys(tx, keys)} cross join lateral (
+      select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1 for update skip locked
     ) as t`
   return new Map(
     rows.map(({ merchantCode, transactionId, ...row }) => [{ merchantCode, transactionId }, row]),
+  )
+}
+
+/** An answer whose transaction and payments this commit has locked. */
+export type LockedAnswer = QueryAnswer & {
+  row: LockedRow
+  known: StoredPayment[]
+  /** The verified ones. */
+  notified: NotifiedPayment[]
+  /** The answer has an entry that cannot be read, and that no person has dismissed. */
+  hasUnreadable: boolean
+  hasDismissed: boolean
+  /** Payments that the answer lists, but that stay under the transaction they are stored under. */
+  elsewhere: PaymentElsewhere[]
+  /** Payments that this commit has moved here from another transaction. */
+  moved: string[]
+}
+
+/**
+ * Locks the transactions whose leases are still held, then their payments, in one round trip.
+ * @returns in the order of the answers; undefined for a lost lease
+ */
+export async function lockAnswers(
+  tx: Tx,
+  answers: readonly QueryAnswer[],
+): Promise<(LockedAnswer | undefined)[]> {
+  const keys = answers.map(({ claim }) => claim)
+  const isUnreadable = answers.some(({ call }) => listAnswered(call).unreadable.length > 0)
+  const [rows, known, notified, dismissed] = await pipeline(
+    lockClaimed(tx, answers),
+    lockPayments(tx, keys),
+    readNotifiedPayments(tx, keys),
+    isUnreadable && readDismissed(tx, keys),
+  )
+  return answers.map((answer, index) => {
+    const row = rows.get(answer.claim.leaseId)
+    if (!row) return undefined
+    const names = completeNames(row, notified[index] ?? [])
+    const own = new Set(dismissed ? dismissed[index] : [])
+    return {
+      ...answer,
+      row: names ? { ...row, ...names, isNamed: true } : row,
+      known: known[index] ?? [],
+      notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
+      hasUnreadable: listAnswered(answer.call).unreadable.some(
+        ({ id, text }) => !own.has(identifyEntry(id ?? null, shortenSide(text))),
+      ),
+      hasDismissed: own.size > 0,
+      elsewhere: [],
+      moved: [],
+    }
+  })
+}
+
+function identifyEntry(paymentId: string | null, text: string): string {
+  return JSON.stringify([paymentId, text])
+}
+
+/**
+ * Reads the unreadable entries of each transaction that a person has dismissed, by resolving their discrepancies.
+ * @returns in the order of the keys
+ */
+async function readDismissed(tx: Tx, keys: readonly TransactionKey[]): Promise<string[][]> {
+  const rows = await tx<{ place: number; paymentId: string | null; theirs: string }[]>`
+    select k.ordinality::int as place, d.payment_id as "paymentId", d.theirs
+    from ${selectKeys(tx, keys)} cross join lateral (
+      select payment_id, theirs from discrepancies as d
+      where d.kind = 'payment_unreadable' and d.resolved_by is not null and d.over_at is null
+        and ${tx.unsafe(byTransaction('d'))} offset 0
+    ) as d`
+  return keys.map((_, index) =>
+    rows.flatMap(({ place, paymentId, theirs }) =>
+      place === index + 1 ? [identifyEntry(paymentId, theirs)] : [],
+    ),
   )
 }

@@ -1,12 +1,13 @@
 import { Big } from 'big.js'
-import type { TransactionKey } from '../db/transaction-key.ts'
 import {
+  type DiscrepancyKind,
   type NewDiscrepancy,
+  type RecordedDiscrepancy,
   type ResolvedDiscrepancy,
   shortenSide,
 } from '../discrepancies/kinds.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
-import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import {
   type AppliedPayments,
@@ -15,39 +16,99 @@ import {
   type PaymentChange,
   type StoredPayment,
 } from '../payments/odd-readings.ts'
-import type { PaymentElsewhere } from '../transactions/move-payments.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import {
   hasOpen,
   listPaid,
   type PaymentFacts,
   summarisePayments,
 } from '../transactions/summarise-payments.ts'
+import type { AppliedAnswer } from './apply-answers.ts'
 import {
-  findOrderConflicts,
-  findOtherCurrencies,
+  listOrderConflicts,
+  listOtherCurrencies,
   type NotifiedPayment,
-} from './find-order-conflicts.ts'
-import { listAnswered } from './list-answered.ts'
-import type { SetAside } from './set-aside.ts'
-import type { ClaimedRow } from './types.ts'
+} from './name-transaction.ts'
+import { listAnswered } from './types.ts'
+
+type AnswerToJudge = AppliedAnswer & { applied: AppliedPayments }
+
+/** What an answer shows of a transaction, as it is found. */
+type Findings = {
+  add(
+    kind: DiscrepancyKind,
+    sides: { ours: string; theirs: string; paymentId?: string | undefined },
+  ): void
+  /** The sides agree again: of one payment, and in one of our values, if they are given. */
+  end(kind: DiscrepancyKind, subject?: { paymentId?: string; ours?: string }): void
+}
 
 /**
- * Compares what was paid with the order's amount, once no payment is open. Too much that was refunded since, or all of
- * it, is no disagreement any more.
- * @param expected the order's amount as a verified notification states it (decimal string); null for none
- * @param known the payments before this answer
+ * Records what in applied answers disagrees with an earlier answer, with a notification, or with what is expected of a
+ * transaction, and resolves what agrees again. Runs no statement when there is nothing to record.
+ * @returns the discrepancies recorded for the first time
  */
-export function findAmountMismatch(
-  key: TransactionKey,
-  expected: string | null,
-  { known, payments }: { known: readonly PaymentFacts[]; payments: readonly PaymentFacts[] },
-): { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] } {
-  if (expected === null) return { found: [], resolved: [] }
-  const kind = 'amount_mismatch' as const
+export async function recordFindings(
+  tx: Tx,
+  answers: readonly AppliedAnswer[],
+): Promise<RecordedDiscrepancy[]> {
+  const found: NewDiscrepancy[] = []
+  const resolved: ResolvedDiscrepancy[] = []
+  for (const { applied, ...answer } of answers) {
+    const { merchantCode, transactionId } = answer.claim
+    const key = { merchantCode, transactionId }
+    const findings: Findings = {
+      add: (kind, sides) => found.push({ ...key, kind, ...sides }),
+      end: (kind, subject) => resolved.push({ ...key, kind, ...subject }),
+    }
+    if (applied) findDisagreements(findings, { ...answer, applied })
+  }
+  // Resolved first: what is found again must end up open.
+  const [, recorded] = await pipeline(
+    resolveDiscrepancies(tx, resolved),
+    recordDiscrepancies(tx, found),
+  )
+  return recorded
+}
+
+function findDisagreements(findings: Findings, answer: AnswerToJudge): void {
+  const { row, notified, known, hasDismissed, applied } = answer
+  const { payments, changes } = applied
+  for (const change of changes) judgeChange(findings, change, known, payments)
+  findOddEntries(findings, answer)
+  for (const sides of listOrderConflicts(row, notified)) findings.add('order_conflict', sides)
+  for (const sides of listOtherCurrencies(row, notified)) findings.add('currency_changed', sides)
+  if (!applied.unapplied) judgeAmount(findings, answer)
+  const hadUnreadable = hasDismissed || known.some(({ unreadable }) => unreadable)
+  if (row.unappliedEntries || hadUnreadable) findings.end('payment_unreadable')
+  if (row.ipnCount > 0 && known.length > 0) findings.end('ipn_missing')
+  judgeSurplus(findings, answer)
+  if (!summarisePayments(payments).final || applied.unapplied) return
+  const added = changes.filter(({ before }) => before === null).length
+  const isRevised = changes.length > 0 && added < payments.length
+  if (isRevised) findings.end('ipn_contradicts_query')
+  for (const notification of notified.filter((one) => contradicts(one, payments))) {
+    const { code, amount } = notification
+    const ours = amount === null ? `code ${code}` : `code ${code}, amount ${amount}`
+    findings.add('ipn_contradicts_query', { ours, theirs: describePayments(payments) })
+  }
+}
+
+/**
+ * Compares what was paid with the order's amount as a verified notification states it, once no payment is open. Too much
+ * that was refunded since, or all of it, is no disagreement any more.
+ */
+function judgeAmount(
+  findings: Findings,
+  { row: { expectedAmount: expected }, known, applied }: AnswerToJudge,
+): void {
+  if (expected === null) return
   const before = describeMismatch(expected, known)
-  const now = describeMismatch(expected, payments)
-  const found = now === undefined ? [] : [{ ...key, kind, ours: `amount ${expected}`, theirs: now }]
-  return { found, resolved: before === undefined || before === now ? [] : [{ ...key, kind }] }
+  const now = describeMismatch(expected, applied.payments)
+  if (before !== undefined && before !== now) findings.end('amount_mismatch')
+  if (now !== undefined)
+    findings.add('amount_mismatch', { ours: `amount ${expected}`, theirs: now })
 }
 
 /** @returns what was paid instead of the order's amount; undefined if that agrees, or is not known yet */
@@ -61,80 +122,21 @@ function describeMismatch(expected: string, payments: readonly PaymentFacts[]): 
   return paid === 1 ? `paid ${paidAmount}` : `paid ${paidAmount} in ${paid} payments`
 }
 
-/** An applied answer, with what was notified and stored before. */
-type AnswerToJudge = {
-  claim: TransactionKey
-  call: GatewayCall<PaymentList>
-  elsewhere: readonly PaymentElsewhere[]
-  row: Pick<
-    ClaimedRow,
-    | 'duplicatePayment'
-    | 'unappliedEntries'
-    | 'ipnCount'
-    | 'orderId'
-    | 'merchantTxnId'
-    | 'currency'
-    | 'expectedAmount'
-  >
-  notified: readonly NotifiedPayment[]
-  /** The payments as they were stored before. */
-  known: readonly StoredPayment[]
-  setAside: SetAside
-  applied: AppliedPayments
-}
-
-type Disagreements = { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] }
-
-/**
- * Finds what in an answer disagrees with an earlier answer, with a notification, or with what is expected of a
- * transaction, and which earlier disagreements it resolves.
- */
-export function findDisagreements(answer: AnswerToJudge): Disagreements {
-  const { claim, row, notified, known, setAside, applied } = answer
-  const { merchantCode, transactionId } = claim
-  const key = { merchantCode, transactionId }
-  const { payments, changes } = applied
-  const judged = changes.map((change) => judgeChange(key, change, known, payments))
-  const found = [
-    ...judged.flatMap((one) => one.found),
-    ...findOddEntries(key, answer),
-    ...findOrderConflicts(key, answer),
-    ...findOtherCurrencies(key, answer),
-  ]
-  const resolved = judged.flatMap((one) => one.resolved)
-  const mismatch = findAmountMismatch(key, applied.unapplied ? null : row.expectedAmount, {
-    known,
-    payments,
-  })
-  found.push(...mismatch.found)
-  resolved.push(...mismatch.resolved)
-  // What is found again is recorded after this.
-  const hadUnreadable = setAside.size > 0 || known.some(({ unreadable }) => unreadable)
-  if (row.unappliedEntries || hadUnreadable) resolved.push({ ...key, kind: 'payment_unreadable' })
-  if (row.ipnCount > 0 && known.length > 0) resolved.push({ ...key, kind: 'ipn_missing' })
-  const { final, paidAmount } = summarisePayments(payments)
-  const expected = row.expectedAmount
-  const wasSurplus = row.duplicatePayment && isSurplusLeft(known, expected)
-  const isSurplus = isSurplusLeft(payments, expected)
-  if (isSurplus && !wasSurplus) {
-    const paid = listPaid(payments).length
-    const theirs = `${paid} payments succeeded, together ${paidAmount}`
-    const ours = expected === null ? 'one payment is expected' : `amount ${expected} is expected`
-    found.push({ ...key, kind: 'duplicate_payment', ours, theirs })
-  }
+function judgeSurplus(
+  findings: Findings,
+  { row, known, applied: { payments } }: AnswerToJudge,
+): void {
+  const { expectedAmount: expected, duplicatePayment } = row
   // Also because the amount of the order has become known since.
-  if (!isSurplus && row.duplicatePayment) {
-    resolved.push({ ...key, kind: 'duplicate_payment' })
+  if (!isSurplusLeft(payments, expected)) {
+    if (duplicatePayment) findings.end('duplicate_payment')
+    return
   }
-  if (!final || applied.unapplied) return { found, resolved }
-  const kind = 'ipn_contradicts_query'
-  if (revisesPayments(applied)) resolved.push({ ...key, kind })
-  for (const notification of notified.filter((one) => contradicts(one, payments))) {
-    const { code, amount } = notification
-    const ours = amount === null ? `code ${code}` : `code ${code}, amount ${amount}`
-    found.push({ ...key, kind, ours, theirs: describePayments(payments) })
-  }
-  return { found, resolved }
+  if (duplicatePayment && isSurplusLeft(known, expected)) return
+  const paid = listPaid(payments).length
+  const theirs = `${paid} payments succeeded, together ${summarisePayments(payments).paidAmount}`
+  const ours = expected === null ? 'one payment is expected' : `amount ${expected} is expected`
+  findings.add('duplicate_payment', { ours, theirs })
 }
 
 /**
@@ -150,67 +152,56 @@ function isSurplusLeft(payments: readonly PaymentFacts[], expected: string | nul
 }
 
 /** The entries that were not applied, and the amounts that were read as the decimal next to them. */
-function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge): NewDiscrepancy[] {
+function findOddEntries(findings: Findings, { call, claim, elsewhere }: AnswerToJudge): void {
   const { unreadable, rounded } = listAnswered(call)
-  return [
-    ...unreadable.map(({ id, reason, text }): NewDiscrepancy => {
-      const ours = `not applied, because the entry ${reason}`
-      const kind = 'payment_unreadable'
-      return { ...key, kind, paymentId: id, ours, theirs: shortenSide(text) }
-    }),
-    ...rounded.map(({ id, field, written, amount }): NewDiscrepancy => {
-      const sides = { ours: `${field} ${amount}`, theirs: `${field} ${written}` }
-      return { ...key, kind: 'amount_rounded', paymentId: id, ...sides }
-    }),
-    ...elsewhere.map(({ paymentId, transactionId }): NewDiscrepancy => {
-      const ours = `listed under transaction ${transactionId}`
-      const theirs = `listed under transaction ${key.transactionId}`
-      return { ...key, kind: 'payment_elsewhere', paymentId, ours, theirs }
-    }),
-  ]
+  for (const { id: paymentId, reason, text } of unreadable) {
+    const ours = `not applied, because the entry ${reason}`
+    findings.add('payment_unreadable', { paymentId, ours, theirs: shortenSide(text) })
+  }
+  for (const { id: paymentId, field, written, amount } of rounded) {
+    const sides = { ours: `${field} ${amount}`, theirs: `${field} ${written}` }
+    findings.add('amount_rounded', { paymentId, ...sides })
+  }
+  for (const { paymentId, transactionId } of elsewhere) {
+    const ours = `listed under transaction ${transactionId}`
+    const theirs = `listed under transaction ${claim.transactionId}`
+    findings.add('payment_elsewhere', { paymentId, ours, theirs })
+  }
 }
 
 function judgeChange(
-  key: TransactionKey,
+  findings: Findings,
   { paymentId, field, before, after }: PaymentChange,
   known: readonly StoredPayment[],
   payments: readonly StoredPayment[],
-): Disagreements {
+): void {
   const old = known.find((one) => one.paymentId === paymentId)
   // That an amount counts from now on is no news: its change is a discrepancy since it was first shown.
   const isConfirmed = field === 'countedAmount' || field === 'countedRefunded'
-  if (!old || before === null || isConfirmed) return { found: [], resolved: [] }
-  const subject = { ...key, paymentId }
-  // Its entry is a discrepancy of its own.
-  if (field === 'unreadable') return { found: [], resolved: [] }
+  // An entry that cannot be read is a discrepancy of its own.
+  if (!old || before === null || isConfirmed || field === 'unreadable') return
+  if (field === 'missing' && after !== 'true') {
+    findings.end('payment_missing', { paymentId })
+    return
+  }
   if (field === 'missing') {
-    const kind = 'payment_missing'
-    if (after !== 'true') return { found: [], resolved: [{ ...subject, kind }] }
     const payment = payments.find((one) => one.paymentId === paymentId)
     const ours = `status ${payment?.status}, amount ${payment?.amount}`
-    return { found: [{ ...subject, kind, ours, theirs: 'not listed' }], resolved: [] }
+    findings.add('payment_missing', { paymentId, ours, theirs: 'not listed' })
+    return
   }
   const kind = 'answer_went_backwards'
   // What was odd in between is over with this answer, whatever it says.
   const counted = readCounted(old, field) ?? before
-  const resolved = [after, counted].map((value) => {
-    return { ...subject, kind, ours: `${field} ${value}` } as const
-  })
-  if (!wentBackwards(field, counted, after)) return { found: [], resolved }
-  const sides = { ours: `${field} ${counted}`, theirs: `${field} ${after}` }
-  return { found: [{ ...subject, kind, ...sides }], resolved }
+  for (const value of [after, counted]) findings.end(kind, { paymentId, ours: `${field} ${value}` })
+  if (!wentBackwards(field, counted, after)) return
+  findings.add(kind, { paymentId, ours: `${field} ${counted}`, theirs: `${field} ${after}` })
 }
 
 /** What counted of a payment before; undefined for what always counts as it is shown. */
 function readCounted(old: StoredPayment, field: string): string | undefined {
   if (field === 'status') return getCountedStatus(old)
   return field === 'amount' ? getCountedAmount(old) : undefined
-}
-
-/** Whether the answer changes a transaction of which payments were known before. */
-function revisesPayments({ payments, changes }: AnswerToJudge['applied']): boolean {
-  const added = changes.filter(({ before }) => before === null).length
-  return changes.length > 0 && added < payments.length
 }
 
 /** Whether the change takes back an earlier answer: a success, an amount, or refunded money. */
@@ -223,7 +214,7 @@ function wentBackwards(field: string, before: string, after: string): boolean {
 /**
  * Whether a notification cannot be true of final payments. A success is contradicted when no payment succeeded; a
  * failure when all succeeded, because one of several attempts may have failed. Its amount is the order's: what was paid
- * of it is judged by `findAmountMismatch`.
+ * of it is judged by `judgeAmount`.
  */
 export function contradicts(
   { code, isOther }: Pick<NotifiedPayment, 'code' | 'isOther'>,

@@ -1,6 +1,60 @@
-import { isPositive } from '../money.ts'
-import type { NotifiedPayment } from './find-order-conflicts.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
+import { shortenSide } from '../discrepancies/kinds.ts'
+import { compareAmounts, isPositive } from '../money.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import type { TransactionNames } from './types.ts'
+
+/** What a payment notification in documented form states. */
+export type NotifiedPayment = {
+  id: number
+  isVerified: boolean
+  code: string | null
+  amount: string | null
+  currency: string | null
+  orderId: string | null
+  merchantTxnId: string | null
+  /** Another reading of its text, in documented form as well, is the one that is trusted. */
+  isOther: boolean
+}
+
+/** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
+const MAX_READ = 1_000
+/** Notifications returned for a transaction. */
+const MAX_NOTIFIED = 20
+
+/** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */
+export async function readNotifiedPayments(
+  tx: Tx,
+  keys: readonly TransactionKey[],
+): Promise<NotifiedPayment[][]> {
+  const notified = keys.map((): NotifiedPayment[] => [])
+  if (keys.length === 0) return notified
+  const rows = await tx<(NotifiedPayment & { at: number })[]>`
+    select k.ordinality::int as at, e.code, e.amount, e.currency, e.order_id as "orderId",
+      e.merchant_txn_id as "merchantTxnId", e.reading > 1 as "isOther",
+      e.id, e.verdict = 'verified' as "isVerified"
+    from ${selectKeys(tx, keys)},
+      lateral (
+        select code, amount, currency, order_id, merchant_txn_id, reading, id, verdict from (
+          select code, amount, currency, order_id, merchant_txn_id, verdict, reading, documented, last_received_at, id
+          from ipn_events as e where ${tx.unsafe(byTransaction('e'))} limit ${MAX_READ}
+        ) as bounded
+        where documented
+        order by verdict = 'verified' desc, last_received_at desc, id desc limit ${MAX_NOTIFIED}
+      ) as e`
+  for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)
+  return notified
+}
+
+const NAMES = ['orderId', 'merchantTxnId', 'currency', 'expectedAmount', 'orderVerified'] as const
+
+const NAMELESS: TransactionNames = {
+  orderId: null,
+  merchantTxnId: null,
+  currency: null,
+  expectedAmount: null,
+  orderVerified: false,
+}
 
 /**
  * Completes what a transaction is named by: by the first verified notification with all that it states, after that only
@@ -30,32 +84,59 @@ export function completeNames(
   return differs(row, names) ? names : undefined
 }
 
-const NAMELESS: TransactionNames = {
-  orderId: null,
-  merchantTxnId: null,
-  currency: null,
-  expectedAmount: null,
-  orderVerified: false,
-}
-
 function fillGaps(names: TransactionNames, one: NotifiedPayment): TransactionNames {
-  // A gateway that waits for a payment may notify zero: that is no amount of an order.
-  const amount = one.amount !== null && isPositive(one.amount) ? one.amount : null
   return {
     orderId: names.orderId ?? one.orderId,
     merchantTxnId: names.merchantTxnId ?? one.merchantTxnId,
     currency: names.currency ?? one.currency,
-    expectedAmount: names.expectedAmount ?? amount,
+    expectedAmount: names.expectedAmount ?? readOrderAmount(one),
     orderVerified: names.orderVerified,
   }
 }
 
+/** A gateway that waits for a payment may notify zero: that is no amount of an order. */
+function readOrderAmount({ amount }: NotifiedPayment): string | null {
+  return amount !== null && isPositive(amount) ? amount : null
+}
+
 function differs(a: TransactionNames, b: TransactionNames): boolean {
-  return (
-    a.orderId !== b.orderId ||
-    a.merchantTxnId !== b.merchantTxnId ||
-    a.currency !== b.currency ||
-    a.expectedAmount !== b.expectedAmount ||
-    a.orderVerified !== b.orderVerified
-  )
+  return NAMES.some((name) => a[name] !== b[name])
+}
+
+type Sides = { ours: string; theirs: string }
+
+/**
+ * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted
+ * counts as well, if it is in documented form: which of the two the gateway sent is not known.
+ */
+export function listOrderConflicts(
+  row: Omit<TransactionNames, 'orderVerified'>,
+  notified: readonly NotifiedPayment[],
+): Sides[] {
+  return notified.flatMap((one) => {
+    const amount = readOrderAmount(one)
+    const isSame = amount !== null && compareAmounts(amount, row.expectedAmount ?? amount) === 0
+    const differing = [
+      { name: 'order id', shown: row.orderId, named: one.orderId },
+      { name: 'merchant transaction id', shown: row.merchantTxnId, named: one.merchantTxnId },
+      { name: 'currency', shown: row.currency, named: one.currency },
+      { name: 'amount', shown: row.expectedAmount, named: isSame ? null : amount },
+    ].filter(({ shown, named }) => shown !== null && named !== null && shown !== named)
+    if (differing.length === 0) return []
+    const ours = shortenSide(differing.map(({ name, shown }) => `${name} ${shown}`).join(', '))
+    const theirs = shortenSide(differing.map(({ name, named }) => `${name} ${named}`).join(', '))
+    return [{ ours, theirs }]
+  })
+}
+
+/** The amounts of a transaction are in one currency: a second one makes it doubtful what they are worth. */
+export function listOtherCurrencies(
+  { currency: shown }: Pick<TransactionNames, 'currency'>,
+  notified: readonly NotifiedPayment[],
+): Sides[] {
+  if (shown === null) return []
+  const named = notified.flatMap(({ currency, isOther }) => (isOther ? [] : (currency ?? [])))
+  return [...new Set(named)]
+    .filter((currency) => currency !== shown)
+    .map((currency) => ({ ours: `currency ${shown}`, theirs: `currency ${currency}` }))
 }

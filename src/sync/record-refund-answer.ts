@@ -6,17 +6,13 @@ import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt.ts'
-import {
-  type ReconciledRefunds,
-  recordAttemptResult,
-  recordLateResult,
-} from '../refunds/reconcile.ts'
-import type { SyncContext } from './context.ts'
+import { recordAttemptResult, recordLateResult } from '../refunds/reconcile.ts'
+import { logFindings } from './commit.ts'
+import { type CommitItem, keepOpenForRefunds, listFacts } from './commit-item.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
-import { type CommitItem, finishCommit, listFacts } from './finish-commit.ts'
-import { logFindings } from './record-answers.ts'
+import { finishCommit } from './finish-commit.ts'
 import type { QueryEnd } from './schedule.ts'
-import { type Claim, type ClaimEnd, type ClaimedRow, LOST } from './types.ts'
+import { type Claim, type ClaimEnd, LOST, type LockedRow, type SyncContext } from './types.ts'
 
 /** How long to wait before the answer is written once more (ms), growing with every failure. */
 const WAIT = { base: 100, max: 5_000 }
@@ -59,39 +55,29 @@ async function tryRecord(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd | 'busy'> {
-  const { end, found } = await runPipelined<Map<string, ClaimedRow>, RecordedResult>(ctx.sql, {
+  const { end, found } = await runPipelined<Map<string, LockedRow>, RecordedResult>(ctx.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
       const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent) : 'moved'
-      if (row && refunds !== 'moved') {
-        return await finishResult(ctx, tx, { claim, row, refunds, queryEnd })
-      }
-      const late = await recordLate(ctx, tx, { claim, sent, queryEnd })
-      if (late === 'busy') return { value: { end: late, found: [] } }
-      return await finishResult(ctx, tx, late)
+      const item: CommitItem | 'busy' =
+        row && refunds !== 'moved'
+          ? {
+              ...{ key: claim, row, refunds, payments: listFacts(refunds) },
+              ended: { claim, end: keepOpenForRefunds(queryEnd, refunds) },
+            }
+          : await recordLate(ctx, tx, claim, sent)
+      if (item === 'busy') return { value: { end: item, found: [] } }
+      const rest = { found: Promise.resolve(item.refunds?.found ?? []) }
+      const { ends, found, last } = await finishCommit(ctx, tx, [item], rest)
+      return { value: { end: ends[0] ?? LOST, found }, last }
     },
   })
   logFindings(ctx, found, [])
   return end
 }
 
-type ResultItem = Pick<CommitItem, 'claim' | 'row' | 'queryEnd' | 'continues'> & {
-  refunds: ReconciledRefunds
-}
-
 type RecordedResult = { end: ClaimEnd | 'busy'; found: readonly RecordedDiscrepancy[] }
-
-async function finishResult(ctx: SyncContext, tx: Tx, item: ResultItem) {
-  const { refunds } = item
-  const items = [{ ...item, payments: listFacts(refunds) }]
-  const { ends, found, last } = await finishCommit(ctx, tx, items, {
-    found: Promise.resolve(refunds.found),
-  })
-  return { value: { end: ends[0]?.end ?? LOST, found }, last }
-}
-
-type LateAnswer = { claim: Claim; sent: SentAttempt; queryEnd: QueryEnd }
 
 /**
  * Records the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
@@ -100,14 +86,14 @@ type LateAnswer = { claim: Claim; sent: SentAttempt; queryEnd: QueryEnd }
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,
-  { claim, sent, queryEnd }: LateAnswer,
-): Promise<ResultItem | 'busy'> {
-  const key = await findRefundTransaction(tx, claim.merchantCode, sent.attempt.refundId)
+  { merchantCode }: Claim,
+  sent: SentAttempt,
+): Promise<CommitItem | 'busy'> {
+  const key = await findRefundTransaction(tx, merchantCode, sent.attempt.refundId)
   const row = key && (await lockUnclaimed(tx, key))
   const refunds = row ? await recordLateResult(ctx, tx, key, sent) : 'gone'
   if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
-  if (refunds === 'busy') return 'busy'
-  return { claim: { ...claim, ...key }, row, refunds, queryEnd, continues: true }
+  return refunds === 'busy' ? 'busy' : { key, row, refunds, payments: listFacts(refunds) }
 }
 
 /** The transaction that a refund belongs to now. */

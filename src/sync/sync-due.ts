@@ -6,9 +6,8 @@ import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
-import type { SyncContext } from './context.ts'
 import { syncTransaction } from './sync-transaction.ts'
-import type { Claim, ClaimEnd } from './types.ts'
+import type { Claim, ClaimEnd, SyncContext } from './types.ts'
 
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
@@ -44,35 +43,29 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
  * @param onMore called when the next round may find work
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const { callSlots, config, stopping } = ctx
+  const { callSlots, config, stopping, unconfirmedQueries: unconfirmed } = ctx
   if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
     await sleep(GATHER_MS)
   }
   const free = stopping.aborted ? 0 : callSlots.free()
   const claims = free > 0 ? await claimDue(ctx, free) : []
   const moreMayBeDue = claims.length === free
-  const { unconfirmedQueries: unconfirmed } = ctx
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
-  const slots = claims.map((claim) => takeSlot(ctx, claim, moreMayBeDue, onMore))
-  const syncClaim = async (claim: Claim, slot: CallSlot | undefined) => {
-    if (!slot) return await handBack(ctx, claim)
+  const taken = claims.map((claim) => ({
+    claim,
+    slot: takeSlot(ctx, claim, moreMayBeDue, onMore),
+  }))
+  const finished = taken.map(async ({ claim, slot }) => {
     // Of the request for it or the notification, if this process received that.
     const parent = ctx.tracing.recall(formatTransactionKey(claim))
     const plan = () => ({ ...describeSync(claim), parent })
-    const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, span, slot.endCall))
-    slot.end()
-    if (dueAgain) onMore?.()
-  }
-  const finished = Promise.all(
-    claims.map(async (claim, index) => {
-      await syncClaim(claim, slots[index])
-      if (!claim.unconfirmed) return
-      unconfirmed.running -= 1
-      // More of them may wait for this one to end.
-      onMore?.()
-    }),
-  )
-  return { count: claims.length, finished: finished.then(() => {}) }
+    const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, slot, span))
+    slot?.end()
+    if (claim.unconfirmed) unconfirmed.running -= 1
+    // More unconfirmed ones may wait for this one to end.
+    if (dueAgain || claim.unconfirmed) onMore?.()
+  })
+  return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
 }
 
 type CallSlot = {
@@ -109,17 +102,6 @@ function takeSlot(
   }
 }
 
-/** Releases a claim whose call has not begun. Never rejects. */
-async function handBack(ctx: SyncContext, claim: Claim): Promise<void> {
-  try {
-    await releaseClaim(ctx, claim)
-    ctx.metrics.syncQueries.inc({ result: 'handed_back' })
-  } catch (error) {
-    ctx.metrics.syncQueries.inc({ result: 'failed' })
-    logFailure(ctx, claim, error)
-  }
-}
-
 /**
  * How long to wait after a round that found nothing (ms): until a transaction is due, but at most a second, in
  * case a NOTIFY was lost; while every slot is taken, until one may be free.
@@ -142,14 +124,14 @@ function describeSync({ merchantCode, transactionId, attempts }: Claim): SpanOpt
 }
 
 /**
- * Syncs a claimed transaction, counts the result and logs failures. Never rejects.
+ * Syncs a claimed transaction, counts the result and logs failures. Without a slot it is handed back. Never rejects.
  * @returns whether the transaction is due again
  */
 async function syncOne(
   ctx: SyncContext,
   claim: Claim,
+  slot: CallSlot | undefined,
   span: ActiveSpan,
-  onAnswer: () => void,
 ): Promise<boolean> {
   const { merchantCode, transactionId } = claim
   const count = (result: SyncResult) => {
@@ -158,13 +140,18 @@ async function syncOne(
     if (result === 'failed' || result === 'abandoned') span.fail(result)
   }
   try {
-    const end = await syncTransaction(ctx, claim, onAnswer)
-    if (end === 'handed_back') {
+    const end = slot ? await syncTransaction(ctx, claim, slot.endCall) : undefined
+    if (!end) {
+      await releaseClaim(ctx, claim)
       count('handed_back')
       return false
     }
     const { next, lastError, dueAgain, orderCheckDue } = end
-    if (orderCheckDue) await checkOrderSafely(ctx, claim)
+    if (orderCheckDue) {
+      // What is not done here is done by `checkOrders`.
+      const what = 'the other transactions of an order could not be checked; it is tried again'
+      await checkOrder(ctx, claim).catch((error) => logFailure(ctx, claim, error, what))
+    }
     count(RESULTS[next])
     ctx.log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
@@ -177,30 +164,22 @@ async function syncOne(
     return dueAgain
   } catch (error) {
     count('failed')
-    logFailure(ctx, claim, error)
+    // Nothing is lost: the lease ends and the transaction is due again.
+    logFailure(
+      ctx,
+      claim,
+      error,
+      'the transaction could not be synced; it is due again when its lease ends',
+    )
     return false
   }
 }
 
-/** Never rejects: what is not done here is done by `checkOrders`. */
-async function checkOrderSafely(ctx: SyncContext, claim: Claim): Promise<void> {
-  const { merchantCode, transactionId } = claim
-  await checkOrder(ctx, claim).catch((err: unknown) => {
-    const message = 'the other transactions of an order could not be checked; it is tried again'
-    if (noteOutage(ctx.log, err, 'queries')) return
-    ctx.log.error({ err, merchantCode, transactionId }, message)
-  })
-}
-
-/** Nothing is lost: the lease ends and the transaction is due again. */
 function logFailure(
-  { log }: Pick<SyncContext, 'log'>,
+  { log }: SyncContext,
   { merchantCode, transactionId }: Claim,
   err: unknown,
+  what: string,
 ): void {
-  if (noteOutage(log, err, 'queries')) return
-  log.error(
-    { err, merchantCode, transactionId },
-    'the transaction could not be synced; it is due again when its lease ends',
-  )
+  if (!noteOutage(log, err, 'queries')) log.error({ err, merchantCode, transactionId }, what)
 }

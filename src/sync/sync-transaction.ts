@@ -1,9 +1,7 @@
 import { sendAttempt } from '../refunds/answer.ts'
-import { releaseClaim } from './claim-due.ts'
 import { commitAnswer } from './commit.ts'
-import type { SyncContext } from './context.ts'
 import { recordRefundAnswer } from './record-refund-answer.ts'
-import type { Claim, ClaimEnd, QueryAnswer } from './types.ts'
+import type { Claim, ClaimEnd, QueryAnswer, SyncContext } from './types.ts'
 
 /**
  * Syncs a claimed transaction, in five steps:
@@ -17,19 +15,16 @@ import type { Claim, ClaimEnd, QueryAnswer } from './types.ts'
  * Both commits are fenced by the lease, and no database transaction is open during 1 and 4. Only an answer to a
  * refund is recorded without it.
  * @param onAnswer called between 1 and 2
- * @returns `handed_back` when the query was not sent or was cut short; the claim is released
+ * @returns undefined when the query was not sent or was cut short, so that the claim is to be released
  * @throws database errors; the lease ends and the transaction is due again
  */
 export async function syncTransaction(
   ctx: SyncContext,
   claim: Claim,
   onAnswer: () => void,
-): Promise<ClaimEnd | 'handed_back'> {
+): Promise<ClaimEnd | undefined> {
   const answer = await queryGateway(ctx, claim)
-  if (!answer) {
-    await releaseClaim(ctx, claim)
-    return 'handed_back'
-  }
+  if (!answer) return undefined
   onAnswer()
   const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer))
   const { end, attempt, queryEnd } = committed

@@ -5,22 +5,9 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
-import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
-import type { TransactionSummary } from './summarise.ts'
-import type { Claim, ClaimEnd, TransactionNames } from './types.ts'
-
-/** What a commit writes to the row of a transaction; nothing when it has neither a summary nor an end. */
-export type TransactionToWrite = {
-  key: TransactionKey
-  /** Unset when the query brought nothing new. */
-  summary: TransactionSummary | undefined
-  /** Set when the transaction's names were completed. */
-  names: TransactionNames | undefined
-  /** The claim that ends with this commit, if one does. */
-  ended: { claim: Claim; end: QueryEnd } | undefined
-  /** The transaction may have refunds. */
-  withRefunds: boolean
-}
+import type { SummarisedItem } from './commit-item.ts'
+import { scheduleNext } from './schedule.ts'
+import type { ClaimEnd } from './types.ts'
 
 const COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
@@ -45,23 +32,19 @@ const ORDER = ['merchant_code', 'order_id']
  * Writes the summaries of transactions and ends their claims, in one update of each row. The caller holds the
  * rows, so that they are where the statement finds them. Waiting readers are woken after the commit.
  *
- * A transaction that becomes final, or changes while final, is queried once more later
- * (`RECONCILE_FINAL_FOR_MS`). A transaction whose claim ends is due again by the schedule or by its refunds' due
- * times, whichever is earlier, and is not abandoned with a due refund, nor when it is final: then it ends quietly as it
- * is. A request during the query leads to one
- * more query, and so does a superseded answer; both no sooner than the gap of a burst.
+ * A transaction that becomes final, or changes while final, is queried once more later (`RECONCILE_FINAL_FOR_MS`). One
+ * whose claim ends is due again by the schedule or by its refunds' due times, whichever is earlier. It is not abandoned
+ * with a due refund, nor when it is final: then it ends quietly as it is. A request during the query leads to one more
+ * query, and so does a superseded answer; both no sooner than the gap of a burst.
  * @returns in the order given; undefined for a claim that continues
  * @throws Error when a row was not written, which the caller's lock excludes
  */
 export async function writeTransactions(
   tx: Tx,
   config: Config,
-  written: readonly TransactionToWrite[],
+  items: readonly SummarisedItem[],
 ): Promise<(ClaimEnd | undefined)[]> {
-  const given = describeRows(
-    config,
-    written.filter(({ summary, ended }) => summary || ended),
-  )
+  const given = items.flatMap((item) => describeRow(config, item))
   if (given.length === 0) return []
   const reconcileMs = config.RECONCILE_FINAL_FOR_MS
   const later = tx`now() + ${reconcileMs}::float8 * interval '1 millisecond'`
@@ -116,45 +99,40 @@ export async function writeTransactions(
     const { next, dueAgain, orderCheckDue } = row
     ends.set(key, step && { next, dueAgain, orderCheckDue, lastError: step.lastError })
   }
-  return written.map(({ key }) => ends.get(key))
+  return items.map(({ key }) => ends.get(key))
 }
 
 type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & TransactionKey
 
-/** The rows to send, each with the step of its schedule that it takes. */
-function describeRows(config: Config, written: readonly TransactionToWrite[]) {
-  return written.map(({ key, summary, names, ended, withRefunds }) => {
-    const { merchantCode, transactionId } = key
-    const known = ended?.end.kind === 'open' || ended?.end.kind === 'final'
-    const step = ended && scheduleEnded(config, ended, known)
-    const asOf = summary?.snapshot?.asOf
-    return {
-      key,
-      step,
-      row: {
-        ...{ merchantCode, transactionId, withRefunds, known },
-        ...names,
-        ...summary,
-        ...{ named: names !== undefined, asOf },
-        ...step,
-      },
-    }
-  })
-}
-
-function scheduleEnded(
+/** The row to send, with the step of its schedule that it takes; none for an item that neither changes nor ends. */
+function describeRow(
   config: Config,
-  { claim, end }: NonNullable<TransactionToWrite['ended']>,
-  known: boolean,
-): NextStep {
-  return scheduleNext(end, { ...claim, unconfirmed: claim.unconfirmed && !known }, config)
+  { key, row, summary, ended, snapshot, refunds }: SummarisedItem,
+) {
+  if (!summary && !ended) return []
+  const { merchantCode, transactionId } = key
+  const { orderId, merchantTxnId, currency, expectedAmount, orderVerified } = row
+  // An answer of the gateway has named it.
+  const known = ended?.end.kind === 'open' || ended?.end.kind === 'final'
+  const step =
+    ended &&
+    scheduleNext(ended.end, { ...ended.claim, ...(known && { unconfirmed: false }) }, config)
+  const sent = {
+    ...{ merchantCode, transactionId, known },
+    ...(row.isNamed && { orderId, merchantTxnId, currency, expectedAmount, orderVerified }),
+    ...summary,
+    ...{ named: row.isNamed === true, asOf: summary && snapshot?.asOf },
+    ...step,
+    withRefunds: refunds !== undefined && refunds.drafts.length > 0,
+  }
+  return [{ key, step, sent }]
 }
 
 /**
  * The rows as `s`, with the place of each, the next due time of its refunds, and whether a transaction that is paid, or
  * was flagged with others, shares its order with another one.
  */
-function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
+function findRows(tx: Tx, given: ReturnType<typeof describeRow>) {
   return tx`(
       select given.*, found.order_id as order_id_now, found.order_verified as verified_now, found.place, case when with_refunds then (
         select min(due_at) from (
@@ -170,7 +148,7 @@ function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
         tx,
         'given',
         COLUMNS,
-        given.map(({ row }) => row),
+        given.map(({ sent }) => sent),
       )} cross join lateral (
         select ctid as place, merchant_code, same_order, case when given.named then given.order_id else order_id end as order_id,
           case when given.named then given.order_verified else order_verified end as order_verified

@@ -21,7 +21,7 @@ export function makeDue(sql: Sql | Tx) {
 }
 
 /** The transaction's key, as `k` for `byKey`. */
-export function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
+export function selectKey(sql: Sql | Tx, { merchantCode, transactionId }: TransactionKey) {
   return sql`(
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
 }

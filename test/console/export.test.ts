@@ -7,6 +7,7 @@ import type { ConsoleEnv } from '../../src/console/env.ts'
 import { respondCsvFile } from '../../src/console/lists/export.ts'
 import { requireScope } from '../../src/console/permissions.ts'
 import { requireSession } from '../../src/console/session.ts'
+import { showTo } from '../../src/console/view.ts'
 import { addAmounts } from '../../src/money.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
@@ -211,11 +212,13 @@ describe('a download is cut off', () => {
     }
     const log = createLog('silent')
     const columns = [text<string>('order', (row) => row)]
-    const app = new Hono<ConsoleEnv>().use(requireSession(rig.service.ctx)).get('/', (c) => {
-      requireScope(c, 'ops')
-      const view = { zone: 'UTC' }
-      return respondCsvFile(log, c, { name: 'x', columns, view, now: 0 }, pages())
-    })
+    const app = new Hono<ConsoleEnv>()
+      .use((_, next) => showTo({ language: 'en', zone: 'UTC' }, next))
+      .use(requireSession(rig.service.ctx))
+      .get('/', (c) => {
+        requireScope(c, 'ops')
+        return respondCsvFile(log, c, { name: 'x', columns }, pages())
+      })
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
     try {
       await new Promise((resolve) => server.once('listening', resolve))

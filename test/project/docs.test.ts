@@ -8,6 +8,7 @@ import { SCOPES } from '../../src/access/keys.ts'
 import { verifyMessage } from '../../src/cli/sign.ts'
 import { parseSettings } from '../../src/config/environment.ts'
 import { FILE_SETTINGS, listSettingNames } from '../../src/config/settings.ts'
+import { DECISIONS } from '../../src/decisions/obstacles.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
 import { runCli } from '../support/cli.ts'
 
@@ -219,17 +220,22 @@ describe('the list of settings', () => {
   })
 })
 
+const withIds = (path: string) => path.replace(/\{\w+\}/g, '{id}')
+
 describe('the documentation', () => {
   it('lists every route', () => {
     const declared = listFiles('src', '.ts')
       .filter((file) => !/^src\/(sandbox|client|console)\//.test(file))
       .flatMap((file) => [...read(file).matchAll(/\bpath: '(\/[^']*)'/g)])
       .map(([, path = '']) => path)
-    const served = declared.filter((path) => !path.startsWith('/docs/'))
+    const decisions = Object.values(DECISIONS).map(({ path }) => `/v1/refunds/{id}/${path}`)
+    const served = [...decisions, ...declared.filter((path) => !path.startsWith('/docs/'))]
     expect(served.length).toBeGreaterThan(20)
     const text = ['docs/api.md', 'docs/webhooks.md'].map(read).join('\n')
-    const listed = new Set([...text.matchAll(/[` ](\/[^`\s?]+)/g)].map(([, path]) => path))
-    const paths = served.map((path) => path.replace(/\{\w+\}/g, '{id}'))
+    const listed = new Set(
+      [...text.matchAll(/[` ](\/[^`\s?]+)/g)].map(([, path = '']) => withIds(path)),
+    )
+    const paths = served.map(withIds)
     expect(paths.filter((path) => !listed.has(path))).toEqual([])
   })
 

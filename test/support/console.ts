@@ -25,10 +25,11 @@ export async function addTestPerson(
     merchants = ['*'],
     email = null,
     timeZone = null,
+    language = null,
   }: Partial<NewPerson> = {},
 ): Promise<{ personId: string; name: string }> {
   const person = await runInTransaction(sql, (tx) =>
-    addPerson(tx, { name, email, roles, merchants, timeZone }),
+    addPerson(tx, { name, email, roles, merchants, timeZone, language }),
   )
   if (person.kind !== 'added') throw new Error(`the ${person.by} of ${name} is taken`)
   return { personId: person.id, name }

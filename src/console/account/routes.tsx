@@ -13,7 +13,7 @@ import { describeRoles } from '../person-facts.tsx'
 import { redirectWith } from '../redirect.ts'
 import { requireOwnSession } from '../session.ts'
 import { SessionTable } from '../session-table.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 const PATH = '/console/account'
 const END_PATH = `${PATH}/sessions/:sessionId/end`
@@ -50,25 +50,24 @@ export function accountRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 }
 
 function renderAccount(c: ConsoleRequest, sessions: Awaited<ReturnType<typeof listSessions>>) {
-  const { title, you, facts, everyMerchant, sessions: texts } = TEXTS.account
   const { name, roles } = requireOwnSession(c)
   const { coversAll, merchants } = c.get('access')
-  const accounts = coversAll ? everyMerchant : merchants.join(', ')
+  const accounts = coversAll ? t('account.everyMerchant') : merchants.join(', ')
   return renderConsolePage(
     c,
-    { title, current: 'account' },
+    { title: t('frame.pages.account'), current: 'account' },
     <>
-      <Card title={you}>
+      <Card title={t('account.you')}>
         <Facts
           rows={[
-            [facts.name, name],
-            [facts.roles, describeRoles(roles)],
-            [facts.merchants, accounts],
+            [t('field.name'), name],
+            [t('field.roles'), describeRoles(roles)],
+            [t('field.merchants'), accounts],
           ]}
         />
       </Card>
-      <Card title={texts.title}>
-        <p>{texts.explain}</p>
+      <Card title={t('account.sessions.title')}>
+        <p>{t('account.sessions.explain')}</p>
         <SessionTable c={c} sessions={sessions} endPath={(id) => `${PATH}/sessions/${id}/end`} />
       </Card>
     </>,

@@ -42,29 +42,6 @@ function enhance(root) {
   }
 }
 
-/** Keys of one character, which can be turned off. */
-function setUpKeys() {
-  const dialog = document.querySelector('dialog')
-  const opener = document.getElementById('keys')
-  const choice = dialog?.querySelector('input')
-  if (!dialog || !opener || !choice) return
-  opener.hidden = false
-  opener.onclick = () => dialog.showModal()
-  choice.checked = localStorage.getItem('keys') !== 'off'
-  choice.onchange = () => localStorage.setItem('keys', choice.checked ? 'on' : 'off')
-  document.onkeydown = (event) => {
-    const { key, target, ctrlKey, altKey, metaKey } = event
-    const isTyping = target instanceof Element && target.closest('input, select, textarea')
-    if (isTyping || dialog.open || !choice.checked || ctrlKey || altKey || metaKey) return
-    if (key === '?') dialog.showModal()
-    if (key !== '/') return
-    event.preventDefault()
-    const box = document.getElementById('q')
-    if (box) box.focus()
-    else location.assign('/console')
-  }
-}
-
 /** Parts as the server wrote them, by id. @type {Map<string, string>} */
 const known = new Map()
 /** Each form has a token of its own. @param {Element} part */
@@ -140,7 +117,6 @@ async function keepFresh(etag) {
 
 for (const part of document.querySelectorAll('[data-live]')) known.set(part.id, write(part))
 enhance(document)
-setUpKeys()
 const fresh = document.querySelector('[data-refresh]')?.getAttribute('data-refresh')
 if (fresh) keepFresh(fresh)
 for (;;) {

@@ -4,15 +4,13 @@ import type { Log } from '../../platform/telemetry/log.ts'
 import { type CellValue, type ListColumn, nameColumn } from '../cells.tsx'
 import { formatClock } from '../days.ts'
 import type { ConsoleRequest } from '../env.ts'
-import type { View } from '../view.tsx'
+import { showTo, useView } from '../view.ts'
 import { type SheetCell, writeSheet } from './write-sheet.ts'
 
 /** What a list is written with into a file. */
 export type ListFile<Row> = {
   name: string
   columns: readonly ListColumn<Row>[]
-  view: View
-  now: number
 }
 
 type Pages<Row> = AsyncGenerator<readonly Row[]>
@@ -41,10 +39,11 @@ export async function respondCsvFile<Row>(
   const first = await pages.next()
   const lines = writeLines(file, first, pages)
   const requestId = c.get('requestId')
+  const view = useView()
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        const { done, value } = await lines.next()
+        const { done, value } = await showTo(view, () => lines.next())
         if (done) controller.close()
         else controller.enqueue(Buffer.from(value))
       } catch (err) {
@@ -71,34 +70,34 @@ async function* whileAllowed<Row>(c: ConsoleRequest, pages: Pages<Row>): Pages<R
 }
 
 async function* writeLines<Row>(
-  { columns, view, now }: ListFile<Row>,
+  { columns }: ListFile<Row>,
   first: IteratorResult<readonly Row[], void>,
   pages: Pages<Row>,
 ): AsyncGenerator<string, void, undefined> {
   const line = (cells: readonly string[]) => `${cells.join(',')}\r\n`
-  const titles = columns.map((column) => quoteCell(nameColumn(view, column, now), SEPARATORS))
-  const write = (row: Row) => line(columns.map(({ value }) => writeCell(view, value(row))))
+  const titles = columns.map((column) => quoteCell(nameColumn(column), SEPARATORS))
+  const write = (row: Row) => line(columns.map(({ value }) => writeCell(value(row))))
   yield BYTE_ORDER_MARK + line(titles)
   if (first.done) return
   yield first.value.map(write).join('')
   for await (const rows of pages) yield rows.map(write).join('')
 }
 
-function writeCell({ zone }: View, value: CellValue): string {
+function writeCell(value: CellValue): string {
   if (value === null) return ''
   if (typeof value === 'string') return quoteCell(value, SEPARATORS)
-  return 'number' in value ? value.number : formatClock(zone, value.time)
+  return 'number' in value ? value.number : formatClock(useView().zone, value.time)
 }
 
 /** Answers with all rows as a spreadsheet; undefined where there are more than it may have. */
 export async function respondXlsxFile<Row>(
   c: ConsoleRequest,
-  { name, columns, view, now }: ListFile<Row>,
+  { name, columns }: ListFile<Row>,
   pages: Pages<Row>,
 ): Promise<Response | undefined> {
-  const rows: SheetCell[][] = [columns.map((column) => nameColumn(view, column, now))]
+  const rows: SheetCell[][] = [columns.map((column) => nameColumn(column))]
   for await (const page of whileAllowed(c, pages)) {
-    for (const row of page) rows.push(columns.map(({ value }) => toSheetCell(view, value(row))))
+    for (const row of page) rows.push(columns.map(({ value }) => toSheetCell(value(row))))
     if (rows.length > MAX_XLSX_ROWS + 1) return undefined
   }
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
@@ -106,9 +105,10 @@ export async function respondXlsxFile<Row>(
 }
 
 /** A number that a double does not carry exactly stays a text, and a time is that of the reader's clock. */
-function toSheetCell({ zone }: View, value: CellValue): SheetCell {
+function toSheetCell(value: CellValue): SheetCell {
   if (value === null || typeof value === 'string') return value
-  if ('time' in value) return new Date(`${formatClock(zone, value.time).replace(' ', 'T')}Z`)
+  if ('time' in value)
+    return new Date(`${formatClock(useView().zone, value.time).replace(' ', 'T')}Z`)
   return isExact(value.number) ? Number(value.number) : value.number
 }
 

@@ -1,15 +1,11 @@
 import type { z } from '@hono/zod-openapi'
 import type { Page } from '../../http/list.ts'
-import { Card, Field, Table } from '../../platform/html/components.tsx'
-import { nameColumn } from '../cells.tsx'
+import { Card, Field } from '../../platform/html/components.tsx'
+import { Rows } from '../cells.tsx'
 import { describeZone } from '../days.ts'
-import { TEXTS } from '../texts/en.ts'
-import { useView } from '../view.tsx'
+import { listTexts, t, useView } from '../view.ts'
 import type { ListPage } from './lists.tsx'
 import { type FilterName, type FilterProblems, findKind, listFilters } from './read-filters.ts'
-
-const { titles, fields, any, submit, none, next, first, rows: order } = TEXTS.lists
-const { noneSoFar, shortened, csv, xlsx, days } = TEXTS.lists
 
 /** Rows of a page of the console: a phone shows them without much scrolling. */
 export const PAGE_ROWS = 25
@@ -20,22 +16,18 @@ type Props<Query extends z.ZodRawShape, Row extends object> = {
   problems: FilterProblems
   accounts: readonly string[]
   page: Page<Row>
-  now: number
 }
 
 /** The filters of a list, and a page of it. */
 export function ListBody<Query extends z.ZodRawShape, Row extends object>(
   props: Props<Query, Row>,
 ) {
-  const { list, given, problems, accounts, page, now } = props
+  const { list, given, problems, accounts, page } = props
   const view = useView()
   const { data, nextCursor } = page
   const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
-  const columns = list.columns
-    .filter(({ exportOnly }) => !exportOnly)
-    .map((column) => ({ ...column, title: nameColumn(view, column, now) }))
   const names = listFilters(list.listing.query)
   return (
     <>
@@ -44,28 +36,28 @@ export function ListBody<Query extends z.ZodRawShape, Row extends object>(
           <FilterField {...{ name, given, problems }} choices={list.choices[name]} />
         ))}
         {accounts.length < 2 ? null : (
-          <FilterField
-            {...{ name: 'account' as const, given, problems }}
-            choices={Object.fromEntries(accounts.map((code) => [code, code]))}
-          />
+          <FilterField {...{ name: 'account' as const, given, problems }} choices={accounts} />
         )}
-        <button type="submit">{submit}</button>
+        <button type="submit">{t('lists.submit')}</button>
         {names.includes('from') ? (
-          <span class="hint">{days(describeZone(view.zone, now))}</span>
+          <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
-      <Card title={titles[list.name]} note={order}>
-        {data.length === 0 ? (
-          <p>{nextCursor === null ? none : noneSoFar}</p>
-        ) : (
-          <Table caption={titles[list.name]} columns={columns} rows={data} />
-        )}
-        {isShortened ? <p>{shortened}</p> : null}
+      <Card title={t(`lists.titles.${list.name}`)} note={t('lists.rows')}>
+        <Rows
+          caption={t(`lists.titles.${list.name}`)}
+          columns={list.columns}
+          rows={data}
+          empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
+        />
+        {isShortened ? <p>{t('lists.shortened')}</p> : null}
         <div class="row">
-          {cursor === undefined ? null : <a href={link({})}>{first}</a>}
-          {nextCursor === null ? null : <a href={link({ cursor: nextCursor })}>{next}</a>}
-          <a href={link({ format: 'csv' })}>{csv}</a>
-          <a href={link({ format: 'xlsx' })}>{xlsx}</a>
+          {cursor === undefined ? null : <a href={link({})}>{t('lists.first')}</a>}
+          {nextCursor === null ? null : (
+            <a href={link({ cursor: nextCursor })}>{t('lists.next')}</a>
+          )}
+          <a href={link({ format: 'csv' })}>{t('lists.csv')}</a>
+          <a href={link({ format: 'xlsx' })}>{t('lists.xlsx')}</a>
         </div>
       </Card>
     </>
@@ -76,20 +68,21 @@ function FilterField(props: {
   name: FilterName
   given: Readonly<Record<string, string>>
   problems: FilterProblems
-  choices: Readonly<Record<string, string>> | undefined
+  /** The group of the texts to choose from, or the values themselves. */
+  choices: string | readonly string[] | undefined
 }) {
   const { name, given, problems, choices } = props
   const value = given[name]
   const type = findKind(name, choices !== undefined) === 'day' ? 'date' : 'text'
   return (
-    <Field name={name} label={fields[name]} problem={problems[name]}>
+    <Field name={name} label={t(`lists.fields.${name}`)} problem={problems[name]}>
       {(attributes) =>
         choices === undefined ? (
           <input {...attributes} type={type} value={value} maxlength={128} autocomplete="off" />
         ) : (
           <select {...attributes}>
-            <option value="">{any}</option>
-            {Object.entries(choices).map(([choice, text]) => (
+            <option value="">{t('lists.any')}</option>
+            {listChoices(choices).map(([choice, text]) => (
               <option value={choice} selected={choice === value}>
                 {text}
               </option>
@@ -99,4 +92,8 @@ function FilterField(props: {
       }
     </Field>
   )
+}
+
+function listChoices(choices: string | readonly string[]): [value: string, text: string][] {
+  return typeof choices === 'string' ? listTexts(choices) : choices.map((one) => [one, one])
 }

@@ -8,14 +8,15 @@ import type { TransactionView } from '../../transactions/view.ts'
 import { type ListColumn, link, money, state, text, time } from '../cells.tsx'
 import { discrepancyPath, nameAnchor, storyPath } from '../paths.ts'
 import { describeMethod, signPayment, signRefund, signTransaction } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import type { NameIn } from '../texts/text.ts'
+import { t } from '../view.ts'
 import { describeSide, nameKind } from '../words.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 export type ListPage<Query extends z.ZodRawShape, Row extends object> = {
-  name: keyof typeof TEXTS.lists.titles
+  name: NameIn<'lists.titles'>
   listing: Listing<Query, Row>
-  choices: { readonly [name in keyof Query]?: Readonly<Record<string, string>> }
+  choices: { readonly [name in keyof Query]?: string }
   columns: readonly ListColumn<Row>[]
 }
 
@@ -26,11 +27,9 @@ function define<Query extends z.ZodRawShape, Row extends object>(
   return { listing, ...page }
 }
 
-const { states, discrepancies, lists } = TEXTS
-
 export const transactionList = define(TRANSACTIONS, {
   name: 'transactions',
-  choices: { state: states.transaction },
+  choices: { state: 'states.transaction' },
   columns: [
     link(
       'order',
@@ -51,7 +50,7 @@ export const transactionList = define(TRANSACTIONS, {
 
 export const paymentList = define(PAYMENTS, {
   name: 'payments',
-  choices: { status: states.payment, paymentMethod: states.paymentMethod },
+  choices: { status: 'states.payment', paymentMethod: 'states.paymentMethod' },
   columns: [
     link('order', (p) => p.orderId, paymentPath, { instead: (p) => p.id }),
     state('status', (p) => signPayment(p.status)),
@@ -69,7 +68,7 @@ export const paymentList = define(PAYMENTS, {
 
 export const refundList = define(REFUNDS, {
   name: 'refunds',
-  choices: { status: states.refund },
+  choices: { status: 'states.refund' },
   columns: [
     link('order', (r) => r.orderId, refundPath, { instead: (r) => r.paymentId }),
     state('status', (r) => signRefund(r.status)),
@@ -88,14 +87,16 @@ export const refundList = define(REFUNDS, {
 
 export const discrepancyList = define(DISCREPANCIES, {
   name: 'discrepancies',
-  choices: { kind: discrepancies.kinds },
+  choices: { kind: 'discrepancies.kinds' },
   columns: [
     link(
       'kind',
       (d) => nameKind(d.kind),
       (d) => discrepancyPath(d.merchantCode, d.id),
     ),
-    state('status', (d) => (d.resolvedAt ? [lists.resolved, 'good'] : [lists.open, 'warn'])),
+    state('status', (d) =>
+      d.resolvedAt ? [t('lists.resolved'), 'good'] : [t('lists.open'), 'warn'],
+    ),
     text('order', (d) => d.orderId, { exportOnly: true }),
     text('ours', (d) => describeSide(d.ours), { wide: true }),
     text('theirs', (d) => describeSide(d.theirs), { wide: true }),

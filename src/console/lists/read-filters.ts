@@ -3,12 +3,10 @@ import type { Listing } from '../../access/listing.ts'
 import { Day } from '../../http/fields.ts'
 import { readWrittenAmount } from '../../money.ts'
 import { toRange } from '../days.ts'
-import { TEXTS } from '../texts/en.ts'
-import type { View } from '../view.tsx'
+import { listKeys, type NameIn } from '../texts/text.ts'
+import { t, useView } from '../view.ts'
 
-const { problems: texts, fields } = TEXTS.lists
-
-export type FilterName = keyof typeof fields
+export type FilterName = NameIn<'lists.fields'>
 
 /** What is wrong with the filters, by field. */
 export type FilterProblems = Partial<Record<string, string>>
@@ -21,8 +19,9 @@ export function listFilters(query: z.ZodRawShape): FilterName[] {
   return NAMES.filter((name) => name in query)
 }
 
-const isName = (name: string): name is FilterName => name in fields
-const NAMES = Object.keys(fields).filter(isName)
+const FIELDS = listKeys('lists.fields').map((key) => key.slice('lists.fields.'.length))
+const isName = (name: string): name is FilterName => FIELDS.includes(name)
+const NAMES = FIELDS.filter(isName)
 
 /** How a filter of this name is set. */
 export function findKind(name: string, isChoice: boolean): FilterKind {
@@ -36,7 +35,6 @@ export function findKind(name: string, isChoice: boolean): FilterKind {
  * @returns what the listing is asked for; without it, what is wrong
  */
 export function readFilters<Query extends z.ZodRawShape>(
-  { zone }: View,
   { query }: Pick<Listing<Query, object>, 'query'>,
   given: Readonly<Record<string, string>>,
 ): { asked?: z.output<z.ZodObject<Query>>; problems: FilterProblems } {
@@ -49,7 +47,7 @@ export function readFilters<Query extends z.ZodRawShape>(
   for (const [name, day] of Object.entries({ from, to })) {
     if (day !== undefined && !Day.safeParse(day).success) problems[name] = problemOf(name)
   }
-  const days = problems.from || problems.to ? {} : toRange(zone, { from, to })
+  const days = problems.from || problems.to ? {} : toRange(useView().zone, { from, to })
   const plain = amount === undefined ? {} : { amount: readWrittenAmount(amount) ?? amount }
   const parsed = z.object(query).safeParse({ ...others, ...plain, ...days })
   for (const { path } of parsed.error?.issues ?? []) {
@@ -62,7 +60,7 @@ export function readFilters<Query extends z.ZodRawShape>(
 }
 
 function problemOf(name: string, schema?: unknown): string {
-  return texts[findKind(name, isChoice(schema))]
+  return t(`lists.problems.${findKind(name, isChoice(schema))}`)
 }
 
 /** Whether a filter takes one of several values. */

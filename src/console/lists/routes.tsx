@@ -6,7 +6,7 @@ import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { renderConsolePage } from '../layout.tsx'
 import { requireScope } from '../permissions.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { ListBody, PAGE_ROWS } from './list-page.tsx'
 import {
@@ -39,17 +39,16 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
   const given = c.req.query()
   const { format, cursor } = given
   if (!['csv', 'xlsx', undefined].includes(format)) {
-    throw new DomainError('invalid_request', TEXTS.lists.problems.format)
+    throw new DomainError('invalid_request', t('lists.problems.format'))
   }
-  const { asked, problems } = readFilters(c.get('view'), listing, given)
+  const { asked, problems } = readFilters(listing, given)
   const merchantCode = given.account || undefined
   if (asked && format !== undefined) {
-    const file = { ...list, view: c.get('view'), now: ctx.now().getTime() }
     const pages = walkListing(ctx, access, listing, { ...asked, merchantCode })
-    if (format === 'csv') return await respondCsvFile(ctx.log, c, file, pages)
-    const response = await respondXlsxFile(c, file, pages)
+    if (format === 'csv') return await respondCsvFile(ctx.log, c, list, pages)
+    const response = await respondXlsxFile(c, list, pages)
     if (response) return response
-    throw new DomainError('invalid_request', TEXTS.lists.tooMany(String(MAX_XLSX_ROWS)))
+    throw new DomainError('invalid_request', t('lists.tooMany', { most: String(MAX_XLSX_ROWS) }))
   }
   // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
   const page = asked
@@ -57,11 +56,7 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
     : { data: [], nextCursor: null }
   return await renderConsolePage(
     c,
-    { title: TEXTS.lists.titles[name], current: name, status: asked ? 200 : 422 },
-    <ListBody
-      {...{ list, given, problems, page }}
-      accounts={access.merchants}
-      now={ctx.now().getTime()}
-    />,
+    { title: t(`lists.titles.${name}`), current: name, status: asked ? 200 : 422 },
+    <ListBody {...{ list, given, problems, page }} accounts={access.merchants} />,
   )
 }

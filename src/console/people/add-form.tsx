@@ -3,22 +3,26 @@ import { ROLES } from '../../access/types.ts'
 import { Field } from '../../platform/html/components.tsx'
 import type { ConsoleRequest, FormFields } from '../env.ts'
 import { Form } from '../forms/form.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { listGrantable, merchantField, type PersonProblems, roleField } from './read-person.ts'
 
 /** The form that adds a person; the first field with a problem has the focus. */
 export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: PersonProblems }) {
   const { c, form, problems } = props
-  const texts = TEXTS.people.add
   const [first] = Object.keys(problems)
   const merchants = listGrantable(c.get('access')).map((code) => ({
     name: merchantField(code),
-    label: code === EVERY_MERCHANT ? TEXTS.account.everyMerchant : code,
+    label: code === EVERY_MERCHANT ? t('account.everyMerchant') : code,
   }))
-  const roles = ROLES.map((role) => ({ name: roleField(role), label: TEXTS.account.roles[role] }))
+  const roles = ROLES.map((role) => ({ name: roleField(role), label: t(`account.roles.${role}`) }))
   return (
     <Form c={c} action="/console/people" stacked>
-      <Field name="name" label={texts.name} hint={texts.nameHint} problem={problems.name}>
+      <Field
+        name="name"
+        label={t('field.name')}
+        hint={t('people.add.nameHint')}
+        problem={problems.name}
+      >
         {(attributes) => (
           <input
             {...attributes}
@@ -29,7 +33,12 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
           />
         )}
       </Field>
-      <Field name="email" label={texts.email} hint={texts.emailHint} problem={problems.email}>
+      <Field
+        name="email"
+        label={t('field.email')}
+        hint={t('people.add.emailHint')}
+        problem={problems.email}
+      >
         {(attributes) => (
           <input
             {...attributes}
@@ -42,15 +51,21 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
         )}
       </Field>
       <Choices
-        {...{ id: 'roles', title: texts.roles, choices: roles, form, problem: problems.roles }}
+        {...{
+          id: 'roles',
+          title: t('field.roles'),
+          choices: roles,
+          form,
+          problem: problems.roles,
+        }}
         isFirst={first === 'roles'}
       />
       <Choices
-        {...{ id: 'merchants', title: texts.merchants, choices: merchants, form }}
+        {...{ id: 'merchants', title: t('field.merchants'), choices: merchants, form }}
         problem={problems.merchants}
         isFirst={first === 'merchants'}
       />
-      <button type="submit">{texts.button}</button>
+      <button type="submit">{t('people.add.button')}</button>
     </Form>
   )
 }

@@ -8,7 +8,7 @@ import { Form } from '../forms/form.tsx'
 import { renderConsolePage } from '../layout.tsx'
 import { describeRoles } from '../person-facts.tsx'
 import { SessionTable } from '../session-table.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { listTexts, t } from '../view.ts'
 import { AddForm } from './add-form.tsx'
 import type { PersonProblems } from './read-person.ts'
 
@@ -21,20 +21,19 @@ export function renderPeople(
   form: FormFields,
   problems: PersonProblems,
 ) {
-  const { title, caption, columns, add } = TEXTS.people
   const status = Object.keys(problems).length > 0 ? 422 : 200
   return renderConsolePage(
     c,
-    { title, current: 'people', status },
+    { title: t('frame.pages.people'), current: 'people', status },
     <>
-      <Card title={caption}>
+      <Card title={t('people.caption')}>
         <DataTable
-          caption={caption}
-          columns={Object.values(columns).map((column) => ({ title: column }))}
+          caption={t('people.caption')}
+          columns={listTexts('people.columns').map(([, title]) => ({ title }))}
           rows={people.map(describePerson)}
         />
       </Card>
-      <Card title={add.title}>
+      <Card title={t('people.add.title')}>
         <AddForm c={c} form={form} problems={problems} />
       </Card>
     </>,
@@ -43,19 +42,18 @@ export function renderPeople(
 
 function describePerson(person: ListedPerson) {
   const { id, name, email, roles, merchants, sessions, lastUsedAt, endedAt } = person
-  const { ended, never } = TEXTS.people
   return [
     endedAt === null ? <a href={`${PATH}/${id}`}>{name}</a> : name,
     email ?? '–',
     roles.join(', '),
     describeMerchants(merchants),
-    endedAt === null ? String(sessions) : ended,
-    lastUsedAt === null ? never : <Time iso={lastUsedAt} />,
+    endedAt === null ? String(sessions) : t('people.ended'),
+    lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />,
   ]
 }
 
 function describeMerchants(merchants: readonly string[]): string {
-  return merchants.includes(EVERY_MERCHANT) ? TEXTS.account.everyMerchant : merchants.join(', ')
+  return merchants.includes(EVERY_MERCHANT) ? t('account.everyMerchant') : merchants.join(', ')
 }
 
 /** One person: sessions, a new link, and the end of the access. */
@@ -64,36 +62,34 @@ export function renderPerson(
   { id, name, email, roles, merchants }: Person,
   sessions: readonly ListedSession[],
 ) {
-  const { access, link, end, sessions: title } = TEXTS.people
-  const { facts } = TEXTS.account
   const path = `${PATH}/${id}`
   return renderConsolePage(
     c,
     { title: name, current: 'people' },
     <>
-      <Card title={access}>
+      <Card title={t('people.access')}>
         <Facts
           rows={[
-            [facts.email, email ?? '–'],
-            [facts.roles, describeRoles(roles)],
-            [facts.merchants, describeMerchants(merchants)],
+            [t('field.email'), email ?? '–'],
+            [t('field.roles'), describeRoles(roles)],
+            [t('field.merchants'), describeMerchants(merchants)],
           ]}
         />
       </Card>
-      <Card title={link.title}>
-        <p>{link.explain}</p>
+      <Card title={t('people.link.title')}>
+        <p>{t('people.link.explain')}</p>
         <Form c={c} action={`${path}/link`}>
-          <button type="submit">{link.button}</button>
+          <button type="submit">{t('people.link.button')}</button>
         </Form>
       </Card>
-      <Card title={title}>
+      <Card title={t('field.sessions')}>
         <SessionTable c={c} sessions={sessions} endPath={(one) => `${path}/sessions/${one}/end`} />
       </Card>
-      <Card title={end.title}>
-        <p>{end.explain}</p>
+      <Card title={t('people.end.title')}>
+        <p>{t('people.end.explain')}</p>
         <Form c={c} action={`${path}/end`}>
           <button class="danger" type="submit">
-            {end.button}
+            {t('people.end.title')}
           </button>
         </Form>
       </Card>
@@ -103,18 +99,17 @@ export function renderPerson(
 
 /** A new link, which is shown only in this response. */
 export function renderLink(c: ConsoleRequest, { id, name }: Person, url: string, until: string) {
-  const { link } = TEXTS.people
   return renderConsolePage(
     c,
-    { title: link.made(name), current: 'people' },
-    <Card title={link.title}>
+    { title: t('people.link.made', { name }), current: 'people' },
+    <Card title={t('people.link.title')}>
       <p>
         <Identifier>{url}</Identifier>
       </p>
-      <p>{link.once}</p>
-      <Facts rows={[[link.until, <Time iso={until} />]]} />
+      <p>{t('people.link.once')}</p>
+      <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
       <p>
-        <a href={`${PATH}/${id}`}>{link.back}</a>
+        <a href={`${PATH}/${id}`}>{t('people.link.back')}</a>
       </p>
     </Card>,
   )

@@ -3,7 +3,7 @@ import { EVERY_MERCHANT } from '../../access/keys.ts'
 import { type NewPerson, PersonEmail, PersonName } from '../../access/people.ts'
 import { type Access, ROLES } from '../../access/types.ts'
 import type { FormFields } from '../env.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 /** The names of the fields of a choice. */
 export const roleField = (role: string) => `role-${role}`
@@ -28,12 +28,11 @@ export function readPerson(form: FormFields, access: Access): ReadPerson {
   const email = z.union([z.literal(''), PersonEmail]).safeParse(typed)
   const roles = ROLES.filter((role) => roleField(role) in form)
   const merchants = listGrantable(access).filter((code) => merchantField(code) in form)
-  const texts = TEXTS.people.add.problems
   const problems = {
-    ...(name.success ? {} : { name: texts.name }),
-    ...(email.success ? {} : { email: texts.email }),
-    ...(roles.length > 0 ? {} : { roles: texts.roles }),
-    ...(merchants.length > 0 ? {} : { merchants: texts.merchants }),
+    ...(name.success ? {} : { name: t('people.add.problems.name') }),
+    ...(email.success ? {} : { email: t('people.add.problems.email') }),
+    ...(roles.length > 0 ? {} : { roles: t('people.add.problems.roles') }),
+    ...(merchants.length > 0 ? {} : { merchants: t('people.add.problems.merchants') }),
   }
   if (!name.success || !email.success || Object.keys(problems).length > 0) {
     return { kind: 'invalid', problems }

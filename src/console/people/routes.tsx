@@ -14,7 +14,7 @@ import { readDraft } from '../forms/draft.ts'
 import { readForm } from '../forms/protect-forms.ts'
 import { requireRecentSignIn, requireRole } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { renderLink, renderPeople, renderPerson } from './pages.tsx'
 import { readPerson } from './read-person.ts'
 
@@ -103,11 +103,13 @@ async function find(tx: Tx, c: ConsoleRequest): Promise<Person> {
 
 async function add(ctx: ConsoleContext, c: ConsoleRequest, read: ReturnType<typeof readPerson>) {
   if (read.kind === 'invalid') return read
-  const { nameTaken, emailTaken } = TEXTS.people.add.problems
   return await runInTransaction(ctx.sql, async (tx) => {
     const added = await addPerson(tx, read.person)
     if (added.kind === 'taken') {
-      const problems = added.by === 'name' ? { name: nameTaken } : { email: emailTaken }
+      const problems =
+        added.by === 'name'
+          ? { name: t('people.add.problems.nameTaken') }
+          : { email: t('people.add.problems.emailTaken') }
       return { kind: 'invalid' as const, problems }
     }
     const write = { operation: `POST ${PATH}`, merchantCode: null, objectId: added.id }

@@ -1,10 +1,9 @@
 import type { DomainError, RefusalCode } from '../../errors.ts'
 import { formatMoney } from '../format-money.ts'
-import { TEXTS } from '../texts/en.ts'
+import type { PlainKey } from '../texts/text.ts'
+import { listTexts, t } from '../view.ts'
 import { type FieldProblems, RECEIVER_FIELDS, type RefundValues } from './fields.ts'
 import type { RefundSubject } from './flow.ts'
-
-const { problems: texts, alerts } = TEXTS.refundForm
 
 /** A refusal in words: beside the fields that can mend it, or else above the form. */
 export type ExplainedRefusal = { problems: FieldProblems; alert?: string | undefined }
@@ -24,16 +23,19 @@ export function explainRefusal(
   switch (error.code) {
     case 'exceeds_refundable':
       return besideAmount(values, {
-        problem: texts.tooMuch(left),
-        alert: subject.obstacle === undefined ? alerts.nothingLeft : undefined,
+        problem: t('refundForm.problems.tooMuch', { left }),
+        alert: subject.obstacle === undefined ? t('refundForm.alerts.nothingLeft') : undefined,
       })
     case 'refund_cap_exceeded': {
       const { leftToday } = error.extra
-      const cap = texts.cap(leftToday === undefined ? undefined : show(leftToday))
+      const cap =
+        leftToday === undefined
+          ? t('refundForm.problems.cap')
+          : t('refundForm.problems.capToday', { leftToday: show(leftToday) })
       return besideAmount(values, { problem: cap, alert: cap })
     }
     case 'receiver_required':
-      return { problems: texts.required }
+      return { problems: Object.fromEntries(listTexts('refundForm.problems.required')) }
     case 'invalid_request':
       return explainFields(error, subject)
     default:
@@ -57,19 +59,24 @@ function explainFields(
   const named = new Set(errors.map(({ path }) => path))
   const receiver = RECEIVER_FIELDS.filter((name) => named.has(`receiver.${name}`))
   const problems: FieldProblems = {
-    ...Object.fromEntries(receiver.map((name) => [name, texts.strict[name]])),
+    ...Object.fromEntries(receiver.map((name) => [name, t(`refundForm.problems.strict.${name}`)])),
     ...(named.has('amount')
-      ? { amount: currency === null ? texts.amount : texts.decimals(currency) }
+      ? {
+          amount:
+            currency === null
+              ? t('refundForm.problems.amount')
+              : t('refundForm.problems.decimals', { currency }),
+        }
       : {}),
   }
   return Object.keys(problems).length > 0 ? { problems } : undefined
 }
 
-const ABOVE: Partial<Record<RefusalCode, string>> = {
-  refunds_disabled: alerts.disabled,
-  merchant_not_found: alerts.accountMissing,
-  idempotency_key_reused: alerts.keyReused,
-  too_many_open_refunds: alerts.tooManyOpen,
+const ABOVE: Partial<Record<RefusalCode, PlainKey>> = {
+  refunds_disabled: 'refundForm.alerts.disabled',
+  merchant_not_found: 'refundForm.alerts.accountMissing',
+  idempotency_key_reused: 'refundForm.alerts.keyReused',
+  too_many_open_refunds: 'refundForm.alerts.tooManyOpen',
 }
 
 /** The page is read anew after the refusal, so that the reason it shows is the present one. */
@@ -78,10 +85,13 @@ function explainAbove(
   { obstacle, warnings }: RefundSubject,
 ): ExplainedRefusal | undefined {
   if (code === 'held')
-    return { problems: {}, alert: warnings.length > 0 ? undefined : alerts.heldNow }
+    return { problems: {}, alert: warnings.length > 0 ? undefined : t('refundForm.alerts.heldNow') }
   if (code === 'payment_not_refundable') {
-    return { problems: {}, alert: obstacle === undefined ? alerts.notNow : undefined }
+    return {
+      problems: {},
+      alert: obstacle === undefined ? t('refundForm.alerts.notNow') : undefined,
+    }
   }
   const alert = ABOVE[code]
-  return alert === undefined ? undefined : { problems: {}, alert }
+  return alert === undefined ? undefined : { problems: {}, alert: t(alert) }
 }

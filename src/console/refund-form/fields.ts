@@ -1,7 +1,7 @@
 import { Receiver } from '../../refunds/receiver.ts'
 import { parseRefundAmount, Reason } from '../../refunds/request-schema.ts'
 import type { FormFields } from '../env.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import type { PreparedRefund } from './ticket.ts'
 
 const NAMES = [
@@ -85,13 +85,12 @@ export function parseValues(
 
 type Parsed<T> = { value?: T | undefined; problems?: FieldProblems }
 
-const texts = TEXTS.refundForm.problems
-
 function parseAmount({ amountKind, amount }: RefundValues): Parsed<string> {
   if (amountKind === 'all') return {}
-  if (amountKind !== 'part') return { problems: { amountKind: texts.amountKind } }
+  if (amountKind !== 'part')
+    return { problems: { amountKind: t('refundForm.problems.amountKind') } }
   const value = parseRefundAmount(amount)
-  return value === undefined ? { problems: { amount: texts.amount } } : { value }
+  return value === undefined ? { problems: { amount: t('refundForm.problems.amount') } } : { value }
 }
 
 function parseReceiver(values: RefundValues): Parsed<Receiver> {
@@ -101,7 +100,9 @@ function parseReceiver(values: RefundValues): Parsed<Receiver> {
   const named = new Set(parsed.error.issues.map(({ path }) => path[0]))
   const problems = RECEIVER_FIELDS.filter((name) => named.has(name)).map((name) => [
     name,
-    values[name].trim() === '' ? texts.required[name] : texts.receiver,
+    values[name].trim() === ''
+      ? t(`refundForm.problems.required.${name}`)
+      : t('refundForm.problems.receiver'),
   ])
   return { problems: Object.fromEntries(problems) }
 }
@@ -109,11 +110,13 @@ function parseReceiver(values: RefundValues): Parsed<Receiver> {
 function parseReason({ reason, reasonText }: RefundValues, reasons: readonly string[]) {
   const remark = reasonText.trim()
   const isListed = reasons.includes(reason)
-  if (!isListed && reason !== OTHER_REASON) return { problems: { reason: texts.reason } }
-  if (!isListed && remark === '') return { problems: { reasonText: texts.reasonText } }
+  if (!isListed && reason !== OTHER_REASON)
+    return { problems: { reason: t('refundForm.problems.reason') } }
+  if (!isListed && remark === '')
+    return { problems: { reasonText: t('refundForm.problems.reasonText') } }
   const text = [...(isListed ? [reason] : []), ...(remark === '' ? [] : [remark])].join(': ')
   const parsed = Reason.safeParse(text)
   return parsed.success && remark.length <= MAX_REMARK
     ? { value: parsed.data }
-    : { problems: { reasonText: texts.reasonLong } }
+    : { problems: { reasonText: t('refundForm.problems.reasonLong') } }
 }

@@ -2,7 +2,7 @@ import type { Child } from 'hono/jsx'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Field } from '../../platform/html/components.tsx'
 import { formatMoney } from '../format-money.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import {
   type FieldName,
   type FieldProblems,
@@ -13,8 +13,6 @@ import {
   type RefundValues,
 } from './fields.ts'
 import type { RefundSubject } from './flow.ts'
-
-const texts = TEXTS.refundForm
 
 /** A form as it is shown. */
 export type FormState = {
@@ -37,14 +35,13 @@ function focusOn({ problems = {} }: FormState, name: FieldName) {
 /** How much is refunded: all that is left comes first. */
 export function AmountFields({ state }: { state: FormState }) {
   const { subject, values, problems = {} } = state
-  const { form } = texts
   const isPart = values.amountKind === 'part'
   const described =
     problems.amountKind === undefined ? {} : { 'aria-describedby': 'amountKind-problem' }
   return (
     <>
       <fieldset {...described}>
-        <legend>{form.howMuch}</legend>
+        <legend>{t('refundForm.form.howMuch')}</legend>
         <label class="choice">
           <input
             type="radio"
@@ -53,11 +50,13 @@ export function AmountFields({ state }: { state: FormState }) {
             checked={!isPart}
             {...focusOn(state, 'amountKind')}
           />
-          <span>{form.all(formatMoney(subject.left, subject.currency))}</span>
+          <span>
+            {t('refundForm.form.all', { left: formatMoney(subject.left, subject.currency) })}
+          </span>
         </label>
         <label class="choice">
           <input type="radio" name="amountKind" value="part" checked={isPart} />
-          <span>{form.part}</span>
+          <span>{t('refundForm.form.part')}</span>
         </label>
         {problems.amountKind === undefined ? null : (
           <span class="problem" id="amountKind-problem">
@@ -65,7 +64,12 @@ export function AmountFields({ state }: { state: FormState }) {
           </span>
         )}
       </fieldset>
-      <Field name="amount" label={form.amount} hint={form.amountHint} problem={problems.amount}>
+      <Field
+        name="amount"
+        label={t('refundForm.form.amount')}
+        hint={t('refundForm.form.amountHint')}
+        problem={problems.amount}
+      >
         {(attributes) => (
           <input
             {...attributes}
@@ -83,18 +87,22 @@ export function AmountFields({ state }: { state: FormState }) {
 /** Who receives it: one account, in three fields. */
 export function ReceiverFields({ state }: { state: FormState }) {
   const { values, problems = {} } = state
-  const { form } = texts
   const hints = {
-    accountName: form.accountNameHint,
+    accountName: t('refundForm.form.accountNameHint'),
     accountNumber: undefined,
     swiftCode: undefined,
   }
   return (
     <fieldset>
-      <legend>{form.receiver}</legend>
-      <p class="hint">{form.receiverHint}</p>
+      <legend>{t('refundForm.form.receiver')}</legend>
+      <p class="hint">{t('refundForm.form.receiverHint')}</p>
       {RECEIVER_FIELDS.map((name) => (
-        <Field name={name} label={form[name]} hint={hints[name]} problem={problems[name]}>
+        <Field
+          name={name}
+          label={t(`refundForm.form.${name}`)}
+          hint={hints[name]}
+          problem={problems[name]}
+        >
           {(attributes) => (
             <input
               {...attributes}
@@ -115,15 +123,14 @@ export function ReceiverFields({ state }: { state: FormState }) {
 /** Why it is refunded: one of the account's reasons, and a remark. */
 export function ReasonFields({ state }: { state: FormState }) {
   const { values, problems = {}, reasons } = state
-  const { form } = texts
   const options = [
-    { value: '', text: form.chooseReason },
+    { value: '', text: t('refundForm.form.chooseReason') },
     ...reasons.map((text) => ({ value: text, text })),
-    { value: OTHER_REASON, text: form.otherReason },
+    { value: OTHER_REASON, text: t('refundForm.form.otherReason') },
   ]
   return (
     <>
-      <Field name="reason" label={form.reason} problem={problems.reason}>
+      <Field name="reason" label={t('field.reason')} problem={problems.reason}>
         {(attributes) => (
           <select {...attributes} aria-required="true" {...focusOn(state, 'reason')}>
             {options.map(({ value, text }) => (
@@ -136,8 +143,8 @@ export function ReasonFields({ state }: { state: FormState }) {
       </Field>
       <Field
         name="reasonText"
-        label={form.reasonText}
-        hint={form.reasonTextHint}
+        label={t('field.reasonRemark')}
+        hint={t('refundForm.form.reasonTextHint')}
         problem={problems.reasonText}
       >
         {(attributes) => (

@@ -7,18 +7,17 @@ import { Form } from '../forms/form.tsx'
 import { renderConsolePage } from '../layout.tsx'
 import { nameAnchor, storyPath } from '../paths.ts'
 import { RefundStatus } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { findFirst, RECEIVER_FIELDS } from './fields.ts'
 import type { RefundSubject } from './flow.ts'
 import { AmountFields, type FormState, ReasonFields, ReceiverFields } from './form-fields.tsx'
-
-const texts = TEXTS.refundForm
 
 /** Answers with the form, filled in with what the person has typed. */
 export function renderForm(c: ConsoleRequest, state: FormState) {
   const { subject, problems = {}, alerts = [], status = 200 } = state
   const { obstacle, warnings } = subject
-  const above = findFirst(problems) === undefined ? alerts : [texts.alerts.corrections, ...alerts]
+  const above =
+    findFirst(problems) === undefined ? alerts : [t('refundForm.alerts.corrections'), ...alerts]
   return renderConsolePage(
     c,
     { title: subject.title, status },
@@ -39,24 +38,23 @@ export function renderForm(c: ConsoleRequest, state: FormState) {
 function RefundsSoFar({ subject }: { subject: RefundSubject }) {
   const { merchantCode, refunds } = subject
   if (refunds.length === 0) return null
-  const names = texts.refunds
   const row = (refund: RefundView) => [
     formatMoney(refund.amount, refund.currency),
     <RefundStatus status={refund.status} />,
     refund.requestedBy,
     <Time iso={refund.requestedAt} />,
-    <RefundLink merchantCode={merchantCode} refund={refund} text={names.open} />,
+    <RefundLink merchantCode={merchantCode} refund={refund} text={t('refundForm.refunds.open')} />,
   ]
   return (
-    <Card title={names.card}>
+    <Card title={t('refundForm.refunds.card')}>
       <DataTable
-        caption={names.caption}
+        caption={t('refundForm.refunds.caption')}
         columns={[
-          { title: names.amount, kind: 'number' },
-          { title: names.status },
-          { title: names.requestedBy },
-          { title: names.requestedAt },
-          { title: names.story },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.status') },
+          { title: t('field.requestedBy') },
+          { title: t('field.requestedAt') },
+          { title: t('refundForm.refunds.story') },
         ]}
         rows={refunds.map(row)}
       />
@@ -80,17 +78,17 @@ function FormCard({ c, state }: { c: ConsoleRequest; state: FormState }) {
   const { needsReceiver } = subject
   const isAsked = needsReceiver || RECEIVER_FIELDS.some((name) => problems[name] !== undefined)
   return (
-    <Card title={texts.form.card}>
+    <Card title={t('field.refund')}>
       <Form c={c} action={subject.path} stacked fields={{ ticket }}>
         <AmountFields state={state} />
         {isAsked ? <ReceiverFields state={state} /> : null}
         <ReasonFields state={state} />
-        <p class="hint">{texts.form.nothingIsSent}</p>
+        <p class="hint">{t('refundForm.form.nothingIsSent')}</p>
         <div class="row">
           <button type="submit" name="step" value="preview">
-            {texts.form.preview}
+            {t('refundForm.form.preview')}
           </button>
-          <a href={storyPath(subject)}>{texts.form.cancel}</a>
+          <a href={storyPath(subject)}>{t('refundForm.form.cancel')}</a>
         </div>
       </Form>
     </Card>

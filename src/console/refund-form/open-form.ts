@@ -3,7 +3,7 @@ import { DomainError } from '../../errors.ts'
 import { listReasons } from '../../refunds/reasons.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
-import { DEFAULT_REASONS } from '../texts/refund-form.ts'
+import { listTexts } from '../view.ts'
 import type { RefundFlow, RefundSubject } from './flow.ts'
 import { createTicket, signTicket, type TicketOwner } from './ticket.ts'
 
@@ -34,7 +34,10 @@ export async function openForm(
   const { merchant = '', id = '' } = c.req.param()
   const subject = await flow.read(access, { merchant, id })
   const own = await listReasons(ctx, subject.merchantCode)
-  const reasons = own.length > 0 ? own.map(({ label }) => label) : DEFAULT_REASONS
+  const reasons =
+    own.length > 0
+      ? own.map(({ label }) => label)
+      : listTexts('reasons.default').map(([, text]) => text)
   const owner = { personId: session.personId, path: subject.path }
   return { c, ctx, flow, access, subject, reasons, owner }
 }

@@ -12,11 +12,9 @@ import type { ConsoleContext } from '../context.ts'
 import { formatMoney } from '../format-money.ts'
 import { refundPath, storyPath } from '../paths.ts'
 import { describeMethod, describeStatus } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import type { PathParams, RefundFlow, RefundSubject } from './flow.ts'
 import { listNewestRefunds, warnOfHolds } from './read-parts.ts'
-
-const texts = TEXTS.refundForm
 
 type PaymentView = ReturnType<typeof showPayment>
 
@@ -58,7 +56,7 @@ async function readPayment(
     transactionId,
     paymentId: id,
     path: refundPath(merchantCode, id),
-    title: texts.paymentTitle(id),
+    title: t('refundForm.paymentTitle', { paymentId: id }),
     currency: payment.currency,
     left: payment.refundableAmount,
     needsReceiver: payment.paymentMethod === 'QR',
@@ -71,31 +69,30 @@ async function readPayment(
 }
 
 function findObstacle(payment: PaymentView): string | undefined {
-  const { missing, unreadable, status } = texts.alerts.notRefundable
-  if (payment.missing) return missing
-  if (payment.unreadable) return unreadable
-  if (payment.status !== 'SUCCESS') return status(describeStatus(payment.status))
-  return isPositive(payment.refundableAmount) ? undefined : texts.alerts.nothingLeft
+  if (payment.missing) return t('refundForm.alerts.notRefundable.missing')
+  if (payment.unreadable) return t('refundForm.alerts.notRefundable.unreadable')
+  if (payment.status !== 'SUCCESS')
+    return t('refundForm.alerts.notRefundable.status', { status: describeStatus(payment.status) })
+  return isPositive(payment.refundableAmount) ? undefined : t('refundForm.alerts.nothingLeft')
 }
 
 function Summary({ payment }: { payment: PaymentView }) {
-  const { card, ...names } = texts.payment
   const { merchantCode, transactionId, currency } = payment
   const show = (amount: string) => formatMoney(amount, currency)
   return (
-    <Card title={card}>
+    <Card title={t('field.payment')}>
       <Facts
         rows={[
-          [names.id, <Identifier>{payment.id}</Identifier>],
-          [names.order, payment.orderId ?? names.noOrder],
-          [names.paidBy, describeMethod(payment.paymentMethod)],
-          [names.paid, show(payment.amount)],
-          [names.refunded, show(payment.refundedAmount)],
-          [names.left, show(payment.refundableAmount)],
+          [t('field.payment'), <Identifier>{payment.id}</Identifier>],
+          [t('field.order'), payment.orderId ?? t('states.notStated')],
+          [t('field.method'), describeMethod(payment.paymentMethod)],
+          [t('field.paid'), show(payment.amount)],
+          [t('field.refunded'), show(payment.refundedAmount)],
+          [t('field.left'), show(payment.refundableAmount)],
         ]}
       />
       <p>
-        <a href={storyPath({ merchantCode, transactionId })}>{names.story}</a>
+        <a href={storyPath({ merchantCode, transactionId })}>{t('refundForm.payment.story')}</a>
       </p>
     </Card>
   )

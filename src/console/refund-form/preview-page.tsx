@@ -6,12 +6,10 @@ import { formatMoney } from '../format-money.ts'
 import { Form } from '../forms/form.tsx'
 import { renderConsolePage } from '../layout.tsx'
 import { storyPath } from '../paths.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import type { RefundValues } from './fields.ts'
 import type { RefundSubject } from './flow.ts'
 import type { PreviewedContent } from './ticket.ts'
-
-const texts = TEXTS.refundForm.preview
 
 export type PreviewState = {
   subject: RefundSubject
@@ -28,12 +26,12 @@ export function renderPreview(c: ConsoleRequest, state: PreviewState) {
   const { subject, refund, preview, values, hidden, alerts } = state
   const ignored = values.amountKind === 'all' && values.amount !== ''
   const hints = [
-    ...(ignored ? [texts.amountIgnored(values.amount)] : []),
+    ...(ignored ? [t('refundForm.preview.amountIgnored', { amount: values.amount })] : []),
     ...listHints(refund.receiver),
   ]
   return renderConsolePage(
     c,
-    { title: TEXTS.refundForm.previewTitle },
+    { title: t('refundForm.previewTitle') },
     <>
       {alerts.map((alert) => (
         <Notice tone="bad">{alert}</Notice>
@@ -41,7 +39,7 @@ export function renderPreview(c: ConsoleRequest, state: PreviewState) {
       {hints.map((hint) => (
         <Notice tone="warn">{hint}</Notice>
       ))}
-      <Card title={texts.card}>
+      <Card title={t('refundForm.preview.card')}>
         <p>
           <strong>{describe(subject, preview.amount, refund.receiver)}</strong>
         </p>
@@ -49,12 +47,12 @@ export function renderPreview(c: ConsoleRequest, state: PreviewState) {
         <Form c={c} action={subject.path} fields={{ ...hidden, ...keep(values, refund) }}>
           <div class="row">
             <button type="submit" name="step" value="confirm">
-              {texts.confirm}
+              {t('refundForm.preview.confirm')}
             </button>
             <button class="quiet" type="submit" name="step" value="edit">
-              {texts.change}
+              {t('refundForm.preview.change')}
             </button>
-            <a href={storyPath(subject)}>{TEXTS.refundForm.form.cancel}</a>
+            <a href={storyPath(subject)}>{t('refundForm.form.cancel')}</a>
           </div>
         </Form>
       </Card>
@@ -68,37 +66,48 @@ function keep(values: RefundValues, { receiver }: PreviewedContent): RefundValue
 }
 
 function describe(subject: RefundSubject, amount: string, receiver: Receiver | undefined) {
-  const to = receiver ? nameReceiver(texts.toAccount, receiver) : texts.backToPayer
-  return texts.sentence(formatMoney(amount, subject.currency), to)
+  const to = receiver
+    ? nameReceiver('refundForm.preview.toAccount', receiver)
+    : t('refundForm.preview.backToPayer')
+  return t('refundForm.preview.sentence', { amount: formatMoney(amount, subject.currency), to })
 }
 
 function listFacts({ subject, refund, preview }: PreviewState): [string, string][] {
   const { receiver, reason } = refund
   const show = (amount: string) => formatMoney(amount, subject.currency)
   return [
-    [texts.amount, show(preview.amount)],
-    [texts.payment, preview.paymentId ?? subject.paymentId ?? ''],
-    [texts.to, receiver ? nameReceiver(texts.receiver, receiver) : texts.toPayer],
-    [texts.after, show(preview.refundableAfter)],
-    [texts.reason, reason],
-    [texts.approval, preview.needsApproval ? texts.needsApproval : texts.needsNoApproval],
+    [t('field.amount'), show(preview.amount)],
+    [t('refundForm.preview.payment'), preview.paymentId ?? subject.paymentId ?? ''],
+    [
+      t('field.receiver'),
+      receiver
+        ? nameReceiver('refundForm.preview.receiver', receiver)
+        : t('refundForm.preview.toPayer'),
+    ],
+    [t('refundForm.preview.after'), show(preview.refundableAfter)],
+    [t('field.reason'), reason],
+    [
+      t('refundForm.preview.approval'),
+      preview.needsApproval
+        ? t('refundForm.preview.needsApproval')
+        : t('refundForm.preview.needsNoApproval'),
+    ],
   ]
 }
 
 /** The account number is masked, as everywhere: its last digits are enough to check it. */
 function nameReceiver(
-  words: (name: string, number: string, bank: string) => string,
+  words: 'refundForm.preview.toAccount' | 'refundForm.preview.receiver',
   receiver: Receiver,
 ): string {
   const { accountName, accountNumber, swiftCode } = maskReceiver(receiver)
-  return words(accountName, accountNumber, swiftCode)
+  return t(words, { name: accountName, number: accountNumber, bank: swiftCode })
 }
 
 function listHints(receiver: Receiver | undefined): string[] {
   const hinted = new Set(findReceiverHints(receiver).map(({ path }) => path))
-  const { accountNumber, swiftCode } = texts.hints
   return [
-    ...(hinted.has('receiver.accountNumber') ? [accountNumber] : []),
-    ...(hinted.has('receiver.swiftCode') ? [swiftCode] : []),
+    ...(hinted.has('receiver.accountNumber') ? [t('refundForm.preview.hints.accountNumber')] : []),
+    ...(hinted.has('receiver.swiftCode') ? [t('refundForm.preview.hints.swiftCode')] : []),
   ]
 }

@@ -2,7 +2,7 @@ import type { StoredHold } from '../../payments/view.ts'
 import { listRefunds, type RefundFilter } from '../../refunds/find.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
 import type { ConsoleContext } from '../context.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 /** How many refunds a form lists. */
 const SHOWN_REFUNDS = 20
@@ -22,10 +22,9 @@ export function warnOfHolds(
   hold: StoredHold,
   accountHold: StoredHold,
 ): string[] {
-  const { held, accountHeld, disabled } = TEXTS.refundForm.alerts
   return [
-    ...(hold ? [held(hold.reason)] : []),
-    ...(accountHold ? [accountHeld(accountHold.reason)] : []),
-    ...(config.REFUNDS_ENABLED ? [] : [disabled]),
+    ...(hold ? [t('refundForm.alerts.held', { reason: hold.reason })] : []),
+    ...(accountHold ? [t('refundForm.alerts.accountHeld', { reason: accountHold.reason })] : []),
+    ...(config.REFUNDS_ENABLED ? [] : [t('refundForm.alerts.disabled')]),
   ]
 }

@@ -4,10 +4,7 @@ import type { RefundReason } from '../../refunds/reasons.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { Form } from '../forms/form.tsx'
 import { renderConsolePage } from '../layout.tsx'
-import { TEXTS } from '../texts/en.ts'
-import { DEFAULT_REASONS } from '../texts/refund-form.ts'
-
-const texts = TEXTS.reasons
+import { listTexts, t } from '../view.ts'
 
 /** The path of the page. */
 export const REASONS_PATH = '/console/reasons'
@@ -29,15 +26,15 @@ export function renderReasons(c: ConsoleRequest, page: ReasonPage) {
   const { merchants, merchantCode, reasons, alert, status = 200 } = page
   return renderConsolePage(
     c,
-    { title: texts.title, current: 'reasons', status },
+    { title: t('frame.pages.reasons'), current: 'reasons', status },
     <>
       {alert === undefined ? null : <Notice tone="bad">{alert}</Notice>}
-      <p>{texts.intro}</p>
+      <p>{t('reasons.intro')}</p>
       {merchants.length > 1 ? <ChooseAccount page={page} /> : null}
-      <Card title={texts.list(merchantCode)}>
+      <Card title={t('reasons.list', { merchantCode })}>
         {reasons.length > 0 ? <List c={c} page={page} /> : <Defaults />}
       </Card>
-      <Card title={texts.add}>
+      <Card title={t('reasons.add')}>
         <AddForm c={c} page={page} />
       </Card>
     </>,
@@ -47,7 +44,7 @@ export function renderReasons(c: ConsoleRequest, page: ReasonPage) {
 function ChooseAccount({ page: { merchants, merchantCode } }: { page: ReasonPage }) {
   return (
     <form method="get" action={REASONS_PATH}>
-      <Field name="merchant" label={texts.account}>
+      <Field name="merchant" label={t('field.account')}>
         {(attributes) => (
           <select {...attributes}>
             {merchants.map((code) => (
@@ -59,7 +56,7 @@ function ChooseAccount({ page: { merchants, merchantCode } }: { page: ReasonPage
         )}
       </Field>
       <button class="quiet" type="submit">
-        {texts.show}
+        {t('lists.submit')}
       </button>
     </form>
   )
@@ -68,9 +65,9 @@ function ChooseAccount({ page: { merchants, merchantCode } }: { page: ReasonPage
 function Defaults() {
   return (
     <>
-      <p>{texts.defaults}</p>
+      <p>{t('reasons.defaults')}</p>
       <ul>
-        {DEFAULT_REASONS.map((label) => (
+        {listTexts('reasons.default').map(([, label]) => (
           <li>{label}</li>
         ))}
       </ul>
@@ -81,8 +78,8 @@ function Defaults() {
 function List({ c, page }: { c: ConsoleRequest; page: ReasonPage }) {
   return (
     <DataTable
-      caption={texts.list(page.merchantCode)}
-      columns={[{ title: texts.columns.reason }, { title: texts.columns.actions, kind: 'actions' }]}
+      caption={t('reasons.list', { merchantCode: page.merchantCode })}
+      columns={[{ title: t('field.reason') }, { title: t('field.actions'), kind: 'actions' }]}
       rows={page.reasons.map((reason, at) => [
         reason.label,
         <ReasonActions c={c} page={page} reason={reason} isFirst={at === 0} />,
@@ -105,7 +102,11 @@ function ReasonActions(props: {
   return (
     <>
       <Form c={c} action={REASONS_PATH} fields={fields}>
-        <Field name={name} label={texts.label(reason.label)} problem={typed?.problem}>
+        <Field
+          name={name}
+          label={t('reasons.label', { label: reason.label })}
+          problem={typed?.problem}
+        >
           {(attributes) => (
             <input
               {...attributes}
@@ -116,13 +117,25 @@ function ReasonActions(props: {
             />
           )}
         </Field>
-        <ActionButton action="rename" text={texts.rename} of={texts.renameOf(reason.label)} />
+        <ActionButton
+          action="rename"
+          text={t('reasons.rename')}
+          of={t('reasons.renameOf', { label: reason.label })}
+        />
       </Form>
       <Form c={c} action={REASONS_PATH} fields={fields}>
         {isFirst ? null : (
-          <ActionButton action="raise" text={texts.raise} of={texts.raiseOf(reason.label)} />
+          <ActionButton
+            action="raise"
+            text={t('reasons.raise')}
+            of={t('reasons.raiseOf', { label: reason.label })}
+          />
         )}
-        <ActionButton action="end" text={texts.end} of={texts.endOf(reason.label)} />
+        <ActionButton
+          action="end"
+          text={t('reasons.end')}
+          of={t('reasons.endOf', { label: reason.label })}
+        />
       </Form>
     </>
   )
@@ -147,7 +160,12 @@ function AddForm({
   const typed = refused && refused.id === undefined ? refused : undefined
   return (
     <Form c={c} action={REASONS_PATH} stacked fields={{ merchant }}>
-      <Field name="label" label={texts.newLabel} hint={texts.newLabelHint} problem={typed?.problem}>
+      <Field
+        name="label"
+        label={t('reasons.newLabel')}
+        hint={t('reasons.newLabelHint')}
+        problem={typed?.problem}
+      >
         {(attributes) => (
           <input
             {...attributes}
@@ -160,7 +178,7 @@ function AddForm({
       </Field>
       <div class="row">
         <button type="submit" name="action" value="add">
-          {texts.addButton}
+          {t('reasons.addButton')}
         </button>
       </div>
     </Form>

@@ -16,10 +16,9 @@ import type { ConsoleEnv, ConsoleRequest, FormFields } from '../env.ts'
 import { readForm } from '../forms/protect-forms.ts'
 import { requireRole } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
-import { type NoticeCode, TEXTS } from '../texts/en.ts'
+import type { NoticeCode } from '../texts/text.ts'
+import { t } from '../view.ts'
 import { REASONS_PATH, type ReasonPage, renderReasons } from './reason-page.tsx'
-
-const { problems: texts } = TEXTS.reasons
 
 /** The page on which admins keep the reasons that their accounts offer. */
 export function reasonRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
@@ -66,9 +65,14 @@ async function changeList(ctx: ConsoleContext, c: ConsoleRequest, form: FormFiel
     return redirectWith(c, `${REASONS_PATH}?merchant=${encodeURIComponent(merchant)}`, notice)
   }
   const now = await readPage(ctx, c, merchant)
-  if (outcome === 'gone') return renderReasons(c, { ...now, alert: texts.gone, status: 409 })
+  if (outcome === 'gone')
+    return renderReasons(c, { ...now, alert: t('reasons.problems.gone'), status: 409 })
   const problem =
-    outcome === 'full' ? texts.full(MAX_REASONS) : outcome === 'exists' ? texts.exists : texts.label
+    outcome === 'full'
+      ? t('reasons.problems.full', { most: MAX_REASONS })
+      : outcome === 'exists'
+        ? t('reasons.problems.exists')
+        : t('reasons.problems.label')
   const refused = { id, label: label.slice(0, 500).toWellFormed(), problem }
   return renderReasons(c, { ...now, refused, status: 422 })
 }

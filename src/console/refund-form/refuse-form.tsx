@@ -2,14 +2,12 @@ import { type DomainError, REFUSALS } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
 import { formatTime } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { explainRefusal } from './explain-refusal.ts'
 import type { RefundValues } from './fields.ts'
 import { RefundLink, renderForm } from './form-page.tsx'
 import { issueTicket, type OpenedForm, openForm } from './open-form.ts'
 import type { Ticket } from './ticket.ts'
-
-const { alerts: texts } = TEXTS.refundForm
 
 /** A form as it was sent, with its signed ticket. */
 export type SentForm = { opened: OpenedForm; values: RefundValues; token: string; ticket: Ticket }
@@ -18,7 +16,7 @@ export type SentForm = { opened: OpenedForm; values: RefundValues; token: string
 export async function refuseStale({ opened, values, ticket }: SentForm) {
   const now = await openForm(opened.ctx, opened.flow, opened.c)
   const { subject, reasons } = now
-  const alerts = [texts.stale, ...describeChanges(ticket, now)]
+  const alerts = [t('refundForm.alerts.stale'), ...describeChanges(ticket, now)]
   return renderForm(now.c, {
     subject,
     reasons,
@@ -29,27 +27,33 @@ export async function refuseStale({ opened, values, ticket }: SentForm) {
   })
 }
 
-function describeChanges({ left, lastRefundId }: Ticket, { subject, c }: OpenedForm) {
-  const view = c.get('view')
+function describeChanges({ left, lastRefundId }: Ticket, { subject }: OpenedForm) {
   const { merchantCode, currency, refunds } = subject
   const show = (amount: string) => formatMoney(amount, currency)
   const known = refunds.findIndex(({ id }) => id === lastRefundId)
   const added = known === -1 ? refunds : refunds.slice(0, known)
   const changes = added.map((refund) => (
     <>
-      {texts.newRefund({
+      {t('refundForm.alerts.newRefund', {
         amount: show(refund.amount),
         by: refund.requestedBy,
-        at: formatTime(view, refund.requestedAt),
-        status: TEXTS.states.refund[refund.status],
+        at: formatTime(refund.requestedAt),
+        status: t(`states.refund.${refund.status}`),
       })}{' '}
-      <RefundLink merchantCode={merchantCode} refund={refund} text={texts.openRefund} />
+      <RefundLink
+        merchantCode={merchantCode}
+        refund={refund}
+        text={t('refundForm.alerts.openRefund')}
+      />
     </>
   ))
   if (compareAmounts(left, subject.left) !== 0) {
-    return [texts.leftChanged(show(left), show(subject.left)), ...changes]
+    return [
+      t('refundForm.alerts.leftChanged', { before: show(left), now: show(subject.left) }),
+      ...changes,
+    ]
   }
-  return changes.length > 0 ? changes : [texts.otherChange]
+  return changes.length > 0 ? changes : [t('refundForm.alerts.otherChange')]
 }
 
 /**
@@ -71,7 +75,7 @@ export async function refuseForm({ opened, values, token }: SentForm, error: Dom
         <RefundLink
           merchantCode={subject.merchantCode}
           refund={{ id: refundId, transactionId: subject.transactionId }}
-          text={texts.openRefund}
+          text={t('refundForm.alerts.openRefund')}
         />
       </>
     )

@@ -8,7 +8,7 @@ import { readForm } from '../forms/protect-forms.ts'
 import { nameAnchor, storyPath } from '../paths.ts'
 import { requireScope } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { EMPTY_VALUES, parseValues, readValues } from './fields.ts'
 import type { RefundFlow } from './flow.ts'
 import { renderForm } from './form-page.tsx'
@@ -56,9 +56,8 @@ async function serveForm(opened: OpenedForm, form: FormFields) {
   const token = form.ticket ?? ''
   const ticket = readTicket(ctx.encryption, owner, token)
   if (!ticket) {
-    const { expired } = TEXTS.refundForm.alerts
     const renewed = { subject, reasons, values, ticket: issueTicket(opened) }
-    return renderForm(c, { ...renewed, alerts: [expired], status: 422 })
+    return renderForm(c, { ...renewed, alerts: [t('refundForm.alerts.expired')], status: 422 })
   }
   if (form.step === 'edit') return renderForm(c, { subject, reasons, values, ticket: token })
   const sent = { opened, values, token, ticket }
@@ -66,7 +65,7 @@ async function serveForm(opened: OpenedForm, form: FormFields) {
     if (form.step !== 'confirm') return await preview(sent, [])
     const previewed = readPreview(ctx.encryption, token, form.previewed ?? '')
     if (previewed) return await confirm(sent, previewed)
-    return await preview(sent, [TEXTS.refundForm.preview.checkAgain])
+    return await preview(sent, [t('refundForm.preview.checkAgain')])
   } catch (error) {
     if (error instanceof StaleVersionError) return await refuseStale(sent)
     if (error instanceof DomainError) return await refuseForm(sent, error)

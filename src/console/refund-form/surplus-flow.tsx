@@ -14,11 +14,9 @@ import type { ShownTransaction } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'
 import { formatMoney } from '../format-money.ts'
 import { storyPath, surplusPath } from '../paths.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import type { PathParams, RefundFlow, RefundSubject } from './flow.ts'
 import { listNewestRefunds, warnOfHolds } from './read-parts.ts'
-
-const texts = TEXTS.refundForm
 
 /** How many payments of an order are listed; all of them are counted. */
 const SHOWN_PAYMENTS = 50
@@ -60,7 +58,7 @@ async function readSurplus(
     ...key,
     paymentId,
     path: surplusPath(key),
-    title: texts.surplusTitle(transactionId),
+    title: t('refundForm.surplusTitle', { transactionId }),
     currency,
     left: counted.chosen?.amount ?? '0',
     needsReceiver: chosen?.paymentMethod === 'QR',
@@ -74,26 +72,31 @@ async function readSurplus(
 
 function findObstacle({ payments, chosen }: SurplusDescription): string | undefined {
   if (chosen) return undefined
-  return payments.some(({ own }) => own) ? texts.alerts.noSurplus : texts.alerts.noSuccess
+  return payments.some(({ own }) => own)
+    ? t('refundForm.alerts.noSurplus')
+    : t('refundForm.alerts.noSuccess')
 }
 
 function Summary(props: { transaction: ShownTransaction; counted: SurplusDescription }) {
   const { transaction, counted } = props
   const { merchantCode, orderId, currency } = transaction
   const { success, surplus, chosen } = counted
-  const names = texts.surplus
   const show = (amount: string) => formatMoney(amount, currency)
   const more = counted.payments.length - SHOWN_PAYMENTS
   const rest = chosen ? subtractAmount(surplus, chosen.amount) : '0'
   return (
-    <Card title={names.card}>
+    <Card title={t('refundForm.surplus.card')}>
       <DataTable
-        caption={names.counted(orderId)}
+        caption={
+          orderId === null
+            ? t('refundForm.surplus.counted')
+            : t('refundForm.surplus.countedOf', { orderId })
+        }
         columns={[
-          { title: names.transaction },
-          { title: names.payment },
-          { title: names.amount, kind: 'number' },
-          { title: names.left, kind: 'number' },
+          { title: t('field.transaction') },
+          { title: t('field.payment') },
+          { title: t('field.paid'), kind: 'number' },
+          { title: t('field.left'), kind: 'number' },
         ]}
         rows={counted.payments
           .slice(0, SHOWN_PAYMENTS)
@@ -106,17 +109,22 @@ function Summary(props: { transaction: ShownTransaction; counted: SurplusDescrip
             show(one.refundable),
           ])}
       />
-      {more > 0 ? <p>{names.more(more)}</p> : null}
+      {more > 0 ? <p>{t('refundForm.surplus.more', { payments: more })}</p> : null}
       <Facts
         rows={[
-          [names.success, show(success)],
-          [names.surplus, show(surplus)],
+          [t('refundForm.surplus.success'), show(success)],
+          [t('refundForm.surplus.surplus'), show(surplus)],
           ...(chosen
-            ? [[names.refunds, <Identifier>{chosen.payment.paymentId}</Identifier>] as const]
+            ? [
+                [
+                  t('refundForm.surplus.refunds'),
+                  <Identifier>{chosen.payment.paymentId}</Identifier>,
+                ] as const,
+              ]
             : []),
         ]}
       />
-      {isPositive(rest) ? <p>{names.rest(show(rest))}</p> : null}
+      {isPositive(rest) ? <p>{t('refundForm.surplus.rest', { amount: show(rest) })}</p> : null}
     </Card>
   )
 }

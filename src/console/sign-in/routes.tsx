@@ -9,7 +9,7 @@ import { readCookie, writeCookie } from '../cookies.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { findDraft } from '../forms/draft.ts'
 import { renderConsolePage } from '../layout.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { listTexts, t } from '../view.ts'
 
 const PATH = '/console/sign-in'
 
@@ -35,7 +35,7 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     })
     if (result.kind === 'limited') {
       const retryAfterS = toSeconds(result.waitMs)
-      throw new DomainError('rate_limited', TEXTS.signIn.limited, { retryAfterS })
+      throw new DomainError('rate_limited', t('signIn.limited'), { retryAfterS })
     }
     if (result.kind === 'refused') {
       ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')
@@ -48,44 +48,41 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 }
 
 function renderInvitation(c: ConsoleRequest, isReturning: boolean) {
-  const { invitation, how, steps, returning } = TEXTS.signIn
   return renderConsolePage(
     c,
-    { title: invitation },
-    <Card title={how}>
+    { title: t('signIn.invitation') },
+    <Card title={t('signIn.how')}>
       <ol>
-        {steps.map((step) => (
+        {listTexts('signIn.steps').map(([, step]) => (
           <li>{step}</li>
         ))}
       </ol>
-      {isReturning ? <p>{returning}</p> : null}
+      {isReturning ? <p>{t('signIn.returning')}</p> : null}
     </Card>,
   )
 }
 
 function renderButton(c: ConsoleRequest, token: string) {
-  const { open, explain, button } = TEXTS.signIn
   return renderConsolePage(
     c,
-    { title: open },
-    <Card title={explain}>
+    { title: t('signIn.open') },
+    <Card title={t('signIn.explain')}>
       <form method="post" action={`${PATH}/${encodeURIComponent(token)}`}>
-        <button type="submit">{button}</button>
+        <button type="submit">{t('signIn.invitation')}</button>
       </form>
     </Card>,
   )
 }
 
 function renderRefusal(c: ConsoleRequest) {
-  const { refused, why, how, steps } = TEXTS.signIn
   return renderConsolePage(
     c,
-    { title: refused, status: 403 },
+    { title: t('signIn.refused'), status: 403 },
     <>
-      <p>{why}</p>
-      <Card title={how}>
+      <p>{t('signIn.why')}</p>
+      <Card title={t('signIn.how')}>
         <ol>
-          {steps.map((step) => (
+          {listTexts('signIn.steps').map(([, step]) => (
             <li>{step}</li>
           ))}
         </ol>

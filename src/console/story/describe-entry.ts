@@ -1,10 +1,11 @@
 import type { TimelineRow } from '../../transactions/timeline.ts'
 import { formatMoney } from '../format-money.ts'
-import { TEXTS } from '../texts/en.ts'
-import { nameKind } from '../words.ts'
+import type { NameIn } from '../texts/text.ts'
+import { count, nameIn, t } from '../view.ts'
+import { nameKind, withMore } from '../words.ts'
 
 type Entry = TimelineRow['entry']
-type Actor = keyof typeof TEXTS.timeline.actors
+type Actor = NameIn<'timeline.actors'>
 
 /** An entry of the timeline in words. */
 export type EntryWords = {
@@ -17,34 +18,32 @@ export type EntryWords = {
   received?: string | null
 }
 
-const { ipn, query, attempt, http, took, fields, subject, ...words } = TEXTS.timeline
-
 /** Describes an entry of the timeline: who did what, and what came of it. */
 export function describeEntry(entry: Entry, currency: string | null): EntryWords {
   switch (entry.type) {
     case 'ipn':
       return describeNotification(entry, currency)
     case 'query': {
-      const title = pick(query, entry.outcome)
+      const title = nameIn('timeline.query', entry.outcome)
       return { actor: 'service', title, details: listAnswer(entry), received: entry.received }
     }
     case 'refund_attempt': {
-      const outcome = pick(attempt, entry.outcome ?? 'open')
-      const details = [ipn.ofRefund(entry.refundId), ...listAnswer(entry)]
+      const outcome = nameIn('timeline.attempt', entry.outcome ?? 'open')
+      const details = [t('timeline.ipn.ofRefund', { id: entry.refundId }), ...listAnswer(entry)]
       return { actor: 'service', title: outcome, details, received: entry.received }
     }
     case 'change':
       return {
         actor: 'change',
         title: describeChange(entry, currency),
-        details: [pick(words.causes, entry.cause)],
+        details: [nameIn('timeline.causes', entry.cause)],
       }
     case 'discrepancy': {
-      const details = [words.disagree(entry.ours, entry.theirs)]
+      const details = [t('timeline.disagree', { ours: entry.ours, theirs: entry.theirs })]
       return { actor: 'finding', title: nameKind(entry.kind), details }
     }
     case 'removed':
-      return { actor: 'service', title: words.removed(entry.deliveries), details: [] }
+      return { actor: 'service', title: count('timeline.removed', entry.deliveries), details: [] }
   }
 }
 
@@ -55,16 +54,18 @@ function describeNotification(
   const { code, message, amount, paymentId, requestId, deliveries } = entry
   return {
     actor: 'gateway',
-    title: entry.kind === 'refund' ? ipn.refund : ipn.payment,
+    title: entry.kind === 'refund' ? t('timeline.ipn.refund') : t('timeline.ipn.payment'),
     details: [
-      ...(code === null ? [] : [words.code(code, message)]),
-      ...(amount === null ? [] : [ipn.amount(formatMoney(amount, currency))]),
-      ...(paymentId === null ? [] : [ipn.ofPayment(paymentId)]),
-      ...(requestId === null ? [] : [ipn.ofRefund(requestId)]),
-      pick(ipn.signatures, entry.signature),
-      ...(entry.recut ? [ipn.recut] : []),
-      ...(deliveries > 1 ? [ipn.deliveries(deliveries)] : []),
-      ipn.from(entry.address),
+      ...(code === null ? [] : [withMore(t('timeline.code', { code }), message)]),
+      ...(amount === null
+        ? []
+        : [t('timeline.ipn.amount', { amount: formatMoney(amount, currency) })]),
+      ...(paymentId === null ? [] : [t('timeline.ipn.ofPayment', { id: paymentId })]),
+      ...(requestId === null ? [] : [t('timeline.ipn.ofRefund', { id: requestId })]),
+      nameIn('timeline.ipn.signatures', entry.signature),
+      ...(entry.recut ? [t('timeline.ipn.recut')] : []),
+      ...(deliveries > 1 ? [count('timeline.ipn.deliveries', deliveries)] : []),
+      t('timeline.ipn.from', { address: entry.address }),
     ],
   }
 }
@@ -77,9 +78,9 @@ function listAnswer(
 ): string[] {
   const { code, message, httpStatus, durationMs } = entry
   return [
-    ...(code === null ? [message ?? ''] : [words.code(code, message)]),
-    ...(httpStatus === null ? [] : [http(httpStatus)]),
-    ...(durationMs === null ? [] : [took(durationMs)]),
+    ...(code === null ? [message ?? ''] : [withMore(t('timeline.code', { code }), message)]),
+    ...(httpStatus === null ? [] : [t('timeline.http', { status: httpStatus })]),
+    ...(durationMs === null ? [] : [t('timeline.took', { ms: durationMs })]),
   ].filter((text) => text !== '')
 }
 
@@ -88,19 +89,24 @@ function describeChange(
   currency: string | null,
 ): string {
   const { paymentId, refundId, before, after } = entry
-  const field = pick(fields, entry.field)
+  const field = nameIn('timeline.fields', entry.field)
   const of =
     refundId !== null
-      ? subject.refund(refundId)
+      ? t('timeline.subject.refund', { id: refundId })
       : paymentId === null
-        ? subject.transaction
-        : subject.payment(paymentId)
+        ? t('timeline.subject.transaction')
+        : t('timeline.subject.payment', { id: paymentId })
   const from = nameValue(entry, before, currency)
   const to = nameValue(entry, after, currency)
-  if (from === null && to === null) return words.touched(of, field)
-  if (from === null) return words.first(of, field, to ?? '')
-  if (from === to) return words.confirmed(of, field, from)
-  return words.changed(of, field, from, to ?? words.nothing)
+  if (from === null && to === null) return t('timeline.touched', { subject: of, field })
+  if (from === null) return t('timeline.first', { subject: of, field, after: to ?? '' })
+  if (from === to) return t('timeline.confirmed', { subject: of, field, after: from })
+  return t('timeline.changed', {
+    subject: of,
+    field,
+    before: from,
+    after: to ?? t('timeline.nothing'),
+  })
 }
 
 const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount', 'countedRefunded']
@@ -112,17 +118,18 @@ function nameValue(
   currency: string | null,
 ): string | null {
   if (value === null || value === '') return null
-  const { states } = TEXTS
   if (AMOUNTS.includes(field)) return formatMoney(value, currency)
-  if (field === 'state') return pick(states.transaction, value)
+  if (field === 'state') return nameIn('states.transaction', value)
   if (field === 'status') {
-    return pick(refundId === null ? states.payment : { ...states.refund, ...words.steps }, value)
+    return nameIn(
+      refundId === null
+        ? 'states.payment'
+        : value === 'sending'
+          ? 'timeline.steps'
+          : 'states.refund',
+      value,
+    )
   }
-  if (field === 'external_refund') return pick(states.externalRefund, value)
+  if (field === 'external_refund') return nameIn('states.externalRefund', value)
   return value
-}
-
-/** What is not in the catalogue is shown as it is stored. */
-function pick(texts: Readonly<Record<string, string>>, name: string): string {
-  return Object.hasOwn(texts, name) ? (texts[name] ?? name) : name
 }

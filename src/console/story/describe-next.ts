@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import type { FoundRefund } from '../../refunds/find.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 type Deadlines = Pick<
   Config,
@@ -16,8 +16,6 @@ type RefundFacts = Pick<
 /** What happens to a refund next, and when (ISO 8601) where a time follows the text. */
 export type NextStep = { text: string; at?: string }
 
-const { next } = TEXTS.refunds
-
 /**
  * Describes what happens to a refund next.
  * @param isHeld whether the refund, its payment or its account is held
@@ -27,29 +25,29 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
   switch (status) {
     case 'awaiting_approval': {
       const at = addMs(requestedAt, settings.REFUND_APPROVAL_WITHIN_MS)
-      return { text: next.awaitingApproval, at }
+      return { text: t('refunds.next.awaitingApproval'), at }
     }
     case 'pending': {
       const failsAt = addMs(approvedAt ?? requestedAt, settings.REFUND_SEND_WITHIN_MS)
-      if (isHeld) return { text: next.held, at: failsAt }
-      return withTime(next.pending, next.pendingNow, dueAt)
+      if (isHeld) return { text: t('refunds.next.held'), at: failsAt }
+      return withTime(t('refunds.next.pending'), t('refunds.next.pendingNow'), dueAt)
     }
     case 'sending':
-      return { text: next.sending }
+      return { text: t('refunds.next.sending') }
     case 'accepted':
-      return withTime(next.accepted, next.acceptedNow, dueAt)
+      return withTime(t('refunds.next.accepted'), t('refunds.next.acceptedNow'), dueAt)
     case 'unknown': {
       const at = addMs(lastSentAt ?? requestedAt, settings.REFUND_RESOLVE_FOR_MS)
-      return { text: next.unknown, at }
+      return { text: t('refunds.next.unknown'), at }
     }
     case 'succeeded':
-      return { text: refund.inferred ? next.inferred : next.succeeded }
+      return { text: refund.inferred ? t('refunds.next.inferred') : t('refunds.next.succeeded') }
     case 'failed':
-      return { text: next.failed }
+      return { text: t('refunds.next.failed') }
     case 'needs_review':
-      return { text: next.review }
+      return { text: t('refunds.next.review') }
     case 'returned':
-      return { text: next.returned }
+      return { text: t('refunds.next.returned') }
   }
 }
 

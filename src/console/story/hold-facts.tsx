@@ -1,12 +1,12 @@
 import type { StoredHold } from '../../payments/view.ts'
 import { Time } from '../cells.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 /** Who set a hold, why, and since when. */
 export function HoldFacts({ hold }: { hold: NonNullable<StoredHold> }) {
   return (
     <>
-      {TEXTS.story.heldBy(hold.by, hold.reason)} <Time iso={hold.since} />
+      {t('story.heldBy', { by: hold.by, reason: hold.reason })} <Time iso={hold.since} />
     </>
   )
 }

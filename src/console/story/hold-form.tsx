@@ -1,14 +1,12 @@
 import type { MayEnd } from '../../decisions/second-person.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { actionPath, nameAnchor } from '../paths.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { type Draft, ReasonForm } from './reason-form.tsx'
 
-const { actions } = TEXTS.story
-
 const OF = {
-  payment: { collection: 'payments', submit: actions.holdPayment },
-  refund: { collection: 'refunds', submit: actions.holdRefund },
+  payment: { collection: 'payments', submit: 'story.actions.holdPayment' },
+  refund: { collection: 'refunds', submit: 'story.actions.holdRefund' },
 } as const
 
 /** Whether the person may release the hold of a payment or a refund. */
@@ -25,18 +23,20 @@ export function HoldForm(props: {
   draft: Draft | undefined
 }) {
   const { c, target, merchantCode, id, isHeld, mayRelease, draft } = props
-  if (isHeld && mayRelease === 'another') return <p class="soft">{actions.releaseByAnother}</p>
+  if (isHeld && mayRelease === 'another')
+    return <p class="soft">{t('story.actions.releaseByAnother')}</p>
   const { collection, submit } = OF[target]
-  const releaseHint = mayRelease === 'self' ? actions.releaseBySelf : actions.releaseHint
+  const releaseHint =
+    mayRelease === 'self' ? t('story.actions.releaseBySelf') : t('story.actions.releaseHint')
   return (
     <ReasonForm
       c={c}
       id={`hold-${nameAnchor(target, id)}`}
       action={actionPath(collection, { merchantCode, id }, 'hold')}
       fields={{ held: String(!isHeld) }}
-      title={isHeld ? actions.release : actions.hold}
-      submit={isHeld ? actions.release : submit}
-      hint={isHeld ? releaseHint : actions.holdHint}
+      title={isHeld ? t('story.actions.release') : t('story.actions.hold')}
+      submit={isHeld ? t('story.actions.release') : t(submit)}
+      hint={isHeld ? releaseHint : t('story.actions.holdHint')}
       draft={draft}
     />
   )

@@ -8,12 +8,10 @@ import { formatMoney } from '../format-money.ts'
 import { nameAnchor, refundPath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { describeMethod, PaymentStatus } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { HoldFacts } from './hold-facts.tsx'
 import { HoldForm, type MayRelease } from './hold-form.tsx'
 import type { Draft } from './reason-form.tsx'
-
-const { sections, paymentFacts, actions } = TEXTS.story
 
 type Payment = TransactionView['payments'][number]
 type Props = {
@@ -27,8 +25,8 @@ type Props = {
 export function Payments(props: Props & { payments: readonly Payment[] }) {
   const { payments, ...rest } = props
   return (
-    <Card title={sections.payments}>
-      {payments.length === 0 ? <p>{sections.noPayments}</p> : null}
+    <Card title={t('frame.pages.payments')}>
+      {payments.length === 0 ? <p>{t('story.sections.noPayments')}</p> : null}
       {payments.map((payment) => (
         <PaymentItem payment={payment} {...rest} />
       ))}
@@ -41,19 +39,19 @@ function PaymentItem(props: Props & { payment: Payment }) {
   return (
     <article id={nameAnchor('payment', id)}>
       <h3>
-        {paymentFacts.title} <Identifier>{id}</Identifier> <PaymentStatus status={status} />{' '}
-        {hold === null ? null : <Badge tone="warn">{TEXTS.states.held}</Badge>}
+        {t('field.payment')} <Identifier>{id}</Identifier> <PaymentStatus status={status} />{' '}
+        {hold === null ? null : <Badge tone="warn">{t('states.held')}</Badge>}
       </h3>
-      {payment.missing ? <p class="bad">{paymentFacts.missing}</p> : null}
-      {payment.unreadable ? <p class="bad">{paymentFacts.unreadable}</p> : null}
+      {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
+      {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
       <Facts
         rows={[
-          [paymentFacts.amount, formatMoney(amount, currency)],
-          [paymentFacts.method, describeMethod(paymentMethod)],
-          [paymentFacts.refunded, formatMoney(payment.refundedAmount, currency)],
-          [paymentFacts.refundable, formatMoney(payment.refundableAmount, currency)],
-          [paymentFacts.firstSeen, <Time iso={payment.firstSeenAt} />],
-          ...(hold === null ? [] : [[paymentFacts.hold, <HoldFacts hold={hold} />] as const]),
+          [t('field.amount'), formatMoney(amount, currency)],
+          [t('field.method'), describeMethod(paymentMethod)],
+          [t('field.refunded'), formatMoney(payment.refundedAmount, currency)],
+          [t('field.left'), formatMoney(payment.refundableAmount, currency)],
+          [t('field.firstSeen'), <Time iso={payment.firstSeenAt} />],
+          ...(hold === null ? [] : [[t('field.hold'), <HoldFacts hold={hold} />] as const]),
         ]}
       />
       <PaymentActions {...props} />
@@ -69,7 +67,7 @@ function PaymentActions(props: Props & { payment: Payment }) {
     <div class="row">
       {isFree && isPositive(refundableAmount) && hasScope(c, 'refunds:write') ? (
         <a class="button" href={refundPath(merchantCode, id)}>
-          {actions.refund}
+          {t('story.actions.refund')}
         </a>
       ) : null}
       {hasScope(c, 'ops') ? (

@@ -9,10 +9,8 @@ import { readForm } from '../forms/protect-forms.ts'
 import { nameAnchor, storyPath } from '../paths.ts'
 import { requireScope } from '../permissions.ts'
 import { redirectWith } from '../redirect.ts'
-import { TEXTS } from '../texts/en.ts'
+import { listTexts, t } from '../view.ts'
 import { findOwn, respondStory, type StoryOptions } from './respond-story.tsx'
-
-const { refusals, invalidReason } = TEXTS.story
 
 const OPERATIONS = {
   held: 'PUT /v1/holds/{target}/{id}',
@@ -41,7 +39,11 @@ export async function postHold(
   const form = await readForm(c)
   const reason = Reason.min(1).safeParse(form.reason)
   if (!reason.success) {
-    const draft = { id: `hold-${anchor}`, reason: form.reason ?? '', problem: invalidReason }
+    const draft = {
+      id: `hold-${anchor}`,
+      reason: form.reason ?? '',
+      problem: t('story.invalidReason'),
+    }
     return await respond({ status: 422, draft })
   }
   const held = form.held === 'true'
@@ -59,5 +61,5 @@ export async function postHold(
 }
 
 function explain(error: DomainError): string | undefined {
-  return Object.entries(refusals).find(([code]) => code === error.code)?.[1]
+  return listTexts('story.refusals').find(([code]) => code === error.code)?.[1]
 }

@@ -2,7 +2,7 @@ import { Field } from '../../platform/html/components.tsx'
 import type { ConsoleRequest } from '../env.ts'
 import { readDraft } from '../forms/draft.ts'
 import { Form } from '../forms/form.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 
 /** A form that was refused: its id, what was entered, and what is wrong with it. */
 export type Draft = { id: string; reason: string; problem: string }
@@ -29,7 +29,7 @@ export function ReasonForm(props: {
         <Field
           id={`reason-${id}`}
           name="reason"
-          label={TEXTS.story.actions.reason}
+          label={t('field.reason')}
           hint={hint}
           problem={own?.problem}
         >

@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx'
-import { ANYBODY, findObstacle, OUTCOMES } from '../../decisions/outcomes.ts'
+import { describeDecidable, findObstacle, OUTCOMES, UNHINDERED } from '../../decisions/obstacles.ts'
 import { Badge, Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import type { FoundRefund } from '../../refunds/find.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
@@ -10,36 +10,35 @@ import { formatMoney } from '../format-money.ts'
 import { nameAnchor, refundPagePath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { RefundStatus } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import type { NameIn } from '../texts/text.ts'
+import { t } from '../view.ts'
+import { nameRequester, withMore } from '../words.ts'
 import { describeNext } from './describe-next.ts'
 import { HoldFacts } from './hold-facts.tsx'
 import { HoldForm, type MayRelease } from './hold-form.tsx'
 import type { Story } from './load-story.ts'
 import type { Draft } from './reason-form.tsx'
 
-const { sections } = TEXTS.story
-const { approval, decision, failure, facts, requester, receiver, referenceSource } = TEXTS.refunds
-
 /** Who approved or declined a refund, and why. */
 export function describeApproval(of: NonNullable<RefundView['approval']>): string {
   const { decision: decided, by, reason } = of
-  return decided === null || by === null ? approval.open : approval[decided](by, reason)
+  return decided === null || by === null
+    ? t('refunds.approval.open')
+    : withMore(t(`refunds.approval.${decided}`, { by }), reason)
 }
 
 /** Who decided about the outcome of a refund, and why. */
 export function describeResolution(of: NonNullable<RefundView['resolution']>): string {
   const { outcome, by, reason } = of
-  const known = Object.entries({
-    succeeded: decision.succeeded,
-    failed: decision.failed,
-    returned: decision.returned,
-  }).find(([name]) => name === outcome)?.[1]
-  return (known ?? decision.other)(by, reason)
+  const known = ['succeeded', 'failed', 'returned'] as const
+  return t(`refunds.decision.${known.find((one) => one === outcome) ?? 'other'}`, { by, reason })
 }
 
 /** Why a refund failed, and on whose side. */
 export function describeFailure({ source, code, message }: NonNullable<RefundView['failure']>) {
-  return source === 'gateway' ? failure.gateway(code, message) : failure[source](message)
+  return source === 'gateway'
+    ? withMore(t('refunds.failure.gateway', { code }), message)
+    : t(`refunds.failure.${source}`, { message })
 }
 
 type Props = {
@@ -54,14 +53,15 @@ type Props = {
 /** The refunds of a transaction: each with its story, and what happens to it next. */
 export function Refunds(props: Props & { refunds: Story['refunds'] }) {
   const { refunds, ...rest } = props
-  if (refunds === undefined) return <Card title={sections.refunds}>{sections.refundsHidden}</Card>
+  if (refunds === undefined)
+    return <Card title={t('frame.pages.refunds')}>{t('story.sections.refundsHidden')}</Card>
   return (
-    <Card title={sections.refunds}>
-      {refunds.listed.length === 0 ? <p>{sections.noRefunds}</p> : null}
+    <Card title={t('frame.pages.refunds')}>
+      {refunds.listed.length === 0 ? <p>{t('story.sections.noRefunds')}</p> : null}
       {refunds.listed.map((found) => (
         <RefundItem found={found} {...rest} />
       ))}
-      {refunds.hasMore ? <p class="soft">{sections.moreRefunds}</p> : null}
+      {refunds.hasMore ? <p class="soft">{t('story.sections.moreRefunds')}</p> : null}
     </Card>
   )
 }
@@ -74,19 +74,21 @@ function RefundItem(props: Props & { found: FoundRefund }) {
   return (
     <article id={nameAnchor('refund', shown.id)}>
       <h3>
-        {TEXTS.refunds.title(formatMoney(shown.amount, shown.currency))}{' '}
+        {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}{' '}
         <RefundStatus status={shown.status} />{' '}
-        {isHeld && isOpen(shown) ? <Badge tone="warn">{TEXTS.states.held}</Badge> : null}
+        {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
       </h3>
       <Facts
         rows={[
-          [facts.next, <Next step={step} />],
+          [t('field.nextStep'), <Next step={step} />],
           ...listFacts(shown),
-          ...(shown.hold === null ? [] : [[facts.hold, <HoldFacts hold={shown.hold} />] as const]),
+          ...(shown.hold === null
+            ? []
+            : [[t('field.hold'), <HoldFacts hold={shown.hold} />] as const]),
         ]}
       />
-      {shown.inferred ? <p class="soft">{TEXTS.refunds.inferred}</p> : null}
-      {shown.selfDecided ? <p class="soft">{decision.self}</p> : null}
+      {shown.inferred ? <p class="soft">{t('refunds.inferred')}</p> : null}
+      {shown.selfDecided ? <p class="soft">{t('refunds.decision.self')}</p> : null}
       <RefundActions {...props} shown={shown} />
     </article>
   )
@@ -105,26 +107,26 @@ function Next({ step: { text, at } }: { step: ReturnType<typeof describeNext> })
 function listFacts(r: RefundView): (readonly [string, Child])[] {
   const { gatewayReference: reference, gatewayReferenceSource: source } = r
   return [
-    [facts.requestedBy, requester(r.requestedBy, r.onBehalfOf)],
-    [facts.requestedAt, <Time iso={r.requestedAt} />],
-    [facts.reason, r.reason ?? facts.noReason],
-    ...optional(facts.approval, r.approval && describeApproval(r.approval)),
-    ...optional(facts.decision, r.resolution && describeResolution(r.resolution)),
-    ...optional(facts.failure, r.failure && describeFailure(r.failure)),
-    ...optional(facts.receiver, r.receiver && formatReceiver(r.receiver)),
+    [t('field.requestedBy'), nameRequester(r)],
+    [t('field.requestedAt'), <Time iso={r.requestedAt} />],
+    [t('field.reason'), r.reason ?? t('refunds.facts.noReason')],
+    ...optional(t('field.approval'), r.approval && describeApproval(r.approval)),
+    ...optional(t('field.decision'), r.resolution && describeResolution(r.resolution)),
+    ...optional(t('field.failure'), r.failure && describeFailure(r.failure)),
+    ...optional(t('field.receiver'), r.receiver && formatReceiver(r.receiver)),
     [
-      facts.reference,
+      t('field.reference'),
       reference === null || source === null ? (
-        facts.noReference
+        t('refunds.facts.noReference')
       ) : (
         <>
-          <Identifier>{reference}</Identifier> {referenceSource[source]}
+          <Identifier>{reference}</Identifier> {t(`refunds.referenceSource.${source}`)}
         </>
       ),
     ],
-    ...optional(facts.fee, r.fee && formatMoney(r.fee, r.currency)),
-    [facts.payment, <Identifier>{r.paymentId}</Identifier>],
-    [facts.id, <Identifier>{r.id}</Identifier>],
+    ...optional(t('field.fee'), r.fee && formatMoney(r.fee, r.currency)),
+    [t('field.payment'), <Identifier>{r.paymentId}</Identifier>],
+    [t('field.requestId'), <Identifier>{r.id}</Identifier>],
   ]
 }
 
@@ -132,7 +134,11 @@ const optional = (name: string, value: string | null) =>
   value === null ? [] : [[name, value] as const]
 
 function formatReceiver(to: NonNullable<RefundView['receiver']>): string {
-  return receiver(to.accountName, to.accountNumber, to.swiftCode)
+  return t('refunds.receiver', {
+    name: to.accountName,
+    number: to.accountNumber,
+    code: to.swiftCode,
+  })
 }
 
 const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', 'unknown']
@@ -154,7 +160,7 @@ function RefundActions({
     <div class="row">
       {offer === undefined ? null : (
         <a class="button quiet" href={refundPagePath(merchantCode, id)}>
-          {TEXTS.refunds.offers[offer]}
+          {t(`refunds.offers.${offer}`)}
         </a>
       )}
       {hasScope(c, 'ops') && (isOpen(shown) || hold !== null) ? (
@@ -172,14 +178,14 @@ function RefundActions({
 /** What the person may do on the refund's own page. */
 function nameOffer(
   c: ConsoleRequest,
-  { config }: ConsoleContext,
+  { config, now }: ConsoleContext,
   { refund }: FoundRefund,
-): keyof typeof TEXTS.refunds.offers | undefined {
+): NameIn<'refunds.offers'> | undefined {
   const { status, attempts, inferred } = refund
   if (status === 'needs_review' && hasScope(c, 'ops')) return 'decide'
   if (ENDED.includes(status) && hasScope(c, 'ops')) {
-    const decidable = { ...refund, sinceSentMs: null, sinceResolvedMs: null }
-    const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, ANYBODY))
+    const decidable = describeDecidable(refund, now())
+    const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, UNHINDERED))
     return isOver ? undefined : inferred ? 'confirm' : 'correct'
   }
   if (status === 'awaiting_approval' && hasScope(c, 'refunds:approve')) return 'approve'

@@ -11,8 +11,7 @@ import type { ConsoleRequest } from '../env.ts'
 import { TOKEN_FIELD } from '../forms/protect-forms.ts'
 import { renderConsolePage } from '../layout.tsx'
 import { requireScope } from '../permissions.ts'
-import { TEXTS } from '../texts/en.ts'
-import { ForView } from '../view.tsx'
+import { t } from '../view.ts'
 import { loadStory } from './load-story.ts'
 import type { Draft } from './reason-form.tsx'
 import { StoryParts, type StoryProps } from './story-parts.tsx'
@@ -26,13 +25,7 @@ const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
 
 /** Renders the parts of the page about a transaction. */
 export async function renderParts(props: StoryProps): Promise<RenderedParts> {
-  const html = String(
-    await (
-      <ForView view={props.c.get('view')}>
-        <StoryParts {...props} />
-      </ForView>
-    ).toString(),
-  )
+  const html = String(await (<StoryParts {...props} />).toString())
   const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
   return { html, etag: `"${digest.slice(0, 22)}"` }
 }
@@ -70,7 +63,7 @@ export async function respondStory(
   const { html, etag } = await renderParts({ c, ctx, story, cursor, draft })
   return await renderConsolePage(
     c,
-    { title: TEXTS.story.title(found.transaction.transactionId), current: 'search', status },
+    { title: t('story.title', { id: found.transaction.transactionId }), status },
     <>
       {refusal === undefined ? null : <Notice tone="bad">{refusal}</Notice>}
       {/* The answer to a form is not asked for again: its path takes no other request. */}

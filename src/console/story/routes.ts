@@ -6,7 +6,7 @@ import type { ConsoleEnv } from '../env.ts'
 import { storyPath } from '../paths.ts'
 import { redirectWith } from '../redirect.ts'
 import { isRefresh } from '../session.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { postHold } from './post-hold.ts'
 import { findOwn, respondRefresh, respondStory } from './respond-story.tsx'
 import { createNewsWaiter, type NewsWaiter } from './wait-for-news.ts'
@@ -30,7 +30,7 @@ export function storyRoutes(
     const access = c.get('access')
     const merchants = narrowMerchants(access, transaction.merchantCode)
     if (!isConfigured(ctx, transaction.merchantCode)) {
-      return await respondStory(ctx, c, found, { status: 409, refusal: TEXTS.story.accountGone })
+      return await respondStory(ctx, c, found, { status: 409, refusal: t('story.accountGone') })
     }
     await requestSync(ctx, access, merchants, transaction.transactionId)
     return redirectWith(c, storyPath(transaction), 'asked')

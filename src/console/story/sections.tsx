@@ -11,35 +11,25 @@ import { Time } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
 import { discrepancyPath, storyPath } from '../paths.ts'
 import { ExternalRefundState, TransactionState } from '../states.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { nameIn, t } from '../view.ts'
 import { describeSide, nameKind } from '../words.ts'
-
-const {
-  sections,
-  columns,
-  discrepancy,
-  paymentFacts,
-  messages: texts,
-  operations,
-  webhook,
-} = TEXTS.story
 
 /** Where the sources disagree about a transaction; nothing for who may not read it. */
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
   return (
-    <Card title={sections.discrepancies}>
+    <Card title={t('frame.pages.discrepancies')}>
       {rows.length === 0 ? (
-        <p>{sections.noDiscrepancies}</p>
+        <p>{t('story.sections.noDiscrepancies')}</p>
       ) : (
         <DataTable
-          caption={sections.discrepancies}
+          caption={t('frame.pages.discrepancies')}
           columns={[
-            { title: columns.kind },
-            { title: columns.ours },
-            { title: columns.theirs },
-            { title: columns.status },
-            { title: columns.seen },
+            { title: t('field.kind') },
+            { title: t('field.ours') },
+            { title: t('field.theirs') },
+            { title: t('field.status') },
+            { title: t('field.time') },
           ]}
           rows={rows
             .map(showDiscrepancy)
@@ -57,27 +47,26 @@ export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | unde
 }
 
 function describeStatus({ resolvedAt, resolution, assignee }: ReturnType<typeof showDiscrepancy>) {
-  if (resolution !== null) return discrepancy.resolved(resolution.by, resolution.reason)
-  if (resolvedAt !== null) return discrepancy.agreed
-  return assignee === null ? discrepancy.open : discrepancy.assigned(assignee)
+  if (resolution !== null)
+    return t('story.discrepancy.resolved', { by: resolution.by, reason: resolution.reason })
+  if (resolvedAt !== null) return t('story.discrepancy.agreed')
+  return assignee === null ? t('lists.open') : t('story.discrepancy.assigned', { name: assignee })
 }
-
-const { facts, external } = TEXTS.refunds
 
 /** Refunds of the transaction that were made at the gateway's own portal; nothing when there are none. */
 export function ExternalRefunds({ rows }: { rows: readonly ExternalRecord[] }) {
   if (rows.length === 0) return null
   return (
-    <Card title={sections.external}>
+    <Card title={t('story.sections.external')}>
       <DataTable
-        caption={sections.external}
+        caption={t('story.sections.external')}
         columns={[
-          { title: paymentFacts.amount, kind: 'number' },
-          { title: columns.status },
-          { title: facts.payment },
-          { title: facts.source },
-          { title: facts.id },
-          { title: columns.since },
+          { title: t('field.amount'), kind: 'number' },
+          { title: t('field.status') },
+          { title: t('field.payment') },
+          { title: t('field.source') },
+          { title: t('field.requestId') },
+          { title: t('field.time') },
         ]}
         rows={rows
           .map(showExternalRefund)
@@ -85,7 +74,7 @@ export function ExternalRefunds({ rows }: { rows: readonly ExternalRecord[] }) {
             formatMoney(one.amount, one.currency),
             <ExternalRefundState state={one.state} />,
             <Identifier>{one.paymentId}</Identifier>,
-            external[one.source],
+            t(`refunds.external.${one.source}`),
             one.requestId === null ? '' : <Identifier>{one.requestId}</Identifier>,
             <Time iso={one.firstSeenAt} />,
           ])}
@@ -97,12 +86,12 @@ export function ExternalRefunds({ rows }: { rows: readonly ExternalRecord[] }) {
 /** What the gateway sent, as it was received, folded away. */
 export function Messages({ messages }: { messages: readonly ReceivedMessage[] }) {
   return (
-    <Card title={sections.messages} note={sections.messagesNote}>
-      {messages.length === 0 ? <p>{sections.noMessages}</p> : null}
+    <Card title={t('story.sections.messages')} note={t('story.sections.messagesNote')}>
+      {messages.length === 0 ? <p>{t('story.sections.noMessages')}</p> : null}
       {messages.map((message) => (
         <details id={`message-${message.type}-${message.id}`}>
           <summary>
-            {texts[message.type]} · <Time iso={message.at} />
+            {t(`story.messages.${message.type}`)} · <Time iso={message.at} />
           </summary>
           <Body message={message} />
         </details>
@@ -113,23 +102,23 @@ export function Messages({ messages }: { messages: readonly ReceivedMessage[] })
 
 function Body({ message: { members, text } }: { message: ReceivedMessage }) {
   if (members !== undefined) return <Facts rows={members.map(({ name, value }) => [name, value])} />
-  return text === '' ? <p>{texts.empty}</p> : <pre>{text}</pre>
+  return text === '' ? <p>{t('story.messages.empty')}</p> : <pre>{text}</pre>
 }
 
 /** What people and order systems asked for, and who it was. */
 export function Requests({ requests }: { requests: readonly ListedWrite[] }) {
   return (
-    <Card title={sections.requests} note={sections.webhooksNote}>
+    <Card title={t('story.sections.requests')} note={t('story.sections.webhooksNote')}>
       {requests.length === 0 ? (
-        <p>{sections.noRequests}</p>
+        <p>{t('story.sections.noRequests')}</p>
       ) : (
         <DataTable
-          caption={sections.requests}
+          caption={t('story.sections.requests')}
           columns={[
-            { title: columns.who },
-            { title: columns.what },
-            { title: columns.object },
-            { title: columns.since },
+            { title: t('field.who') },
+            { title: t('field.what') },
+            { title: t('field.object') },
+            { title: t('field.time') },
           ]}
           rows={requests.map(({ actor, operation, objectId, at }) => [
             actor,
@@ -145,7 +134,7 @@ export function Requests({ requests }: { requests: readonly ListedWrite[] }) {
 
 /** An operation in words; one that has none here is shown as it is recorded. */
 function nameOperation(operation: string): string {
-  return Object.entries(operations).find(([known]) => known === operation)?.[1] ?? operation
+  return nameIn('story.operations', operation)
 }
 
 /** The other transactions that name the same order. */
@@ -154,19 +143,20 @@ export function SameOrder(props: {
   others: readonly TransactionWithPayments[]
 }) {
   const { orderId, others } = props
-  if (orderId === null) return <Card title={sections.order}>{sections.noOrder}</Card>
+  if (orderId === null)
+    return <Card title={t('story.sections.order')}>{t('story.sections.noOrder')}</Card>
   return (
-    <Card title={sections.order} note={sections.orderOf(orderId)}>
+    <Card title={t('story.sections.order')} note={t('story.sections.orderOf', { order: orderId })}>
       {others.length === 0 ? (
-        <p>{sections.noOthers}</p>
+        <p>{t('story.sections.noOthers')}</p>
       ) : (
         <DataTable
-          caption={sections.order}
+          caption={t('story.sections.order')}
           columns={[
-            { title: columns.transaction },
-            { title: columns.state },
-            { title: columns.paid, kind: 'number' },
-            { title: columns.since },
+            { title: t('field.transaction') },
+            { title: t('field.state') },
+            { title: t('field.paid'), kind: 'number' },
+            { title: t('field.time') },
           ]}
           rows={others.map(({ transaction: t }) => [
             <a href={storyPath(t)}>{t.transactionId}</a>,
@@ -183,25 +173,29 @@ export function SameOrder(props: {
 /** The webhooks that were sent for a transaction, and what came of each. */
 export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
   return (
-    <Card title={sections.webhooks} note={sections.webhooksNote}>
+    <Card title={t('story.sections.webhooks')} note={t('story.sections.webhooksNote')}>
       {webhooks.length === 0 ? (
-        <p>{sections.noWebhooks}</p>
+        <p>{t('story.sections.noWebhooks')}</p>
       ) : (
         <DataTable
-          caption={sections.webhooks}
+          caption={t('story.sections.webhooks')}
           columns={[
-            { title: columns.event },
-            { title: columns.endpoint },
-            { title: columns.result },
-            { title: columns.time },
-            { title: columns.next },
+            { title: t('field.event') },
+            { title: t('field.endpoint') },
+            { title: t('field.result') },
+            { title: t('field.sent') },
+            { title: t('field.next') },
           ]}
           rows={webhooks.map((one) => [
             one.type,
             nameHost(one.url),
             describeResult(one),
-            one.sentAt === null ? webhook.none : <Time iso={toIso(one.sentAt)} />,
-            one.nextAttemptAt === null ? webhook.none : <Time iso={toIso(one.nextAttemptAt)} />,
+            one.sentAt === null ? t('story.webhook.none') : <Time iso={toIso(one.sentAt)} />,
+            one.nextAttemptAt === null ? (
+              t('story.webhook.none')
+            ) : (
+              <Time iso={toIso(one.nextAttemptAt)} />
+            ),
           ])}
         />
       )}
@@ -211,10 +205,14 @@ export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
 
 /** Of an endpoint's address only the host is shown: the rest may hold a secret. */
 function nameHost(url: string | null): string {
-  return url === null ? webhook.deleted : (URL.parse(url)?.host ?? webhook.none)
+  return url === null
+    ? t('story.webhook.deleted')
+    : (URL.parse(url)?.host ?? t('story.webhook.none'))
 }
 
 function describeResult({ sentAt, attempt, error, status }: SentEvent): string {
-  if (sentAt === null) return webhook.waiting
-  return error === null ? webhook.delivered(status) : webhook.failed(attempt, error)
+  if (sentAt === null) return t('story.webhook.waiting')
+  return error === null
+    ? t('story.webhook.delivered', { status: status ?? '–' })
+    : t('story.webhook.failed', { attempt, error })
 }

@@ -10,40 +10,42 @@ import { formatMoney } from '../format-money.ts'
 import { Form } from '../forms/form.tsx'
 import { storyPath, surplusPath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
-import { TEXTS } from '../texts/en.ts'
+import type { NameIn } from '../texts/text.ts'
+import { t } from '../view.ts'
 import type { Story } from './load-story.ts'
-
-const { headline, payment } = TEXTS.story
 
 /** Returns the state of a transaction and its amounts in words, e.g. "Paid in full, 250,000 VND". */
 export function describeState(shown: TransactionView): string {
   const amounts = {
-    paid: shown.paidAmount,
-    refunded: shown.refundedAmount,
-    expected: shown.expectedAmount ?? '0',
-    currency: shown.currency,
+    paid: formatMoney(shown.paidAmount, shown.currency),
+    refunded: formatMoney(shown.refundedAmount, shown.currency),
+    expected: formatMoney(shown.expectedAmount ?? '0', null),
   }
   switch (shown.state) {
     case 'pending':
       return describePending(shown)
     case 'failed':
-      return headline.failed
+      return t('story.headline.failed')
     case 'paid':
-      return headline[comparePaid(shown)](amounts)
+      return t(`story.headline.${comparePaid(shown)}`, amounts)
     case 'partially_refunded':
-      return headline.partlyRefunded(payment[comparePaid(shown)], amounts)
+      return t('story.headline.partlyRefunded', {
+        ...amounts,
+        before: t(`story.payment.${comparePaid(shown)}`),
+        paid: formatMoney(shown.paidAmount, null),
+      })
     case 'refunded':
-      return headline.refunded(amounts)
+      return t('story.headline.refunded', amounts)
   }
 }
 
 function describePending({ sync, payments }: TransactionView): string {
-  if (sync.status === 'unconfirmed') return headline.unconfirmed
-  return payments.length === 0 ? headline.none : headline.inProgress
+  if (sync.status === 'unconfirmed') return t('story.headline.unconfirmed')
+  return payments.length === 0 ? t('story.headline.none') : t('story.headline.inProgress')
 }
 
 /** Compares what was paid with the amount of the order, where a verified notification states that. */
-function comparePaid({ paidAmount, expectedAmount }: TransactionView): keyof typeof payment {
+function comparePaid({ paidAmount, expectedAmount }: TransactionView): NameIn<'story.payment'> {
   if (expectedAmount === null) return 'paid'
   const compared = compareAmounts(paidAmount, expectedAmount)
   if (compared === 0) return 'paidInFull'
@@ -58,8 +60,6 @@ export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' 
   if (leaseId !== null) return true
   return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
 }
-
-const { facts, warnings, actions, asking, showCurrent } = TEXTS.story
 
 type Props = { c: ConsoleRequest; story: Story; shown: TransactionView }
 
@@ -78,11 +78,15 @@ function Warnings({ story, shown }: Props) {
   const { accountHold, surplus } = story
   const { merchantCode, sameOrder, currency, sync } = shown
   const texts = [
-    ...(shown.duplicatePayment ? [warnings.duplicate] : []),
-    ...(surplus === undefined ? [] : [warnings.surplus(formatMoney(surplus, currency))]),
-    ...(accountHold === null ? [] : [warnings.accountHeld(accountHold.by, accountHold.reason)]),
-    ...(sync.status === 'abandoned' ? [warnings.abandoned] : []),
-    ...(sync.status === 'unconfirmed' ? [warnings.unconfirmed] : []),
+    ...(shown.duplicatePayment ? [t('story.warnings.duplicate')] : []),
+    ...(surplus === undefined
+      ? []
+      : [t('story.warnings.surplus', { amount: formatMoney(surplus, currency) })]),
+    ...(accountHold === null
+      ? []
+      : [t('story.warnings.accountHeld', { by: accountHold.by, reason: accountHold.reason })]),
+    ...(sync.status === 'abandoned' ? [t('story.warnings.abandoned')] : []),
+    ...(sync.status === 'unconfirmed' ? [t('story.warnings.unconfirmed')] : []),
   ]
   return (
     <>
@@ -91,7 +95,7 @@ function Warnings({ story, shown }: Props) {
       ))}
       {sameOrder.length === 0 ? null : (
         <Notice tone="warn">
-          {warnings.sameOrder}
+          {t('story.warnings.sameOrder')}
           {sameOrder.map((transactionId) => (
             <>
               {' '}
@@ -106,25 +110,26 @@ function Warnings({ story, shown }: Props) {
 
 function listFacts(shown: TransactionView): (readonly [string, Child])[] {
   const { orderId, merchantTxnId, expectedAmount, currency, sync } = shown
-  const name = (id: string | null) => (id === null ? facts.none : <Identifier>{id}</Identifier>)
+  const name = (id: string | null) =>
+    id === null ? t('states.notStated') : <Identifier>{id}</Identifier>
   return [
-    [facts.order, name(orderId)],
-    [facts.merchantTxnId, name(merchantTxnId)],
-    [facts.account, shown.merchantCode],
-    [facts.paid, formatMoney(shown.paidAmount, currency)],
+    [t('field.order'), name(orderId)],
+    [t('field.merchantTxnId'), name(merchantTxnId)],
+    [t('field.account'), shown.merchantCode],
+    [t('field.paid'), formatMoney(shown.paidAmount, currency)],
     ...(expectedAmount === null
       ? []
-      : [[facts.expected, formatMoney(expectedAmount, currency)] as const]),
+      : [[t('field.expected'), formatMoney(expectedAmount, currency)] as const]),
     ...(isPositive(shown.refundedAmount)
-      ? [[facts.refunded, formatMoney(shown.refundedAmount, currency)] as const]
+      ? [[t('field.refunded'), formatMoney(shown.refundedAmount, currency)] as const]
       : []),
-    [facts.firstSeen, <Time iso={shown.firstSeenAt} />],
-    [facts.updated, <Time iso={shown.updatedAt} />],
-    [facts.asOf, sync.asOf === null ? facts.never : <Time iso={sync.asOf} />],
+    [t('field.firstSeen'), <Time iso={shown.firstSeenAt} />],
+    [t('field.updated'), <Time iso={shown.updatedAt} />],
+    [t('field.asOf'), sync.asOf === null ? t('story.facts.never') : <Time iso={sync.asOf} />],
     ...(sync.nextAttemptAt === null
       ? []
-      : [[facts.next, <Time iso={sync.nextAttemptAt} />] as const]),
-    ...(sync.lastError === null ? [] : [[facts.lastError, sync.lastError] as const]),
+      : [[t('field.nextQuery'), <Time iso={sync.nextAttemptAt} />] as const]),
+    ...(sync.lastError === null ? [] : [[t('field.lastError'), sync.lastError] as const]),
   ]
 }
 
@@ -136,17 +141,17 @@ function Actions({ c, story, shown }: Props) {
     <div class="row">
       <Form c={c} action={`${path}/sync`}>
         <button id="ask" type="submit">
-          {actions.ask}
+          {t('story.actions.ask')}
         </button>
       </Form>
       {maySurplus ? (
         <a class="button" href={surplusPath(shown)}>
-          {actions.surplus}
+          {t('story.actions.surplus')}
         </a>
       ) : null}
       {isBeingAsked(transaction) ? (
         <span>
-          {asking} <a href={path}>{showCurrent}</a>
+          {t('story.asking')} <a href={path}>{t('story.showCurrent')}</a>
         </span>
       ) : null}
     </div>

@@ -1,12 +1,9 @@
 import { Card } from '../../platform/html/components.tsx'
 import { Time } from '../cells.tsx'
 import { storyPath } from '../paths.ts'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { describeEntry } from './describe-entry.ts'
 import type { Story } from './load-story.ts'
-
-const { sections } = TEXTS.story
-const { actors, received } = TEXTS.timeline
 
 /**
  * Everything that happened, oldest first.
@@ -17,10 +14,14 @@ export function Timeline({ story, cursor }: { story: Story; cursor: string | und
   const { currency } = found.transaction
   const path = storyPath(found.transaction)
   return (
-    <Card id="timeline" title={sections.timeline} note={sections.timelineNote}>
+    <Card
+      id="timeline"
+      title={t('story.sections.timeline')}
+      note={t('story.sections.timelineNote')}
+    >
       {cursor === undefined ? null : (
         <p>
-          <a href={`${path}#timeline`}>{sections.firstEntries}</a>
+          <a href={`${path}#timeline`}>{t('story.sections.firstEntries')}</a>
         </p>
       )}
       <ol class="timeline">
@@ -33,7 +34,7 @@ export function Timeline({ story, cursor }: { story: Story; cursor: string | und
       {timeline.nextCursor === null ? null : (
         <p>
           <a href={`${path}?cursor=${encodeURIComponent(timeline.nextCursor)}#timeline`}>
-            {sections.laterEntries}
+            {t('story.sections.laterEntries')}
           </a>
         </p>
       )}
@@ -49,12 +50,12 @@ function Entry(props: { words: ReturnType<typeof describeEntry>; at: string; id:
         <Time iso={at} />
       </span>
       <div>
-        <strong>{actors[words.actor]}</strong>: {words.title}
+        <strong>{t(`timeline.actors.${words.actor}`)}</strong>: {words.title}
       </div>
       {words.details.length === 0 ? null : <div class="soft">{words.details.join(' · ')}</div>}
       {words.received ? (
         <details id={id}>
-          <summary>{received}</summary>
+          <summary>{t('timeline.received')}</summary>
           <pre>{words.received}</pre>
         </details>
       ) : null}

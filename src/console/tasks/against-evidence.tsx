@@ -1,13 +1,11 @@
-import { TEXTS } from '../texts/en.ts'
-
-const { against, againstLabel } = TEXTS.decisions.decide
+import { t } from '../view.ts'
 
 /** The evidence that a decision contradicts, with the confirmation. Nothing is shown before it was refused. */
 export function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   if (evidence.length === 0) return null
   return (
     <fieldset>
-      <legend>{against}</legend>
+      <legend>{t('decisions.decide.against')}</legend>
       <ul>
         {evidence.map((text) => (
           <li>{text}</li>
@@ -15,7 +13,7 @@ export function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
       </ul>
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
-        <span>{againstLabel}</span>
+        <span>{t('decisions.decide.againstLabel')}</span>
       </label>
     </fieldset>
   )

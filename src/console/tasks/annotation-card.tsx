@@ -4,10 +4,8 @@ import { Time } from '../cells.tsx'
 import type { ConsoleRequest } from '../env.ts'
 import { Form } from '../forms/form.tsx'
 import { TextArea } from '../forms/text-area.tsx'
-import { TEXTS } from '../texts/en.ts'
+import { t } from '../view.ts'
 import { type PageState, pickForm } from './page-state.ts'
-
-const texts = TEXTS.decisions.review
 
 /** Who takes care of something, and the notes on it, with the forms to change both. */
 export function AnnotationCard(props: {
@@ -25,30 +23,30 @@ export function AnnotationCard(props: {
   const note = pickForm({ c, path }, state, 'note')
   const me = c.get('access').name
   return (
-    <Card title={texts.title} id="review">
+    <Card title={t('decisions.review.title')} id="review">
       <p>
-        {texts.assignee} <strong>{assignee ?? texts.unassigned}</strong>
+        {t('field.assignee')} <strong>{assignee ?? t('decisions.review.unassigned')}</strong>
       </p>
       {isClosed ? null : (
         <div class="row">
           {assignee === me ? null : (
             <Form c={c} action={`${path}/assignee`} fields={{ name: me }}>
               <button class="quiet" type="submit">
-                {texts.toMe}
+                {t('decisions.review.toMe')}
               </button>
             </Form>
           )}
           <Assignment {...{ c, path, assignee, deciders, state }} />
         </div>
       )}
-      <h3>{texts.notes}</h3>
-      {notes.length === 0 ? <p class="soft">{texts.noNotes}</p> : null}
+      <h3>{t('decisions.review.notes')}</h3>
+      {notes.length === 0 ? <p class="soft">{t('decisions.review.noNotes')}</p> : null}
       <ul>
         {notes.map(({ at, by, text }) => (
           <li>
             {text}{' '}
             <small class="soft">
-              {texts.noteLine(by)}, <Time iso={at} />
+              {t('decisions.review.noteLine', { name: by })}, <Time iso={at} />
             </small>
           </li>
         ))}
@@ -56,13 +54,13 @@ export function AnnotationCard(props: {
       <Form c={c} action={`${path}/note`} stacked>
         <TextArea
           name="text"
-          label={texts.note}
-          hint={texts.notePlaceholder}
+          label={t('decisions.review.note')}
+          hint={t('decisions.review.notePlaceholder')}
           value={note.fields.text}
           problem={note.problems.text}
           required
         />
-        <button type="submit">{texts.add}</button>
+        <button type="submit">{t('decisions.review.add')}</button>
       </Form>
     </Card>
   )
@@ -79,10 +77,10 @@ function Assignment(props: {
   const { problems } = pickForm({ c, path }, state, 'assignee')
   return (
     <Form c={c} action={`${path}/assignee`}>
-      <Field name="name" label={texts.assignTo} problem={problems.name}>
+      <Field name="name" label={t('decisions.review.assignTo')} problem={problems.name}>
         {(attributes) => (
           <select {...attributes} autofocus={problems.name !== undefined}>
-            <option value="">{texts.unassigned}</option>
+            <option value="">{t('decisions.review.unassigned')}</option>
             {deciders.map((name) => (
               <option value={name} selected={name === assignee}>
                 {name}
@@ -92,7 +90,7 @@ function Assignment(props: {
         )}
       </Field>
       <button class="quiet" type="submit">
-        {texts.assign}
+        {t('decisions.review.assign')}
       </button>
     </Form>
   )

@@ -1,10 +1,8 @@
 import { z } from 'zod'
-import { OUTCOMES } from '../../decisions/outcomes.ts'
+import { OUTCOMES } from '../../decisions/obstacles.ts'
 import { Reason } from '../../refunds/request-schema.ts'
 import type { FormFields } from '../env.ts'
-import { TEXTS } from '../texts/en.ts'
-
-const { problems } = TEXTS.decisions
+import { nameIn } from '../view.ts'
 
 /** Line breaks of a text area become spaces: reasons are one line. */
 const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim())
@@ -14,7 +12,7 @@ const OptionalReason = z
   .string()
   .optional()
   .pipe(OneLine.prefault(''))
-  .refine((text) => Reason.safeParse(text).success, problems.tooLong)
+  .refine((text) => Reason.safeParse(text).success, 'tooLong')
   .transform((text) => (text === '' ? undefined : text))
 
 /** A text that has to be given. */
@@ -24,7 +22,7 @@ const requireText = (missing: string) =>
     .optional()
     .pipe(OneLine.prefault(''))
     .refine((text) => text !== '', { message: missing, abort: true })
-    .refine((text) => Reason.safeParse(text).success, problems.tooLong)
+    .refine((text) => Reason.safeParse(text).success, 'tooLong')
 
 /** The version that the page was shown for; anything else counts as another version. */
 const Version = z.string().catch('')
@@ -36,21 +34,21 @@ export const ApprovalFields = z.object({
 })
 
 export const ResolutionFields = z.object({
-  outcome: z.enum(OUTCOMES, problems.outcome),
-  reason: requireText(problems.reason),
+  outcome: z.enum(OUTCOMES, 'outcome'),
+  reason: requireText('reason'),
   againstEvidence: z.string().optional(),
   version: Version,
 })
 
 export const CancellationFields = z.object({
-  cancelReason: requireText(problems.reason),
+  cancelReason: requireText('reason'),
   version: Version,
 })
 
-export const NoteFields = z.object({ text: requireText(problems.text) })
+export const NoteFields = z.object({ text: requireText('text') })
 
 export const DiscrepancyFields = z.object({
-  reason: requireText(problems.reason),
+  reason: requireText('reason'),
   shownAmount: z
     .string()
     .regex(/^-?\d{1,18}(\.\d{1,4})?$/)
@@ -61,18 +59,19 @@ export const DiscrepancyFields = z.object({
 export const ExternalFields = z.object({
   externalId: z.uuid(),
   state: z.string().catch(''),
-  externalOutcome: z.enum(['matched', 'part_of_first_sight', 'never_happened'], problems.outcome),
-  externalReason: requireText(problems.reason),
+  externalOutcome: z.enum(['matched', 'part_of_first_sight', 'never_happened'], 'outcome'),
+  externalReason: requireText('reason'),
   againstEvidence: z.string().optional(),
 })
 
 type Parsed<T> = { data: T } | { problems: Record<string, string> }
 
-/** Parses the fields of a form: the values, or the first problem of each field. */
+/** The messages of the schemas are keys of the problems in words. Parses the fields of a form: the values, or the first problem of each field. */
 export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): Parsed<T> {
   const parsed = schema.safeParse(fields)
   if (parsed.success) return { data: parsed.data }
   const found: Record<string, string> = {}
-  for (const { path, message } of parsed.error.issues) found[String(path[0])] ??= message
+  for (const { path, message } of parsed.error.issues)
+    found[String(path[0])] ??= nameIn('decisions.problems', message)
   return { problems: found }
 }

@@ -2,6 +2,8 @@ import { raw } from 'hono/html'
 import type { Child } from 'hono/jsx'
 
 export type DocumentOptions = {
+  /** Of its texts: `en`. */
+  language: string
   title: string
   /** URLs of style sheets and of scripts; scripts are modules. */
   styles: readonly string[]
@@ -12,11 +14,12 @@ export type DocumentOptions = {
 }
 
 /** A whole HTML page. It needs nothing inline, so that its policy can forbid inline scripts and styles. */
-export function Document({ title, styles, scripts = [], refresh, children }: DocumentOptions) {
+export function Document(props: DocumentOptions) {
+  const { language, title, styles, scripts = [], refresh, children } = props
   return (
     <>
       {raw('<!doctype html>')}
-      <html lang="en">
+      <html lang={language}>
         <head>
           <meta charset="utf-8" />
           <meta name="viewport" content="width=device-width, initial-scale=1" />

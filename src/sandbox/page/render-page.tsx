@@ -31,6 +31,7 @@ export function renderPage(state: SandboxState, view: PageView) {
   const refresh = made?.isOver === false ? '1' : `${REFRESH_S};url=/`
   return (
     <Document
+      language="en"
       title="Sandbox gateway"
       styles={['/style.css']}
       refresh={view.still ? undefined : refresh}

@@ -4,16 +4,13 @@ import type { Client, Listing } from '@ipn-processor/client'
 import type { ExtractSchema } from 'hono/types'
 import { expectTypeOf, it } from 'vitest'
 import type { ListedCard, VirtualCard } from '../../../src/cards/view.ts'
-import type { reviewRoutes } from '../../../src/decisions/discrepancy-routes.ts'
-import type { externalRefundRoutes } from '../../../src/decisions/external-routes.ts'
-import type { holdRoutes } from '../../../src/decisions/hold-routes.ts'
-import type { approvalRoutes, decisionRoutes } from '../../../src/decisions/refund-routes.ts'
+import type { approvalRoutes, decisionRoutes, reviewRoutes } from '../../../src/decisions/routes.ts'
 import type { Discrepancy, discrepancyRoutes } from '../../../src/discrepancies/routes.ts'
 import type { Event, EventPage } from '../../../src/feed/view.ts'
 import type { paymentRoutes } from '../../../src/payments/routes.ts'
 import type { Payment } from '../../../src/payments/view.ts'
 import type { RefundRequest } from '../../../src/refunds/request-schema.ts'
-import type { refundRoutes } from '../../../src/refunds/routes.ts'
+import type { externalRefundRoutes, refundRoutes } from '../../../src/refunds/routes.ts'
 import type { surplusRoutes } from '../../../src/refunds/surplus-routes.ts'
 import type { Refund, RefundPreview, SurplusPreview } from '../../../src/refunds/view.ts'
 import type { searchRoutes } from '../../../src/search.ts'
@@ -33,7 +30,6 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
   ExtractSchema<ReturnType<typeof approvalRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
-  ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
   ExtractSchema<ReturnType<typeof searchRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>> &

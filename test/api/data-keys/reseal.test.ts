@@ -281,6 +281,7 @@ it('a key that the database lost, in a restore or with its primary, is stored ag
   const sealed = service.encrypt('secret', place)
   await sql`delete from data_keys where id = ${fresh?.id ?? ''}`
   await service.reread()
+  expect(await sql`select from data_keys where id = ${fresh?.id ?? ''}`).toHaveLength(1)
   expect(service.decrypt(sealed, place)).toBe('secret')
   expect((await openDataKeys(sql, { current: KEY })).decrypt(sealed, place)).toBe('secret')
 })

@@ -8,7 +8,7 @@ import { checkMissingAccounts } from '../../../src/maintenance/missing-accounts.
 import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
 import { MOVES, type MoveName, type RefundStatus } from '../../../src/refunds/lifecycle.ts'
 import { contradicts } from '../../../src/sync/find-disagreements.ts'
-import { readNotifiedPayments } from '../../../src/sync/find-order-conflicts.ts'
+import { readNotifiedPayments } from '../../../src/sync/name-transaction.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, readAll, readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'

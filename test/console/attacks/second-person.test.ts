@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { endPerson } from '../../../src/access/people.ts'
 import type { Role } from '../../../src/access/types.ts'
-import { decideApproval } from '../../../src/decisions/approval.ts'
+import { decideRefund } from '../../../src/decisions/refunds.ts'
 import { findRefund } from '../../../src/refunds/find.ts'
 import { requestRefund } from '../../../src/refunds/request.ts'
 import { findPersonAccess } from '../../support/access.ts'
@@ -32,7 +32,7 @@ async function request(token: string): Promise<string> {
 
 async function approve(token: string, refundId: string): Promise<void> {
   const found = await findRefund(rig.service.ctx, MERCHANTS, refundId)
-  await decideApproval(rig.service.ctx, found, { decision: 'approve' }, await readAccess(token))
+  await decideRefund(rig.service.ctx, found, { decision: 'approve' }, await readAccess(token))
 }
 
 const approveByKey = ({ key }: TestKey, refundId: string) =>

@@ -8,7 +8,6 @@ export function listPages(sample: Sample, merchant: string): ListedPage[] {
   const { refunded, paidTwice, toApprove, inReview, discrepancyId } = sample
   const of = (kind: string, id: string) => `/console/${kind}/${merchant}/${id}`
   return [
-    { name: 'search', path: '/console' },
     { name: 'search-result', path: '/console?q=DH1002' },
     { name: 'search-nothing', path: '/console?q=DH9999' },
     { name: 'transaction', path: of('transactions', refunded.transactionId) },

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeFormToken } from '../../../src/console/forms/form-token.ts'
-import { DEFAULT_REASONS } from '../../../src/console/texts/refund-form.ts'
+import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { seedPaid } from '../../support/ask.ts'
 import { type PageForm, readForms, readText } from '../../support/forms.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
@@ -13,6 +13,8 @@ import {
 } from '../../support/refund-form.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
+
+const DEFAULT_REASONS = listKeys('reasons.default').map((key) => findText('en', key) ?? '')
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
 let admin: Clerk

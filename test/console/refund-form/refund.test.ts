@@ -62,7 +62,7 @@ describe('the form of a payment', () => {
     await ask({ url: rig.service.url }, paid.id, { amount: '250.5' })
     const text = readText(await agent.read(refundPathOf(paid)))
     expect(text).toContain('Paid 1,000 CLF')
-    expect(text).toContain('Left to refund 749.5 CLF')
+    expect(text).toContain('Can still be refunded 749.5 CLF')
     expect(text).toContain('All that is left: 749.5 CLF')
     expect(text).toMatch(/250\.5 CLF Waiting to be sent first/)
   })

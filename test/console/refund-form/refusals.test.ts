@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { explainRefusal } from '../../../src/console/refund-form/explain-refusal.ts'
 import { EMPTY_VALUES } from '../../../src/console/refund-form/fields.ts'
 import type { RefundSubject } from '../../../src/console/refund-form/flow.ts'
+import { showTo } from '../../../src/console/view.ts'
 import { DomainError, type RefusalCode } from '../../../src/errors.ts'
 import { RECEIVER, seedPaid } from '../../support/ask.ts'
 import { openTestSession } from '../../support/console.ts'
@@ -168,10 +169,8 @@ describe('every refusal that a refund can get', () => {
   }
   const explain = (code: RefusalCode, extra = {}, amountKind = 'part') => {
     const values = { ...EMPTY_VALUES, amountKind }
-    return explainRefusal(new DomainError(code, 'as the API says it', { extra }), {
-      subject,
-      values,
-    })
+    const error = new DomainError(code, 'as the API says it', { extra })
+    return showTo({ language: 'en', zone: 'UTC' }, () => explainRefusal(error, { subject, values }))
   }
 
   it.each([

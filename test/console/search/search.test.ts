@@ -110,7 +110,7 @@ describe('several hits', () => {
     expect(text).toContain('4 results')
     expect(html).toContain(`href="${STORY}"`)
     expect(text).toMatch(
-      /T-FIND-1 Transaction id Paid 77,001\.50 VND DH-77 UFLIYL 2026-11-20 10:00:00 UTC/,
+      /T-FIND-1 Transaction id Paid 77,001\.50 VND DH-77 UFLIYL 2026-11-20 10:00:00/,
     )
   })
 
@@ -119,48 +119,6 @@ describe('several hits', () => {
     expect(text).toContain('T-FIND-2 Order id')
     expect(text).toContain('T-FIND-3 Order id')
     expect(text).toContain('T-FIND-30 Order id')
-  })
-})
-
-describe('filters', () => {
-  it('leave results out, and say so', async () => {
-    const text = readText(await read({ q: 'T-FIND', state: 'failed' }))
-    expect(text).toContain('2 results')
-    expect(text).toContain('Some results are not shown')
-    expect(text).not.toContain('T-FIND-1 ')
-  })
-
-  it('of days count the whole last day', async () => {
-    const q = 'T-FIND'
-    const one = await search({ q, from: '2026-11-20', to: '2026-11-20' })
-    expect(one.headers.get('location')).toBe(STORY)
-    const none = readText(await read({ q, from: '2026-11-18', to: '2026-11-19' }))
-    expect(none).toContain('left out by the filters')
-  })
-
-  it('are overridden by a pasted id, and the page says so', async () => {
-    const found = await search({ q: 'T-FIND-1', state: 'failed' })
-    expect(found.headers.get('location')).toBe(`${STORY}?notice=filtersIgnored`)
-    const several = readText(await read({ q: 'DH-88', state: 'paid' }))
-    expect(several).toContain('T-FIND-2')
-    expect(several).toContain('The filters were not used')
-    expect(several).not.toContain('T-FIND-30')
-  })
-
-  it('that are wrong come back filled, with the problem beside them', async () => {
-    const html = await read({ q: 'T-FIND', from: '2026-02-31', state: 'nope' }, viewer, 422)
-    expect(html).toContain('value="2026-02-31"')
-    expect(html).toMatch(/id="from"[^>]*aria-describedby="from-problem"[^>]*aria-invalid="true"/)
-    expect(readText(html)).toContain('Choose one of the states')
-  })
-
-  it('narrow down what is newest before anything is searched', async () => {
-    const all = readText(await read({}))
-    expect(all).toContain('Newest transactions')
-    expect(all).toContain('T-FIND-30')
-    const failed = readText(await read({ state: 'failed' }))
-    expect(failed).toContain('T-FIND-2')
-    expect(failed).not.toContain('T-FIND-30')
   })
 })
 
@@ -220,22 +178,12 @@ describe("another account's objects", () => {
     expect(readText(await read({ q: 'T-THEIRS-1' }))).toContain('Nothing found')
     expect(readText(await read({ q: 'T-FIND-1' }, theirs))).toContain('Nothing found')
     expect(readText(await read({ q: 'FT26326NOTIFIED' }, theirs))).toContain('Nothing found')
-    expect(readText(await read({ account: OTHER.merchantCode }))).not.toContain('T-THEIRS-1')
     const fields = { transactionId: 'T-THEIRS-1', merchantCode: OTHER.merchantCode }
     const refused = await submitAs(rig, viewer, '/console/transactions', fields)
     expect(refused.status).toBe(404)
     const [row] = await rig.database.sql<{ want: number }[]>`
       select want from transactions where transaction_id = 'T-THEIRS-1'`
     expect(row?.want).toBe(1)
-  })
-
-  it('narrow the search of who has several', async () => {
-    const text = readText(await read({ q: 'T-', account: MERCHANT.merchantCode }, everyone))
-    expect(text).not.toContain('T-THEIRS-1')
-    const response = await search({ q: 'DH-77', account: OTHER.merchantCode }, everyone)
-    expect(response.headers.get('location')).toBe(
-      `/console/transactions/${OTHER.merchantCode}/T-THEIRS-1`,
-    )
   })
 })
 

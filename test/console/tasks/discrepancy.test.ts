@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { TEXTS } from '../../../src/console/texts/en.ts'
+import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addVisitors, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
@@ -57,18 +57,19 @@ describe('the page of a discrepancy', () => {
     const id = await addDiscrepancy(kind)
     const { text, status } = await open(people.operator, id)
     expect(status).toBe(200)
-    const name = Object.entries(TEXTS.discrepancies.kinds).find(([one]) => one === kind)?.[1]
-    const help = Object.entries(TEXTS.discrepancyHelp).find(([one]) => one === kind)?.[1]
+    const name = findText('en', `discrepancies.kinds.${kind}`)
     expect(name).toBeDefined()
     expect(text.startsWith(name ?? '')).toBe(true)
-    expect(text).toContain(help?.meaning)
-    expect(text).toContain(help?.steps)
+    expect(text).toContain(findText('en', `discrepancyHelp.${kind}.meaning`))
+    expect(text).toContain(findText('en', `discrepancyHelp.${kind}.steps`))
   })
 
   it('has words for every kind that there is, and for no other', () => {
     const kinds = Object.keys(DISCREPANCY_KINDS).sort()
-    expect(Object.keys(TEXTS.discrepancyHelp).sort()).toEqual(kinds)
-    expect(Object.keys(TEXTS.discrepancies.kinds).sort()).toEqual(kinds)
+    const explained = listKeys('discrepancyHelp').map((key) => key.split('.')[1])
+    expect([...new Set(explained)].sort()).toEqual([...kinds, 'unknown'].sort())
+    const named = listKeys('discrepancies.kinds').map((key) => key.split('.')[2])
+    expect(named.sort()).toEqual(kinds)
   })
 
   it('shows one of another release all the same', async () => {

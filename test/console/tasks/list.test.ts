@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TEXTS } from '../../../src/console/texts/en.ts'
+import type { SectionName } from '../../../src/console/tasks/list/sections.ts'
+import { en } from '../../../src/console/texts/en.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, seedCurrency, seedPaid } from '../../support/ask.ts'
@@ -10,7 +11,6 @@ import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const { merchantCode } = MERCHANT
-const { sections } = TEXTS.tasks
 const SETTINGS = {
   ROLE: 'web',
   REFUND_APPROVAL_ABOVE: 'CLF:50',
@@ -31,7 +31,7 @@ afterEach(async () => {
 const tasks = (visitor: Visitor, query = '') => openAs(rig, visitor, `/console/tasks${query}`)
 
 /** The text of one section; undefined when the page has none of that name. */
-function readSection(html: string, name: keyof typeof sections): string | undefined {
+function readSection(html: string, name: SectionName): string | undefined {
   const part = html.split(`<section id="${name}"`)[1]?.split('</section>')[0]
   return part
     ?.replaceAll(/<[^>]+>/g, ' ')
@@ -96,7 +96,7 @@ describe('what waits for a person', () => {
     expect(status).toBe(200)
     expect(text).toContain('Nothing waits for you at the moment.')
     for (const name of ['approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'] as const) {
-      expect(readSection(html, name)).toContain(sections[name].empty)
+      expect(readSection(html, name)).toContain(en[`tasks.sections.${name}.empty`])
     }
   })
 
@@ -127,7 +127,7 @@ describe('what waits for a person', () => {
     const theirs = await addVisitor(rig.database, { roles: ['admin'], merchants: ['OTHER1'] })
     const { html } = await tasks(theirs)
     for (const name of ['approvals', 'reviews', 'overdue', 'endpoints'] as const) {
-      expect(readSection(html, name)).toContain(sections[name].empty)
+      expect(readSection(html, name)).toContain(en[`tasks.sections.${name}.empty`])
     }
     expect(readSection(html, 'discrepancies')).toMatch(/^.*Discrepancies 1 /)
     expect(readSection((await tasks(people.admin)).html, 'endpoints')).toMatch(/arrive 2 /)
@@ -209,7 +209,7 @@ describe('discrepancies', () => {
       'order_paid_twice',
       'ipn_missing',
     ] as const
-    const places = names.map((kind) => section.indexOf(TEXTS.discrepancies.kinds[kind]))
+    const places = names.map((kind) => section.indexOf(en[`discrepancies.kinds.${kind}`]))
     expect(places.every((place) => place > 0)).toBe(true)
     expect(places).toEqual(places.toSorted((a, b) => a - b))
     expect(section).toMatch(/^.*Discrepancies 4 /)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TEXTS } from '../../../src/console/texts/en.ts'
+import { en } from '../../../src/console/texts/en.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { addVisitor, submitAs, type Visitor } from '../../support/console.ts'
@@ -12,8 +12,6 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab()
 afterEach(() => emptyTables(lab.database))
 const { merchantCode } = MERCHANT
-const { ownRefund, refused } = TEXTS.discrepancyPage
-const { actions, refusals } = TEXTS.story
 
 let asker: Visitor
 let other: Visitor
@@ -48,12 +46,12 @@ describe('a discrepancy that holds back a refund of one’s own', () => {
   it('offers no decision, says why, and refuses a forged one', async () => {
     const path = await make()
     const page = await openAs(lab, asker, path)
-    expect(page.text.split(ownRefund.another)).toHaveLength(2)
+    expect(page.text.split(en['discrepancyPage.ownRefund.another'])).toHaveLength(2)
     expect(readHidden(page.html, `${path}/resolution`)).toBeUndefined()
     expect(readHidden(page.html, `${path}/external`)).toBeUndefined()
     const forged = await submitAs(lab, asker, `${path}/resolution`, { reason: 'x' })
     expect(forged.status).toBe(403)
-    expect(await forged.text()).toContain(refused.same_person)
+    expect(await forged.text()).toContain(en['discrepancyPage.refused.same_person'])
     expect(readHidden((await openAs(lab, other, path)).html, `${path}/resolution`)).toBeDefined()
   })
 
@@ -61,7 +59,7 @@ describe('a discrepancy that holds back a refund of one’s own', () => {
     const path = await make()
     await leaveAlone(asker)
     const page = await openAs(lab, asker, path)
-    expect(page.text).toContain(ownRefund.self)
+    expect(page.text).toContain(en['discrepancyPage.ownRefund.self'])
     expect(readHidden(page.html, `${path}/resolution`)).toBeDefined()
   })
 })
@@ -78,21 +76,21 @@ describe('a hold on a refund of one’s own', () => {
   it('that somebody else set is not offered to be released, and a forged release is refused', async () => {
     const { action, story } = await make(other)
     const page = await openAs(lab, asker, story)
-    expect(page.text).toContain(actions.releaseByAnother)
+    expect(page.text).toContain(en['story.actions.releaseByAnother'])
     expect(readHidden(page.html, action)).toBeUndefined()
     const forged = await submitAs(lab, asker, action, { held: 'false', reason: 'x' })
     expect(forged.status).toBe(403)
-    expect(await forged.text()).toContain(refusals.same_person)
+    expect(await forged.text()).toContain(en['story.refusals.same_person'])
     expect(readHidden((await openAs(lab, other, story)).html, action)).toBeDefined()
   })
 
   it('that they set themselves is, and so is another to the only one who may decide', async () => {
     const own = await make(asker)
-    expect((await openAs(lab, asker, own.story)).text).toContain(actions.releaseHint)
+    expect((await openAs(lab, asker, own.story)).text).toContain(en['story.actions.releaseHint'])
     const theirs = await make(other)
     await leaveAlone(asker)
     const page = await openAs(lab, asker, theirs.story)
-    expect(page.text).toContain(actions.releaseBySelf)
+    expect(page.text).toContain(en['story.actions.releaseBySelf'])
     expect(readHidden(page.html, theirs.action)).toBeDefined()
   })
 })

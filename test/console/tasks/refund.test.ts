@@ -402,7 +402,7 @@ describe("one's own refund in review", () => {
     await moveTo(lab.database, id, 'needs_review')
     const { html, text } = await open(minh, id)
     expect(html).not.toContain('name="outcome"')
-    expect(text).toContain('another person has to decide it')
+    expect(text).toContain('another person has to decide about it')
     const hidden = readHidden((await open(people.operator, id)).html, `${pathOf(id)}/resolution`)
     const forced = await submitAs(lab, minh, `${pathOf(id)}/resolution`, {
       version: hidden?.version ?? '',
@@ -431,7 +431,7 @@ describe('a cancellation', () => {
     const form = `${pathOf(id)}/cancellation`
     const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
     expect(refused.status).toBe(409)
-    expect(refused.text).toContain('It was not cancelled: it may have been sent already.')
+    expect(refused.text).toContain('this has changed since you opened it')
     expect(refused.text).toContain('Accepted by the gateway')
   })
 

@@ -1,6 +1,6 @@
 import { withTimeout } from '../../../src/platform/concurrency/timing.ts'
-import type { SyncContext } from '../../../src/sync/context.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
+import type { SyncContext } from '../../../src/sync/types.ts'
 import { makeDue } from '../../support/refund-lab.ts'
 import { KEY } from '../../support/service.ts'
 import type { Watch } from '../../support/statement-proxy.ts'

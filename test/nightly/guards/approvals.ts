@@ -11,9 +11,9 @@ export const APPROVALS: readonly Guard[] = [
     control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
   },
   {
-    file: 'src/decisions/approval.ts',
-    text: 'if (sinceRequestedMs >= withinMs) {',
-    mutation: 'if (sinceRequestedMs >= withinMs * 1e6) {',
+    file: 'src/decisions/obstacles.ts',
+    text: 'if (sinceRequestedMs >= withinMs) return',
+    mutation: 'if (sinceRequestedMs >= withinMs * 1e6) return',
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'a refund above the threshold fails when nobody decides in time, and is not approved after that',
@@ -21,9 +21,9 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/decisions/approval.ts',
-    text: 'return (await isNotified(tx, row))\n',
-    mutation: 'return (await isNotified(tx, row)) && row.attempts > 0\n',
+    file: 'src/decisions/refunds.ts',
+    text: 'notified: await isNotified(tx, draft.now),',
+    mutation: 'notified: (await isNotified(tx, draft.now)) && draft.now.attempts > 0,',
     test: 'test/plays/approval/evidence.test.ts',
     claim:
       'a refund whose success is notified while it awaits approval is not declined before the notification is handled, and then has succeeded',
@@ -31,9 +31,9 @@ export const APPROVALS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/decisions/approval.ts',
-    text: "refuseOwnGrowth(locked, row, 'declined')",
-    mutation: "if (row.attempts > 0) refuseOwnGrowth(locked, row, 'declined')",
+    file: 'src/decisions/obstacles.ts',
+    text: "findDoubt(decision === 'approve' ? { ...beside, grown: false } : beside)",
+    mutation: "findDoubt({ ...beside, grown: beside.grown && decision === 'approve' })",
     test: 'test/plays/approval/own-growth.test.ts',
     claim:
       'while growth of the payment may be the refund itself, sent by a row that was lost its decline is refused, until a person has explained the growth',
@@ -41,16 +41,16 @@ export const APPROVALS: readonly Guard[] = [
       'a refund that nobody approved in time goes to a person while its payment is left out of one answer',
   },
   {
-    file: 'src/decisions/approval.ts',
-    text: "if (status !== 'awaiting_approval') {",
-    mutation: "if (status !== 'awaiting_approval' && row.attempts > 9) {",
+    file: 'src/decisions/obstacles.ts',
+    text: "if (status !== 'awaiting_approval') return",
+    mutation: "if (status !== 'awaiting_approval' && withinMs < 0) return",
     test: 'test/plays/approval/approval.test.ts',
     claim: 'a refund above the threshold is decided once when two people decide at the same time',
     control:
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/decisions/approval.ts',
+    file: 'src/decisions/expire-approvals.ts',
     text: '(await isNotified(tx, draft.now))) return false',
     mutation: '((await isNotified(tx, draft.now)) && draft.now.attempts > 0)) return false',
     test: 'test/plays/approval/evidence.test.ts',
@@ -60,7 +60,7 @@ export const APPROVALS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/decisions/approval.ts',
+    file: 'src/decisions/expire-approvals.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
     test: 'test/plays/approval/own-growth.test.ts',

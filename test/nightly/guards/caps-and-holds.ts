@@ -3,9 +3,9 @@ import type { Guard } from './guard.ts'
 export const CAPS_AND_HOLDS: readonly Guard[] = [
   {
     file: 'src/decisions/holds.ts',
-    text: '    const own = change.held ? [] : await requireAnotherToRelease(tx, actor, subject)',
+    text: 'const own = held ? [] : await requireAnotherToRelease(tx, actor, subject)',
     mutation:
-      "    const own = change.held || actor.id !== '' ? [] : await requireAnotherToRelease(tx, actor, subject)",
+      "const own = held || actor.id !== '' ? [] : await requireAnotherToRelease(tx, actor, subject)",
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the merchant that another key of the same name set is somebody else’s',

@@ -75,9 +75,9 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/sync/fence.ts',
-    text: '    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer,\n      sent.at::text as "asOf", nextval(\'gateway_calls_id_seq\') as "callId"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where t.lease_id = sent.lease_id\n        and ${tx',
+    text: '    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where t.lease_id = sent.lease_id\n        and ${tx',
     mutation:
-      '    select sent.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer,\n      sent.at::text as "asOf", nextval(\'gateway_calls_id_seq\') as "callId"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where ${tx',
+      '    select sent.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where ${tx',
     test: 'test/races/claims.test.ts',
     claim:
       'the fence an expired lease is taken over, and the answer of its old owner is not written',

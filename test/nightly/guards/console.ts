@@ -88,8 +88,8 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/session.ts',
-    text: "    if (stored.timeZone !== null) c.set('view', { zone: stored.timeZone })\n",
-    mutation: '',
+    text: 'zone: stored.timeZone ?? view.zone',
+    mutation: 'zone: view.zone ?? stored.timeZone',
     test: 'test/console/export.test.ts',
     claim:
       'a month as a file begins and ends by the clock of a person who has a time zone of their own',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const DECISIONS: readonly Guard[] = [
   {
-    file: 'src/decisions/resolution.ts',
+    file: 'src/decisions/outcomes.ts',
     text: 'if (payment && isIncluded) await',
     mutation: "if (payment && isIncluded && amount === '') await",
     test: 'test/plays/review/decided-again.test.ts',
@@ -12,7 +12,7 @@ export const DECISIONS: readonly Guard[] = [
       'what a person decided as failed is decided as succeeded by the same one too: that only reserves again',
   },
   {
-    file: 'src/decisions/resolution.ts',
+    file: 'src/decisions/outcomes.ts',
     text: 'const decidedGrowth = payment ? measureUnmatched',
     mutation: 'const decidedGrowth = payment?.missing ? measureUnmatched',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -21,7 +21,7 @@ export const DECISIONS: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/decisions/resolution.ts',
+    file: 'src/decisions/outcomes.ts',
     text: "if (status === 'returned' && outcome === 'returned') await",
     mutation: "if (status === 'returned' || outcome === 'returned') await",
     test: 'test/plays/review/decisions.test.ts',
@@ -30,9 +30,9 @@ export const DECISIONS: readonly Guard[] = [
     control: 'a decision against the evidence of growth from before it was sent is none',
   },
   {
-    file: 'src/decisions/cancellation.ts',
-    text: 'if (isOpen && !(await isNotified(tx, now))) return',
-    mutation: 'if (isOpen && (attempts === 0 || !(await isNotified(tx, now)))) return',
+    file: 'src/decisions/obstacles.ts',
+    text: '      return findDoubt(beside)',
+    mutation: '      return findDoubt({ ...beside, notified: row.attempts > 0 })',
     test: 'test/plays/review/cancellation.test.ts',
     claim:
       'the cancellation of a refund is 409 also if the hash of that notification was received with other values before',
@@ -40,9 +40,9 @@ export const DECISIONS: readonly Guard[] = [
       'the cancellation of a refund that was sent and is unknown is 409, and names what is possible',
   },
   {
-    file: 'src/decisions/cancellation.ts',
-    text: "refuseOwnGrowth(locked, draft.now, 'cancelled')",
-    mutation: "if (draft.now.attempts > 0) refuseOwnGrowth(locked, draft.now, 'cancelled')",
+    file: 'src/decisions/obstacles.ts',
+    text: "return grown ? { why: 'grown' } : undefined",
+    mutation: "return grown && notified ? { why: 'grown' } : undefined",
     test: 'test/plays/approval/own-growth.test.ts',
     claim:
       'while growth of the payment may be the refund itself, sent by a row that was lost its cancellation is refused, until a person has confirmed the refund that was inferred from the growth',
@@ -50,7 +50,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that nobody approved in time goes to a person while its payment cannot be read',
   },
   {
-    file: 'src/decisions/outcomes.ts',
+    file: 'src/decisions/obstacles.ts',
     text: "if (status === 'returned') return true",
     mutation: "if (status === 'returned') return outcome !== 'returned'",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -59,7 +59,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/decisions/outcomes.ts',
+    file: 'src/decisions/obstacles.ts',
     text: 'if (row.firstSentAt === null && !isDecidedByPerson(row)) return',
     mutation: "if (row.firstSentAt === '' && !isDecidedByPerson(row)) return",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -68,7 +68,7 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/decisions/outcomes.ts',
+    file: 'src/decisions/obstacles.ts',
     text: "return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }",
     mutation: "return leftMs <= waitMs ? undefined : { why: 'too_early_alone', leftMs }",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
@@ -78,25 +78,24 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/decisions/resolution.ts',
-    text: 'if (contrary.length > 0 && !againstEvidence) {',
-    mutation: 'if (contrary.length > 9 && !againstEvidence) {',
+    file: 'src/decisions/outcomes.ts',
+    text: 'if (contrary.length > 0 && !request.againstEvidence) {',
+    mutation: 'if (contrary.length > 9 && !request.againstEvidence) {',
     test: 'test/plays/review/decisions.test.ts',
     claim: 'a person decides that a failed refund succeeded, only if it was sent',
     control: 'a decision against the evidence of growth from before it was sent is none',
   },
   {
-    file: 'src/decisions/resolution.ts',
-    text: 'const isAsker = await checkSelfDecision(tx, draft.now, access)',
-    mutation:
-      "const isAsker = request.outcome === 'returned' && (await checkSelfDecision(tx, draft.now, access))",
+    file: 'src/decisions/obstacles.ts',
+    text: "if (asked && !alone) return { why: 'asked' }",
+    mutation: "if (asked && !alone && outcome === 'returned') return { why: 'asked' }",
     test: 'test/plays/approval/approval.test.ts',
     claim: 'a decision about the outcome is not made by whoever asked for the refund',
     control:
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/decisions/resolution.ts',
+    file: 'src/decisions/outcomes.ts',
     text: '  if (againstEvidence === null) return []\n  const ours',
     mutation: "  if (againstEvidence === null || refundId !== '') return []\n  const ours",
     test: 'test/plays/review/decisions.test.ts',

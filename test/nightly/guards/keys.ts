@@ -86,8 +86,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '      and ended_at is null and (expires_at is null or expires_at > now())`\n  const keys',
-    mutation: '      and (expires_at is null or expires_at > now())`\n  const keys',
+    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`',
+    mutation: '`(k.expires_at is null or k.expires_at > now())`',
     test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
@@ -95,8 +95,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '      and ended_at is null and (expires_at is null or expires_at > now())`\n  const keys',
-    mutation: '      and ended_at is null`\n  const keys',
+    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`',
+    mutation: '`k.ended_at is null`',
     test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',

@@ -52,9 +52,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf })) return false',
-    mutation:
-      'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf }) || refundId) return false',
+    text: 'const asked = isOwnRequest(who, refund)',
+    mutation: "const asked = isOwnRequest(who, refund) && refund.refundId === ''",
     test: 'test/plays/approval/approval.test.ts',
     claim: 'a decision about the outcome is not made by whoever asked for the refund',
     control:

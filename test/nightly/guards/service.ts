@@ -38,9 +38,9 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
-    file: 'src/decisions/hold-routes.ts',
-    text: "  ...withScope('ops'),",
-    mutation: "  ...{ ...withScope('ops'), middleware: [] },",
+    file: 'src/decisions/declare-routes.ts',
+    text: "    ...withScope(of.scope ?? 'ops'),",
+    mutation: "    ...{ ...withScope(of.scope ?? 'ops'), middleware: [] },",
     test: 'test/api/holds/holds.test.ts',
     claim: 'a hold on the payment needs a reason and the scope ops',
     control: 'a hold survives the answers of the gateway',
@@ -70,18 +70,18 @@ export const SERVICE: readonly Guard[] = [
     control: 'a cell "with, a comma" is written "\\"with, a comma\\""',
   },
   {
-    file: 'src/decisions/refund-routes.ts',
-    text: "  ...withScope('refunds:approve'),",
-    mutation: "  ...withScope('refunds:write'),",
+    file: 'src/decisions/obstacles.ts',
+    text: "{ scope: 'refunds:approve', refusal",
+    mutation: "{ scope: 'refunds:write', refusal",
     test: 'test/api/every-route.test.ts',
     claim:
       'POST /v1/refunds/:refundId/approval is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/decisions/refund-routes.ts',
-    text: "  ...withScope('refunds:write'),",
-    mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
+    file: 'src/decisions/obstacles.ts',
+    text: "    scope: 'refunds:write',",
+    mutation: "    scope: 'refunds:read',",
     test: 'test/api/every-route.test.ts',
     claim:
       'POST /v1/refunds/:refundId/cancellation is refused to a key that has every scope but its own',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/approval.ts'
+import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
@@ -407,7 +407,7 @@ describe('past the routes, the database', () => {
   })
 
   it('is decided by no one whose principal is not the one that is stored', async () => {
-    const { decideApproval } = await import('../../../src/decisions/approval.ts')
+    const { decideRefund } = await import('../../../src/decisions/refunds.ts')
     const { findRefund } = await import('../../../src/refunds/find.ts')
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
@@ -424,7 +424,7 @@ describe('past the routes, the database', () => {
         required: new Set<never>(),
       },
     }
-    const decided = decideApproval(lab.service.ctx, found, { decision: 'approve' }, access)
+    const decided = decideRefund(lab.service.ctx, found, { decision: 'approve' }, access)
     await expect(decided).rejects.toMatchObject({ code: 'unauthenticated' })
     expect(await statusOf(id)).toBe('awaiting_approval')
   })

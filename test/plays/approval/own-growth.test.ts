@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/approval.ts'
+import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'

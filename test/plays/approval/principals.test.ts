@@ -6,8 +6,7 @@ import { findKeys, hashKey, SCOPES, UNLIMITED } from '../../../src/access/keys.t
 import { addPerson, endPerson } from '../../../src/access/people.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { type Access, listScopes, type Role } from '../../../src/access/types.ts'
-import { decideApproval } from '../../../src/decisions/approval.ts'
-import { resolveRefund } from '../../../src/decisions/resolution.ts'
+import { decideRefund } from '../../../src/decisions/refunds.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import { findRefund } from '../../../src/refunds/find.ts'
@@ -140,7 +139,7 @@ async function attempt(id: string, access: Access): Promise<string[]> {
   const { ctx } = lab.service
   const found = await findRefund(ctx, MERCHANTS, id)
   const refusal = (error: unknown) => String(Object(error).code)
-  const approved = await decideApproval(ctx, found, { decision: 'approve' }, access).then(
+  const approved = await decideRefund(ctx, found, { decision: 'approve' }, access).then(
     () => 'done',
     refusal,
   )
@@ -156,8 +155,8 @@ async function attempt(id: string, access: Access): Promise<string[]> {
   await lab.database.sql`
     update refunds set status = 'needs_review', review = 'contradicted' where refund_id = ${id}`
   const review = await findRefund(ctx, MERCHANTS, id)
-  const wish = { outcome: 'failed', reason: 'a test' } as const
-  const resolved = await resolveRefund(ctx, review, wish, access).then(() => 'done', refusal)
+  const wish = { decision: 'failed', reason: 'a test' } as const
+  const resolved = await decideRefund(ctx, review, wish, access).then(() => 'done', refusal)
   return [approved, written, resolved]
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/approval.ts'
+import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { expectRefused } from '../../support/ask.ts'

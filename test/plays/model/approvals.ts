@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { addSealKey, openDataKeys } from '../../../src/db/data-keys.ts'
-import { expireApprovals } from '../../../src/decisions/approval.ts'
+import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { Problem } from '../../../src/http/problems.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'

@@ -1,4 +1,4 @@
-import { expireApprovals } from '../../../src/decisions/approval.ts'
+import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { checkAccounts, type Worlds } from './accounts.ts'
 import { expireUnsent } from './approvals.ts'
 import type { ShownRefund } from './books.ts'

@@ -3,7 +3,6 @@ import { listDeciders } from '../../../access/principal.ts'
 import { addNote, assignDiscrepancy } from '../../../decisions/annotations.ts'
 import { resolveDiscrepancy } from '../../../decisions/discrepancies.ts'
 import { resolveExternalRefund } from '../../../decisions/external.ts'
-import { ChangedSinceShownError } from '../../../decisions/unit-of-work.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
 import { deriveExternalState, findExternalRefund } from '../../../refunds/external-view.ts'
@@ -13,8 +12,9 @@ import { readForm } from '../../forms/protect-forms.ts'
 import { discrepancyPath } from '../../paths.ts'
 import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
-import { type NoticeCode, TEXTS } from '../../texts/en.ts'
-import { explainRefusal, listEvidence } from '../explain-refusal.ts'
+import type { NoticeCode } from '../../texts/text.ts'
+import { t } from '../../view.ts'
+import { explainRefusal } from '../explain-refusal.ts'
 import type { PageState } from '../page-state.ts'
 import { DiscrepancyFields, ExternalFields, NoteFields, parseFields } from '../parse-fields.ts'
 import { findPathDiscrepancy, readDiscrepancyPage } from './read-discrepancy.ts'
@@ -73,23 +73,25 @@ async function carryOut(
     if (!(error instanceof DomainError) || message === undefined) throw error
     c.set('refusal', error.code)
     const { status } = REFUSALS[error.code]
-    return await show({ status, messages: [message], evidence: listEvidence(error) })
+    return await show({ status, messages: [message], evidence: error.evidence })
   }
 }
 
 /** An external refund that cannot be decided so has not changed: its amount does not fit. */
 function explain(error: DomainError, form: string): string | undefined {
-  const { refused } = TEXTS.discrepancyPage
-  if (error.code === 'same_person') return refused.same_person
+  if (error.code === 'same_person') return t('discrepancyPage.refused.same_person')
   const isUnfit = form === 'external' && error.code === 'not_decidable'
-  if (!isUnfit || error instanceof ChangedSinceShownError) return explainRefusal(error)
-  return refused.notFitting
+  if (!isUnfit || error.changed) return explainRefusal(error)
+  return t('discrepancyPage.refused.notFitting')
 }
 
 function describeResolution({ resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string[] {
-  const { resolved, agreed } = TEXTS.decisions.happened
   if (resolvedAt === null) return []
-  return [resolvedBy === null ? agreed : resolved(resolvedBy, resolution ?? '')]
+  return [
+    resolvedBy === null
+      ? t('decisions.happened.agreed')
+      : t('decisions.happened.resolved', { name: resolvedBy, reason: resolution ?? '' }),
+  ]
 }
 
 function resolve(ctx: ConsoleContext): Carry {
@@ -113,7 +115,8 @@ function resolveExternal(ctx: ConsoleContext): Carry {
     }
     // What is read here is compared again within the commit.
     if (deriveExternalState(external) !== state) {
-      throw new ChangedSinceShownError('not_decidable', 'it has changed since it was shown')
+      const detail = 'it has changed since it was shown'
+      throw new DomainError('not_decidable', detail, { changed: true })
     }
     const againstEvidence = parsed.data.againstEvidence === 'true'
     const decision = { outcome, reason, againstEvidence }
@@ -135,7 +138,7 @@ function assign(ctx: ConsoleContext): Carry {
   return async (found, { name = '' }, c) => {
     const access = c.get('access')
     const known = ['', access.name, ...(await listDeciders(ctx.sql, found.merchantCode))]
-    if (!known.includes(name)) return { problems: { name: TEXTS.decisions.problems.name } }
+    if (!known.includes(name)) return { problems: { name: t('decisions.problems.name') } }
     await assignDiscrepancy(ctx, access, found, name === '' ? null : name)
     return { notice: 'assigned' }
   }

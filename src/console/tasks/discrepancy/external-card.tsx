@@ -10,12 +10,10 @@ import { Choices } from '../../forms/choices.tsx'
 import { Form } from '../../forms/form.tsx'
 import { TextArea } from '../../forms/text-area.tsx'
 import { ExternalRefundState } from '../../states.tsx'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { AgainstEvidence } from '../against-evidence.tsx'
 import { type PageState, pickForm } from '../page-state.ts'
 import type { ShownDiscrepancyPage } from './read-discrepancy.ts'
-
-const { external: texts, ownRefund } = TEXTS.discrepancyPage
 
 const OUTCOMES: readonly ExternalOutcome[] = ['matched', 'part_of_first_sight', 'never_happened']
 
@@ -29,21 +27,25 @@ export function ExternalCard({ c, path, shown, state }: CardProps) {
     external.find(({ id }) => id === named) ??
     external.findLast((one) => deriveExternalState(one) === 'reserved')
   return (
-    <Card title={texts.title} id="external">
-      <p>{texts.lead}</p>
+    <Card title={t('story.sections.external')} id="external">
+      <p>{t('discrepancyPage.external.lead')}</p>
       <DataTable
-        caption={texts.title}
+        caption={t('story.sections.external')}
         columns={[
-          { title: texts.amount },
-          { title: texts.requestId },
-          { title: texts.notified },
-          { title: texts.state },
+          { title: t('field.amount') },
+          { title: t('field.requestId') },
+          { title: t('field.notified') },
+          { title: t('field.state') },
         ]}
         rows={external.map((one) => [
           <a href={`${path}?external=${one.id}#external`}>
             {formatMoney(one.amount, one.currency)}
           </a>,
-          one.source === 'person' ? texts.entered : <Identifier>{one.requestId}</Identifier>,
+          one.source === 'person' ? (
+            t('discrepancyPage.external.entered')
+          ) : (
+            <Identifier>{one.requestId}</Identifier>
+          ),
           one.notifiedAt === null ? null : <Time iso={toIso(one.notifiedAt)} />,
           <ExternalRefundState state={deriveExternalState(one)} />,
         ])}
@@ -67,23 +69,28 @@ function DecideExternal(props: {
     obstacle: findExternalObstacle(chosen, outcome),
   }))
   const possible = judged.filter(({ obstacle }) => obstacle === undefined)
-  const title = texts.decide(formatMoney(chosen.amount, chosen.currency))
+  const title = t('discrepancyPage.external.decide', {
+    amount: formatMoney(chosen.amount, chosen.currency),
+  })
   if (mayDecide === 'another') {
     return (
       <>
         <h3>{title}</h3>
-        <p>{ownRefund.another}</p>
+        <p>{t('discrepancyPage.ownRefund.another')}</p>
       </>
     )
   }
   return (
     <>
       <h3>{title}</h3>
-      {mayDecide === 'self' ? <p class="warn">{ownRefund.self}</p> : null}
+      {mayDecide === 'self' ? <p class="warn">{t('discrepancyPage.ownRefund.self')}</p> : null}
       {judged.map(({ outcome, obstacle }) =>
         obstacle === undefined ? null : (
           <p class="soft">
-            {texts.notPossible(texts.outcomes[outcome], texts.obstacles[obstacle])}
+            {t('discrepancyPage.external.notPossible', {
+              outcome: t(`discrepancyPage.external.outcomes.${outcome}`),
+              reason: t(`discrepancyPage.external.obstacles.${obstacle}`),
+            })}
           </p>
         ),
       )}
@@ -96,23 +103,23 @@ function DecideExternal(props: {
         >
           <Choices
             name="externalOutcome"
-            label={texts.outcome}
+            label={t('discrepancyPage.external.outcome')}
             options={possible.map(({ outcome }) => ({
               value: outcome,
-              label: texts.outcomes[outcome],
+              label: t(`discrepancyPage.external.outcomes.${outcome}`),
             }))}
             value={fields.externalOutcome}
             problem={problems.externalOutcome}
           />
           <TextArea
             name="externalReason"
-            label={texts.reason}
+            label={t('field.reason')}
             value={fields.externalReason}
             problem={problems.externalReason}
             required
           />
           <AgainstEvidence evidence={state.form === 'external' ? (state.evidence ?? []) : []} />
-          <button type="submit">{texts.submit}</button>
+          <button type="submit">{t('decisions.decide.submit')}</button>
         </Form>
       )}
     </>

@@ -1,6 +1,6 @@
 import { narrowMerchants } from '../../../access/authenticate.ts'
 import { listDeciders } from '../../../access/principal.ts'
-import { findDiscrepancy } from '../../../decisions/annotations.ts'
+import { findDiscrepancy } from '../../../decisions/discrepancies.ts'
 import { findMayEnd, type MayEnd } from '../../../decisions/second-person.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
 import { type DiscrepancyView, showDiscrepancy } from '../../../discrepancies/routes.ts'

@@ -9,15 +9,12 @@ import { TextArea } from '../../forms/text-area.tsx'
 import { renderConsolePage } from '../../layout.tsx'
 import { discrepancyPath, refundPagePath, storyPath } from '../../paths.ts'
 import { hasScope } from '../../permissions.ts'
-import { unknownHelp } from '../../texts/discrepancy-help.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { count, listTexts, t } from '../../view.ts'
 import { nameKind, nameSource } from '../../words.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
 import { type FormState, type PageState, pickForm } from '../page-state.ts'
 import { ExternalCard } from './external-card.tsx'
 import type { ShownDiscrepancyPage } from './read-discrepancy.ts'
-
-const texts = TEXTS.discrepancyPage
 
 /** Answers with the page of one discrepancy: both sides, what they mean, and what to do. */
 export async function renderDiscrepancyPage(
@@ -35,9 +32,9 @@ export async function renderDiscrepancyPage(
       {state.messages?.map((message) => (
         <Notice tone="bad">{message}</Notice>
       ))}
-      <Card title={texts.meaning}>
+      <Card title={t('discrepancyPage.meaning')}>
         <p>{meaning}</p>
-        <h3>{texts.steps}</h3>
+        <h3>{t('discrepancyPage.steps')}</h3>
         <p>{steps}</p>
       </Card>
       <SidesCard shown={shown} />
@@ -56,12 +53,16 @@ export async function renderDiscrepancyPage(
 }
 
 function explainKind(kind: string) {
-  return Object.entries(TEXTS.discrepancyHelp).find(([name]) => name === kind)?.[1] ?? unknownHelp
+  const { meaning, steps } = Object.fromEntries(listTexts(`discrepancyHelp.${kind}`))
+  return {
+    meaning: meaning ?? t('discrepancyHelp.unknown.meaning'),
+    steps: steps ?? t('discrepancyHelp.unknown.steps'),
+  }
 }
 
 function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
   return (
-    <Card title={texts.sides}>
+    <Card title={t('discrepancyPage.sides')}>
       <div class="sides">
         {(['ours', 'theirs'] as const).map((side) => (
           <div>
@@ -75,37 +76,41 @@ function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
 }
 
 function FactsCard({ c, shown: { view } }: { c: ConsoleRequest; shown: ShownDiscrepancyPage }) {
-  const { facts } = texts
   const { merchantCode, transactionId, paymentId, refundId } = view
   const refund =
     refundId !== null && hasScope(c, 'refunds:read') ? (
-      <a href={refundPagePath(merchantCode, refundId)}>{texts.openRefund}</a>
+      <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
     ) : null
   const rows = [
-    [facts.state, <State view={view} />],
-    [facts.severity, texts.severities[rateKind(view.kind)]],
-    [facts.account, merchantCode],
-    [facts.transaction, <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>],
-    [facts.order, view.orderId],
-    [facts.payment, paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
-    [facts.refund, refund],
-    [facts.firstSeen, <Time iso={view.firstSeenAt} />],
-    [facts.lastSeen, <Time iso={view.lastSeenAt} />],
-    [facts.times, facts.timesText(view.times)],
+    [t('field.state'), <State view={view} />],
+    [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
+    [t('field.account'), merchantCode],
+    [
+      t('field.transaction'),
+      <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>,
+    ],
+    [t('field.order'), view.orderId],
+    [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
+    [t('field.refund'), refund],
+    [t('field.firstSeen'), <Time iso={view.firstSeenAt} />],
+    [t('field.lastSeen'), <Time iso={view.lastSeenAt} />],
+    [t('field.observed'), count('discrepancyPage.facts.times', view.times)],
   ] as const
   return (
-    <Card title={texts.about}>
+    <Card title={t('discrepancyPage.about')}>
       <Facts rows={rows.filter(([, value]) => value !== null)} />
     </Card>
   )
 }
 
 function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPage['view'] }) {
-  if (resolvedAt === null) return <>{texts.open}</>
-  const how = resolution ? texts.resolvedBy(resolution.by, resolution.reason) : texts.agreed
+  if (resolvedAt === null) return <>{t('lists.open')}</>
+  const how = resolution
+    ? t('discrepancyPage.resolvedBy', { name: resolution.by, reason: resolution.reason })
+    : t('discrepancyPage.agreed')
   return (
     <>
-      {texts.resolved} {how} <Time iso={resolvedAt} />
+      {t('lists.resolved')} {how} <Time iso={resolvedAt} />
     </>
   )
 }
@@ -114,32 +119,33 @@ type ResolveForm = { c: ConsoleRequest; path: string; shown: ShownDiscrepancyPag
 
 function ResolveCard({ of, state }: { of: ResolveForm; state: FormState }) {
   const { c, path, shown } = of
-  const { title, lead, reason, submit, refundFirst } = texts.resolve
   const effect = describeEffect(shown)
   const fields: Record<string, string> =
     shown.amount === undefined ? {} : { shownAmount: shown.amount }
   if (shown.mayResolve === 'another') {
     return (
-      <Card title={title} id="resolve">
-        <p>{texts.ownRefund.another}</p>
+      <Card title={t('discrepancyPage.resolve.title')} id="resolve">
+        <p>{t('discrepancyPage.ownRefund.another')}</p>
       </Card>
     )
   }
   return (
-    <Card title={title} id="resolve">
-      <p>{lead}</p>
-      {shown.mayResolve === 'self' ? <p class="warn">{texts.ownRefund.self}</p> : null}
+    <Card title={t('discrepancyPage.resolve.title')} id="resolve">
+      <p>{t('discrepancyPage.resolve.lead')}</p>
+      {shown.mayResolve === 'self' ? (
+        <p class="warn">{t('discrepancyPage.ownRefund.self')}</p>
+      ) : null}
       {effect === undefined ? null : <p>{effect}</p>}
-      {shown.view.refundId === null ? null : <p>{refundFirst}</p>}
+      {shown.view.refundId === null ? null : <p>{t('discrepancyPage.resolve.refundFirst')}</p>}
       <Form c={c} action={`${path}/resolution`} fields={fields} stacked>
         <TextArea
           name="reason"
-          label={reason}
+          label={t('field.reason')}
           value={state.fields.reason}
           problem={state.problems.reason}
           required
         />
-        <button type="submit">{submit}</button>
+        <button type="submit">{t('discrepancyPage.resolve.submit')}</button>
       </Form>
     </Card>
   )
@@ -147,8 +153,9 @@ function ResolveCard({ of, state }: { of: ResolveForm; state: FormState }) {
 
 /** What resolving does beyond closing the discrepancy. */
 function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): string | undefined {
-  const { enters, entersNothing, setsAside } = texts.resolve
-  if (view.kind === 'payment_unreadable') return setsAside
+  if (view.kind === 'payment_unreadable') return t('discrepancyPage.resolve.setsAside')
   if (amount === undefined) return undefined
-  return compareAmounts(amount, '0') > 0 ? enters(formatMoney(amount, currency)) : entersNothing
+  return compareAmounts(amount, '0') > 0
+    ? t('discrepancyPage.resolve.enters', { amount: formatMoney(amount, currency) })
+    : t('discrepancyPage.resolve.entersNothing')
 }

@@ -6,10 +6,8 @@ import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { Form } from '../../forms/form.tsx'
 import { discrepancyPath, storyPath } from '../../paths.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { count, t } from '../../view.ts'
 import { nameKind } from '../../words.ts'
-
-const { columns, endpoint: texts } = TEXTS.tasks
 
 const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
   high: 'bad',
@@ -21,24 +19,24 @@ const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
 export function DiscrepancyTable({ rows }: { rows: readonly DiscrepancyRow[] }) {
   return (
     <DataTable
-      caption={TEXTS.tasks.sections.discrepancies.title}
+      caption={t('tasks.sections.discrepancies.title')}
       columns={[
-        { title: columns.severity },
-        { title: columns.kind },
-        { title: columns.order },
-        { title: columns.transaction },
-        { title: columns.since },
-        { title: columns.assignee },
+        { title: t('field.severity') },
+        { title: t('field.kind') },
+        { title: t('field.order') },
+        { title: t('field.transaction') },
+        { title: t('field.since') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         <Badge tone={TONES[rateKind(row.kind)]}>
-          {TEXTS.tasks.severities[rateKind(row.kind)]}
+          {t(`tasks.severities.${rateKind(row.kind)}`)}
         </Badge>,
         <a href={discrepancyPath(row.merchantCode, row.id)}>{nameKind(row.kind)}</a>,
-        row.orderId ?? TEXTS.tasks.noOrder,
+        row.orderId ?? t('states.notStated'),
         <a href={storyPath(row)}>{row.transactionId}</a>,
         <Time iso={toIso(row.at)} />,
-        row.assignee ?? TEXTS.tasks.unassigned,
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -49,14 +47,14 @@ export function EndpointTable(props: { c: ConsoleRequest; rows: readonly Trouble
   const { c, rows } = props
   return (
     <DataTable
-      caption={TEXTS.tasks.sections.endpoints.title}
+      caption={t('tasks.sections.endpoints.title')}
       columns={[
-        { title: columns.endpoint },
-        { title: columns.failing },
-        { title: columns.answer },
-        { title: columns.nextAttempt },
-        { title: columns.event },
-        { title: columns.actions, kind: 'actions' },
+        { title: t('field.address') },
+        { title: t('field.since') },
+        { title: t('field.result') },
+        { title: t('field.next') },
+        { title: t('field.event') },
+        { title: t('field.actions'), kind: 'actions' },
       ]}
       rows={rows.map((row) => [
         <Identifier>{row.url}</Identifier>,
@@ -65,7 +63,7 @@ export function EndpointTable(props: { c: ConsoleRequest; rows: readonly Trouble
         <NextAttempt row={row} />,
         <NewestEvent row={row} />,
         <Form c={c} action={`/console/webhooks/${encodeURIComponent(row.id)}/enable`}>
-          <button type="submit">{texts.enable}</button>
+          <button type="submit">{t('tasks.endpoint.enable')}</button>
         </Form>,
       ])}
     />
@@ -77,7 +75,7 @@ function Failing({ row: { failingSince, disabledAt, disabledReason } }: { row: T
   return (
     <>
       {since === null ? null : <Time iso={toIso(since)} />}{' '}
-      {disabledReason === null ? null : texts.disabled[disabledReason]}
+      {disabledReason === null ? null : t(`tasks.endpoint.disabled.${disabledReason}`)}
     </>
   )
 }
@@ -85,7 +83,9 @@ function Failing({ row: { failingSince, disabledAt, disabledReason } }: { row: T
 function Answer({ row: { httpStatus, error, answer } }: { row: TroubledEndpoint }) {
   return (
     <>
-      {httpStatus === null ? texts.noAnswer : texts.status(httpStatus)}{' '}
+      {httpStatus === null
+        ? t('tasks.endpoint.noAnswer')
+        : t('tasks.endpoint.status', { status: httpStatus })}{' '}
       <small class="soft">{answer || error}</small>
     </>
   )
@@ -95,13 +95,17 @@ function NextAttempt({ row: { nextAttemptAt, disabledAt, pending } }: { row: Tro
   return (
     <>
       {disabledAt !== null ? (
-        texts.never
+        t('tasks.endpoint.never')
       ) : nextAttemptAt === null ? (
-        texts.atOnce
+        t('tasks.endpoint.atOnce')
       ) : (
         <Time iso={toIso(nextAttemptAt)} />
       )}{' '}
-      <small class="soft">{texts.pending(pending)}</small>
+      <small class="soft">
+        {pending >= 100
+          ? t('tasks.endpoint.pendingMost')
+          : count('tasks.endpoint.pending', pending)}
+      </small>
     </>
   )
 }

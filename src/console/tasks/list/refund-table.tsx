@@ -1,6 +1,6 @@
 import type { Child } from 'hono/jsx'
 import type { Access } from '../../../access/types.ts'
-import { ANYBODY, findObstacle } from '../../../decisions/outcomes.ts'
+import { describeDecidable, findObstacle, UNHINDERED } from '../../../decisions/obstacles.ts'
 import { isOwnRequest } from '../../../decisions/second-person.ts'
 import { DataTable } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
@@ -10,10 +10,8 @@ import type { ConsoleContext } from '../../context.ts'
 import { formatMoney } from '../../format-money.ts'
 import { refundPagePath } from '../../paths.ts'
 import { RefundStatus } from '../../states.tsx'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { formatDuration, formatTimeLeft } from '../../words.ts'
-
-const { columns } = TEXTS.tasks
 
 /** Where a cell of a refund that waits is written. */
 type Environment = { ctx: Pick<ConsoleContext, 'config' | 'now'>; viewer: Access }
@@ -23,19 +21,19 @@ export function ApprovalTable(props: { rows: readonly WaitingRefund[]; of: Envir
   const { rows, of } = props
   return (
     <DataTable
-      caption={TEXTS.tasks.sections.approvals.title}
+      caption={t('tasks.sections.approvals.title')}
       columns={[
-        { title: columns.refund },
-        { title: columns.order },
-        { title: columns.askedBy },
-        { title: columns.reason },
-        { title: columns.since },
-        { title: columns.note },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.requestedBy') },
+        { title: t('field.reason') },
+        { title: t('field.since') },
+        { title: t('decisions.notNow.title') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
         <Asker row={row} />,
-        row.reason ?? TEXTS.tasks.noReason,
+        row.reason ?? t('refunds.facts.noReason'),
         <Since row={row} of={of} />,
         explainApproval(row, of),
       ])}
@@ -48,19 +46,19 @@ export function ReviewTable(props: { rows: readonly WaitingRefund[]; of: Environ
   const { rows, of } = props
   return (
     <DataTable
-      caption={TEXTS.tasks.sections.reviews.title}
+      caption={t('tasks.sections.reviews.title')}
       columns={[
-        { title: columns.refund },
-        { title: columns.order },
-        { title: columns.reason },
-        { title: columns.since },
-        { title: columns.assignee },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.reason') },
+        { title: t('field.since') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
-        TEXTS.tasks.review[row.review ?? 'contradicted'],
+        t(`tasks.review.${row.review ?? 'contradicted'}`),
         <Since row={row} of={of} />,
-        row.assignee ?? TEXTS.tasks.unassigned,
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -71,21 +69,21 @@ export function OverdueTable(props: { rows: readonly WaitingRefund[]; of: Enviro
   const { rows, of } = props
   return (
     <DataTable
-      caption={TEXTS.tasks.sections.overdue.title}
+      caption={t('tasks.sections.overdue.title')}
       columns={[
-        { title: columns.refund },
-        { title: columns.order },
-        { title: columns.status },
-        { title: columns.sent },
-        { title: columns.note },
-        { title: columns.assignee },
+        { title: t('field.refund') },
+        { title: t('field.order') },
+        { title: t('field.status') },
+        { title: t('field.sent') },
+        { title: t('decisions.notNow.title') },
+        { title: t('field.assignee') },
       ]}
       rows={rows.map((row) => [
         ...describeRefund(row),
         row.status === 'sending' ? '' : <RefundStatus status={row.status} />,
         <Since row={row} of={of} />,
         explainWait(row, of),
-        row.assignee ?? TEXTS.tasks.unassigned,
+        row.assignee ?? t('decisions.review.unassigned'),
       ])}
     />
   )
@@ -95,7 +93,7 @@ function describeRefund(row: WaitingRefund): Child[] {
   const { merchantCode, refundId, amount, currency, orderId } = row
   return [
     <a href={refundPagePath(merchantCode, refundId)}>{formatMoney(amount, currency)}</a>,
-    orderId ?? TEXTS.tasks.noOrder,
+    orderId ?? t('states.notStated'),
   ]
 }
 
@@ -103,7 +101,7 @@ function Asker({ row: { requestedBy, onBehalfOf } }: { row: WaitingRefund }) {
   if (onBehalfOf === null) return <>{requestedBy}</>
   return (
     <>
-      {requestedBy} {TEXTS.tasks.forPerson(onBehalfOf)}
+      {requestedBy} {t('tasks.forPerson', { person: onBehalfOf })}
     </>
   )
 }
@@ -114,24 +112,22 @@ function Since({ row: { waitingSince }, of: { ctx } }: { row: WaitingRefund; of:
     <>
       <Time iso={iso} />{' '}
       <small class="soft">
-        {TEXTS.tasks.age(formatDuration(ctx.now().getTime() - Date.parse(iso)))}
+        {t('tasks.age', { age: formatDuration(ctx.now().getTime() - Date.parse(iso)) })}
       </small>
     </>
   )
 }
 
 function explainApproval(row: WaitingRefund, { viewer }: Environment): string {
-  const { own, canDecide, waitsForAnother } = TEXTS.tasks
-  if (isOwnRequest(viewer, row)) return own
-  return viewer.scopes.includes('refunds:approve') ? canDecide : waitsForAnother
+  if (isOwnRequest(viewer, row)) return t('tasks.own')
+  return viewer.scopes.includes('refunds:approve')
+    ? t('tasks.canDecide')
+    : t('tasks.waitsForAnother')
 }
 
 function explainWait(row: WaitingRefund, { ctx }: Environment): string {
-  const { lastSentAt } = row
-  const sinceSentMs =
-    lastSentAt === null ? null : ctx.now().getTime() - Date.parse(toIso(lastSentAt))
-  const decidable = { ...row, sinceSentMs, sinceResolvedMs: null }
-  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, ANYBODY)
-  if (obstacle?.why !== 'too_early') return TEXTS.tasks.decidable
-  return TEXTS.tasks.decidableIn(formatTimeLeft(obstacle.leftMs))
+  const decidable = describeDecidable(row, ctx.now())
+  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, UNHINDERED)
+  if (obstacle?.why !== 'too_early') return t('tasks.decidable')
+  return t('tasks.decidableIn', { duration: formatTimeLeft(obstacle.leftMs) })
 }

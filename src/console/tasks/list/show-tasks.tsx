@@ -5,7 +5,7 @@ import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { renderConsolePage } from '../../layout.tsx'
 import { TASKS_PATH } from '../../paths.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { formatDuration } from '../../words.ts'
 import { DiscrepancyTable, EndpointTable } from './other-tables.tsx'
 import { ApprovalTable, OverdueTable, ReviewTable } from './refund-table.tsx'
@@ -16,8 +16,6 @@ import {
   type Section,
   type SectionName,
 } from './sections.ts'
-
-const texts = TEXTS.tasks
 
 /** What the page of all sections shows of each. */
 const SHOWN = 10
@@ -44,20 +42,23 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   const idle = sections.every(({ page }) => page.rows.length === 0)
   return await renderConsolePage(
     c,
-    { title: only === undefined ? texts.title : texts.sections[only].title, current: 'tasks' },
+    {
+      title: only === undefined ? t('frame.pages.tasks') : t(`tasks.sections.${only}.title`),
+      current: 'tasks',
+    },
     <>
       {visible.length === 0 ? (
-        <Card title={texts.nothingToDo.title}>
-          <p>{texts.nothingToDo.body}</p>
+        <Card title={t('tasks.nothingToDo.title')}>
+          <p>{t('tasks.nothingToDo.body')}</p>
         </Card>
       ) : null}
-      {only === undefined && visible.length > 0 && idle ? <p>{texts.allDone}</p> : null}
+      {only === undefined && visible.length > 0 && idle ? <p>{t('tasks.allDone')}</p> : null}
       {sections.map((section) => (
         <SectionCard section={section} of={of} />
       ))}
       {only === undefined ? null : (
         <p>
-          <a href={TASKS_PATH}>{texts.back}</a>
+          <a href={TASKS_PATH}>{t('tasks.back')}</a>
         </p>
       )}
     </>,
@@ -75,12 +76,15 @@ type Environment = {
 function SectionCard({ section, of }: { section: Section; of: Environment }) {
   const { name, page } = section
   const { rows, next } = page
-  const { title, empty } = texts.sections[name]
   const count = rows.length
   return (
-    <Card id={name} title={title} note={of.isFirst ? texts.count(count, next !== null) : undefined}>
+    <Card
+      id={name}
+      title={t(`tasks.sections.${name}.title`)}
+      note={of.isFirst ? (next === null ? count : `${count}+`) : undefined}
+    >
       {count === 0 ? (
-        <p>{empty}</p>
+        <p>{t(`tasks.sections.${name}.empty`)}</p>
       ) : (
         <>
           <p class="soft">{describeSection(name, of.ctx)}</p>
@@ -93,8 +97,9 @@ function SectionCard({ section, of }: { section: Section; of: Environment }) {
 }
 
 function describeSection(name: SectionName, ctx: ConsoleContext): string {
-  if (name === 'overdue') return texts.sections.overdue.lead(formatDuration(readOverdueMs(ctx)))
-  return texts.sections[name].lead
+  if (name === 'overdue')
+    return t('tasks.sections.overdue.lead', { age: formatDuration(readOverdueMs(ctx)) })
+  return t(`tasks.sections.${name}.lead`)
 }
 
 function renderRows(section: Section, of: Environment): Child {
@@ -119,7 +124,9 @@ function Further({ section: { name, page }, limit }: { section: Section; limit: 
   if (rows.length > limit) {
     return (
       <p>
-        <a href={sectionPath(name, {})}>{texts.more(rows.length - limit, next !== null)}</a>
+        <a href={sectionPath(name, {})}>
+          {t(next === null ? 'tasks.more' : 'tasks.moreThan', { count: rows.length - limit })}
+        </a>
       </p>
     )
   }
@@ -127,7 +134,7 @@ function Further({ section: { name, page }, limit }: { section: Section; limit: 
   return (
     <p>
       <a href={sectionPath(name, next)} rel="next">
-        {texts.next}
+        {t('tasks.next')}
       </a>
     </p>
   )

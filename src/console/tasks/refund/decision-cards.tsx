@@ -1,4 +1,4 @@
-import type { RefundOutcome } from '../../../decisions/outcomes.ts'
+import type { RefundOutcome } from '../../../decisions/obstacles.ts'
 import { Card, Facts, Identifier } from '../../../platform/html/components.tsx'
 import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
@@ -6,13 +6,11 @@ import { formatMoney } from '../../format-money.ts'
 import { Choices } from '../../forms/choices.tsx'
 import { Form } from '../../forms/form.tsx'
 import { TextArea } from '../../forms/text-area.tsx'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { AgainstEvidence } from '../against-evidence.tsx'
 import type { FormState } from '../page-state.ts'
 import type { Offers } from './find-offers.ts'
 import type { ShownRefundPage } from './read-refund.ts'
-
-const texts = TEXTS.decisions
 
 /** What every form of the page needs: where it is sent, and the version it was shown for. */
 export type DecisionForms = {
@@ -27,45 +25,44 @@ export function ApproveCard(props: { of: DecisionForms; decline: boolean; state:
   const { of, decline: mayDecline, state } = props
   const { c, path, version, shown } = of
   const { view, payment } = shown
-  const { title, preview, reason, reasonHint, approve, decline } = texts.approve
   const receiver = view.receiver
   const amount = formatMoney(view.amount, view.currency)
   return (
-    <Card title={title} id="approve">
-      <p>{preview(amount, view.paymentId)}</p>
+    <Card title={t('refunds.offers.approve')} id="approve">
+      <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
       <Facts
         rows={[
-          [texts.asked.amount, <strong>{amount}</strong>],
+          [t('field.amount'), <strong>{amount}</strong>],
           [
-            texts.asked.receiver,
+            t('field.receiver'),
             receiver === null
-              ? texts.asked.sameWay
-              : texts.asked.receiverText(
-                  receiver.accountName,
-                  receiver.accountNumber,
-                  receiver.swiftCode,
-                ),
+              ? t('decisions.asked.sameWay')
+              : t('decisions.asked.receiverText', {
+                  name: receiver.accountName,
+                  number: receiver.accountNumber,
+                  swift: receiver.swiftCode,
+                }),
           ],
-          [texts.asked.left, formatMoney(payment.refundable, view.currency)],
-          [texts.asked.requestId, <Identifier>{view.id}</Identifier>],
-          [texts.asked.askedAt, <Time iso={view.requestedAt} />],
+          [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
+          [t('field.requestId'), <Identifier>{view.id}</Identifier>],
+          [t('field.requestedAt'), <Time iso={view.requestedAt} />],
         ]}
       />
       <Form c={c} action={`${path}/approval`} fields={{ version }} stacked>
         <TextArea
           name="reason"
-          label={reason}
-          hint={reasonHint}
+          label={t('field.reason')}
+          hint={t('decisions.approve.reasonHint')}
           value={state.fields.reason}
           problem={state.problems.reason}
         />
         <div class="row">
           <button type="submit" name="decision" value="approve">
-            {approve}
+            {t('decisions.approve.approve')}
           </button>
           {mayDecline ? (
             <button class="danger" type="submit" name="decision" value="decline">
-              {decline}
+              {t('decisions.approve.decline')}
             </button>
           ) : null}
         </div>
@@ -76,13 +73,12 @@ export function ApproveCard(props: { of: DecisionForms; decline: boolean; state:
 
 /** To say that a refund happened whose success was only concluded: one click. */
 export function ConfirmCard({ of: { c, path, version } }: { of: DecisionForms }) {
-  const { title, lead, submit, reason } = texts.confirm
-  const fields = { version, outcome: 'succeeded', reason }
+  const fields = { version, outcome: 'succeeded', reason: t('decisions.confirm.reason') }
   return (
-    <Card title={title} id="confirm">
-      <p>{lead}</p>
+    <Card title={t('decisions.confirm.title')} id="confirm">
+      <p>{t('decisions.confirm.lead')}</p>
       <Form c={c} action={`${path}/resolution`} fields={fields}>
-        <button type="submit">{submit}</button>
+        <button type="submit">{t('decisions.confirm.submit')}</button>
       </Form>
     </Card>
   )
@@ -99,33 +95,32 @@ export function DecideCard(props: {
   const { of, outcomes, alone, evidence, state } = props
   const { c, path, version } = of
   const { fields, problems } = state
-  const { title, lead, outcome, reason, reasonHint, submit } = texts.decide
   return (
-    <Card title={title} id="decide">
-      <p>{lead}</p>
-      {alone ? <p class="warn">{texts.decide.alone[alone]}</p> : null}
+    <Card title={t('decisions.decide.title')} id="decide">
+      <p>{t('decisions.decide.lead')}</p>
+      {alone ? <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p> : null}
       <Form c={c} action={`${path}/resolution`} fields={{ version }} stacked>
         <Choices
           name="outcome"
-          label={outcome}
+          label={t('decisions.decide.outcome')}
           options={outcomes.map((value) => ({
             value,
-            label: texts.outcomes[value],
-            hint: texts.outcomeHints[value],
+            label: t(`decisions.outcomes.${value}`),
+            hint: t(`decisions.outcomeHints.${value}`),
           }))}
           value={fields.outcome}
           problem={problems.outcome}
         />
         <TextArea
           name="reason"
-          label={reason}
-          hint={reasonHint}
+          label={t('field.reason')}
+          hint={t('decisions.decide.reasonHint')}
           value={fields.reason}
           problem={problems.reason}
           required
         />
         <AgainstEvidence evidence={evidence} />
-        <button type="submit">{submit}</button>
+        <button type="submit">{t('decisions.decide.submit')}</button>
       </Form>
     </Card>
   )
@@ -135,20 +130,19 @@ export function DecideCard(props: {
 export function CancelCard(props: { of: DecisionForms; state: FormState }) {
   const { of, state } = props
   const { c, path, version } = of
-  const { title, lead, reason, submit } = texts.cancel
   return (
-    <Card title={title} id="cancel">
-      <p>{lead}</p>
+    <Card title={t('decisions.cancel.title')} id="cancel">
+      <p>{t('decisions.cancel.lead')}</p>
       <Form c={c} action={`${path}/cancellation`} fields={{ version }} stacked>
         <TextArea
           name="cancelReason"
-          label={reason}
+          label={t('field.reason')}
           value={state.fields.cancelReason}
           problem={state.problems.cancelReason}
           required
         />
         <button class="danger" type="submit">
-          {submit}
+          {t('decisions.cancel.submit')}
         </button>
       </Form>
     </Card>

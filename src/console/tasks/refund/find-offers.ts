@@ -1,19 +1,19 @@
-import { isCancellable } from '../../../decisions/cancellation.ts'
 import {
+  DECISIONS,
+  type Decision,
   findObstacle,
+  isCancellable,
   needsAnother,
   type Obstacle,
   OUTCOMES,
   type RefundOutcome,
-} from '../../../decisions/outcomes.ts'
+} from '../../../decisions/obstacles.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { hasScope } from '../../permissions.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { formatTimeLeft } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
-
-const { notNow } = TEXTS.decisions
 
 /** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
@@ -35,71 +35,56 @@ const SHOWS_PROOF = ['accepted', 'unknown', 'needs_review']
 
 /** Finds what a person may do with a refund now. The domain checks each of it again. */
 export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownRefundPage): Offers {
-  const { found, view, decidable, decider, isOwn, onlyOneself, mayBeGrowth } = shown
-  const waits = view.status === 'awaiting_approval'
+  const { found, view, decidable, beside } = shown
+  const find = (decision: Decision) => findObstacle(decidable, decision, ctx.config, beside)
+  const may = (decision: Decision) => hasScope(c, DECISIONS[decision].scope)
+  const isOffered = (decision: Decision) => may(decision) && find(decision) === undefined
+  const outcomes = OUTCOMES.filter(isOffered)
+  const offered = { approve: isOffered('approve'), decline: isOffered('decline') }
+  const cancel = isOffered('cancel')
   const unsent = isCancellable(found.refund)
-  const isOperator = hasScope(c, 'ops')
-  const mayDecide = isOperator && (!isOwn || onlyOneself)
-  const outcomes = mayDecide ? listOutcomes(ctx, shown) : []
-  const approve = waits && hasScope(c, 'refunds:approve') && !isOwn
-  const mayCancel = hasScope(c, 'refunds:write') && unsent
-  const cancel = mayCancel && !mayBeGrowth
   const obstacles = [
-    ...(waits && isOwn ? [notNow.own] : []),
-    ...(isOperator && isOwn && !onlyOneself && !waits ? [notNow.ownDecision] : []),
-    ...(mayDecide ? explainObstacles(ctx, shown, outcomes) : []),
-    ...((mayCancel || approve) && mayBeGrowth ? [notNow.growth] : []),
-    ...(unsent && (view.hold || view.accountHold) ? [notNow.hold] : []),
+    ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
+    ...UNSENT.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
+    ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
+    ...(unsent && (view.hold || view.accountHold) ? [t('decisions.notNow.hold')] : []),
   ]
-  const isIdle = !approve && !cancel && outcomes.length === 0 && obstacles.length === 0
-  const again = outcomes.some((outcome) => needsAnother(decidable, outcome, decider))
+  const isIdle = !offered.approve && !cancel && outcomes.length === 0 && obstacles.length === 0
+  const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
+  const isShown = SHOWS_PROOF.includes(decidable.status)
   return {
-    approve,
-    decline: approve && !mayBeGrowth,
-    cancel,
+    ...{ ...offered, cancel, outcomes },
     confirm: view.inferred && outcomes.includes('succeeded'),
-    outcomes,
-    alone: onlyOneself ? 'asked' : again ? 'decided' : undefined,
-    annotate:
-      isOperator && (SHOWS_PROOF.includes(decidable.status) || shown.review.notes.length > 0),
-    showsProof: SHOWS_PROOF.includes(decidable.status) || outcomes.length > 0,
-    obstacles: isIdle ? [notNow.noScope] : obstacles,
+    alone: beside.asked && beside.alone ? 'asked' : again ? 'decided' : undefined,
+    annotate: hasScope(c, 'ops') && (isShown || shown.review.notes.length > 0),
+    showsProof: isShown || outcomes.length > 0,
+    obstacles: isIdle ? [t('decisions.notNow.noScope')] : [...new Set(obstacles)],
   }
 }
 
-function listOutcomes(ctx: ConsoleContext, shown: ShownRefundPage): RefundOutcome[] {
-  return OUTCOMES.filter((outcome) => findObstacleTo(ctx, shown, outcome) === undefined)
-}
-
-function findObstacleTo(
-  { config }: ConsoleContext,
-  { decidable, decider }: ShownRefundPage,
-  outcome: RefundOutcome,
-): Obstacle | undefined {
-  return findObstacle(decidable, outcome, config, decider)
-}
+/** Decisions that end a refund as one that was not sent, or send it. */
+const UNSENT = ['approve', 'decline', 'cancel'] as const
 
 /** Why nothing can be decided; beside what can, only what another person can decide, or the same one later. */
-function explainObstacles(
-  ctx: ConsoleContext,
-  shown: ShownRefundPage,
+function explainOutcomes(
+  find: (decision: Decision) => Obstacle | undefined,
   offered: readonly RefundOutcome[],
 ): string[] {
+  const first = find('succeeded')
+  if (first?.why === 'asked') return [t('decisions.notNow.asked')]
   const ofOthers = OUTCOMES.flatMap((outcome) => {
-    const obstacle = findObstacleTo(ctx, shown, outcome)
+    const obstacle = find(outcome)
     const isOfOthers = obstacle?.why === 'same_person' || obstacle?.why === 'too_early_alone'
-    return isOfOthers ? [explainObstacle(obstacle)] : []
+    return isOfOthers ? explain(obstacle) : []
   })
-  if (ofOthers.length > 0) return [...new Set(ofOthers)]
-  const first = findObstacleTo(ctx, shown, 'succeeded')
+  if (ofOthers.length > 0) return ofOthers
   // Before it is sent there are the approval and the cancellation, which explain themselves.
-  if (offered.length > 0 || first === undefined || first.why === 'not_sent') return []
-  return [explainObstacle(first)]
+  return offered.length > 0 || first?.why === 'not_sent' ? [] : explain(first)
 }
 
-function explainObstacle(obstacle: Obstacle): string {
-  if (obstacle.why === 'too_early' || obstacle.why === 'too_early_alone') {
-    return notNow[obstacle.why](formatTimeLeft(obstacle.leftMs))
-  }
-  return notNow[obstacle.why]
+function explain(obstacle: Obstacle | undefined): string[] {
+  if (!obstacle || obstacle.why === 'not_awaiting' || obstacle.why === 'not_cancellable') return []
+  if ('leftMs' in obstacle)
+    return [t(`decisions.notNow.${obstacle.why}`, { duration: formatTimeLeft(obstacle.leftMs) })]
+  return [t(`decisions.notNow.${obstacle.why}`)]
 }

@@ -2,10 +2,9 @@ import { Card, DataTable, Identifier } from '../../../platform/html/components.t
 import type { RefundIndication, RefundProof } from '../../../refunds/evidence.ts'
 import { Time } from '../../cells.tsx'
 import { formatMoney } from '../../format-money.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
+import { nameKnown, withMore } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
-
-const texts = TEXTS.decisions
 
 /** What speaks for each outcome, beside the decision. */
 export function ProofCard({ proof }: { proof: RefundProof }) {
@@ -13,15 +12,15 @@ export function ProofCard({ proof }: { proof: RefundProof }) {
   const pick = (supports: RefundIndication['supports']) =>
     indications.filter((one) => one.supports === supports)
   return (
-    <Card title={texts.proof.title} id="proof">
+    <Card title={t('decisions.proof.title')} id="proof">
       <div class="sides">
-        <Indications title={texts.proof.succeeded} rows={pick('succeeded')} />
-        <Indications title={texts.proof.failed} rows={pick('failed')} />
+        <Indications title={t('decisions.proof.succeeded')} rows={pick('succeeded')} />
+        <Indications title={t('decisions.proof.failed')} rows={pick('failed')} />
       </div>
       {pick('neither').length === 0 ? null : (
-        <Indications title={texts.proof.neither} rows={pick('neither')} />
+        <Indications title={t('decisions.proof.neither')} rows={pick('neither')} />
       )}
-      <h3>{texts.proof.cause}</h3>
+      <h3>{t('decisions.proof.cause')}</h3>
       <p>{evidence}</p>
     </Card>
   )
@@ -32,12 +31,12 @@ function Indications({ title, rows }: { title: string; rows: readonly RefundIndi
     <div>
       <h3>{title}</h3>
       {rows.length === 0 ? (
-        <p class="soft">{texts.proof.none}</p>
+        <p class="soft">{t('decisions.proof.none')}</p>
       ) : (
         <ul>
           {rows.map(({ kind, at, text }) => (
             <li>
-              <strong>{texts.proof.kinds[kind]}</strong> <Time iso={at} />
+              <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
               <br />
               {text}
             </li>
@@ -52,27 +51,35 @@ function Indications({ title, rows }: { title: string; rows: readonly RefundIndi
 export function SupportCard({ shown: { view, proof } }: { shown: ShownRefundPage }) {
   const { merchantCode: account, paymentId: payment, id, amount, currency } = view
   return (
-    <Card title={texts.support.title}>
-      <p>{texts.support.lead}</p>
+    <Card title={t('decisions.support.title')}>
+      <p>{t('decisions.support.lead')}</p>
       <p>
-        {texts.support.requestId} <Identifier>{id}</Identifier>
+        {t('field.requestId')} <Identifier>{id}</Identifier>
       </p>
       <pre data-copy>
-        {texts.support.question({ account, payment, id, amount: formatMoney(amount, currency) })}
+        {t('decisions.support.question', {
+          account,
+          payment,
+          id,
+          amount: formatMoney(amount, currency),
+        })}
       </pre>
-      <h3>{texts.support.attempts}</h3>
+      <h3>{t('decisions.support.attempts')}</h3>
       <Attempts proof={proof} />
     </Card>
   )
 }
 
 function Attempts({ proof: { attempts } }: { proof: RefundProof }) {
-  if (attempts.length === 0) return <p class="soft">{texts.attempts.none}</p>
-  const { at, answer, hash } = texts.attempts
+  if (attempts.length === 0) return <p class="soft">{t('decisions.attempts.none')}</p>
   return (
     <DataTable
-      caption={texts.support.attempts}
-      columns={[{ title: at }, { title: answer }, { title: hash }]}
+      caption={t('decisions.support.attempts')}
+      columns={[
+        { title: t('field.sentAt') },
+        { title: t('field.answer') },
+        { title: t('field.hmac') },
+      ]}
       rows={attempts.map((one) => [
         <Time iso={one.at} />,
         describeAnswer(one),
@@ -83,24 +90,27 @@ function Attempts({ proof: { attempts } }: { proof: RefundProof }) {
 }
 
 function describeAnswer({ outcome, code, message }: RefundProof['attempts'][number]): string {
-  const words = message ?? ''
-  if (outcome === null) return texts.attempts.inProgress
-  if (outcome === 'unavailable') return texts.attempts.unsent(words)
-  if (outcome === 'unknown') return texts.attempts.unanswered(words)
-  return texts.attempts.answered(code, words)
+  if (outcome === null) return t('decisions.attempts.inProgress')
+  if (outcome === 'unavailable') return withMore(t('decisions.attempts.unsent'), message)
+  if (outcome === 'unknown') return withMore(t('decisions.attempts.unanswered'), message)
+  return withMore(t('timeline.code', { code: code ?? '–' }), message)
 }
 
 /** Every change of its status, oldest first. */
 export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
-  const { title, at, from, to, cause, begin } = texts.steps
   return (
-    <Card title={title}>
+    <Card title={t('decisions.steps.title')}>
       <DataTable
-        caption={title}
-        columns={[{ title: at }, { title: from }, { title: to }, { title: cause }]}
+        caption={t('decisions.steps.title')}
+        columns={[
+          { title: t('field.at') },
+          { title: t('field.from') },
+          { title: t('field.to') },
+          { title: t('field.cause') },
+        ]}
         rows={transitions.map((one) => [
           <Time iso={one.at} />,
-          one.from === null ? begin : nameStatus(one.from),
+          one.from === null ? t('decisions.steps.begin') : nameStatus(one.from),
           nameStatus(one.to),
           one.cause,
         ])}
@@ -110,9 +120,5 @@ export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
 }
 
 function nameStatus(status: string): string {
-  const { sending } = texts.steps
-  const known = Object.entries({ ...TEXTS.states.refund, sending }).find(
-    ([name]) => name === status,
-  )
-  return known?.[1] ?? TEXTS.states.unknown(status)
+  return status === 'sending' ? t('timeline.steps.sending') : nameKnown('states.refund', status)
 }

@@ -1,14 +1,17 @@
 import { narrowMerchants } from '../../../access/authenticate.ts'
 import { listDeciders } from '../../../access/principal.ts'
 import { type RefundReview, readRefundReview } from '../../../decisions/annotations.ts'
-import { type DecidableRefund, type Decider, readDecider } from '../../../decisions/outcomes.ts'
-import { canAnotherDecide, isOwnRequest } from '../../../decisions/second-person.ts'
+import {
+  type Circumstances,
+  type DecidableRefund,
+  describeDecidable,
+} from '../../../decisions/obstacles.ts'
+import { readStanding } from '../../../decisions/second-person.ts'
 import { readShownVersion } from '../../../decisions/unit-of-work.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/kinds.ts'
 import { listOfTransaction } from '../../../discrepancies/store.ts'
 import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'
-import { toIso } from '../../../platform/postgres/row-set.ts'
-import { type RefundProof, readGrowth } from '../../../refunds/evidence.ts'
+import { isNotified, type RefundProof, readGrowth } from '../../../refunds/evidence.ts'
 import { type FoundRefund, findRefund } from '../../../refunds/find.ts'
 import { mayBeItsOwnGrowth } from '../../../refunds/obstacle.ts'
 import { readProof } from '../../../refunds/proof.ts'
@@ -31,14 +34,8 @@ export type ShownRefundPage = {
   /** Open discrepancies about this refund. */
   discrepancies: DiscrepancyRow[]
   decidable: DecidableRefund
-  /** How the person stands to the decision before. */
-  decider: Decider
-  /** The refunded amount grew by its amount or more, and no known refund explains that. */
-  mayBeGrowth: boolean
-  /** The person asked for it, or it was asked for in their name. */
-  isOwn: boolean
-  /** No other person may decide its outcome. */
-  onlyOneself: boolean
+  /** How the person stands to it, and what else may be in the way of a decision. */
+  beside: Circumstances
   /** Who may take care of it. */
   deciders: string[]
 }
@@ -70,21 +67,16 @@ export async function readRefundPage(
     listOfTransaction(ctx.sql, refund, MAX_DISCREPANCIES),
     listDeciders(ctx.sql, merchantCode),
   ])
-  const isOwn = isOwnRequest(access, refund)
-  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key, access))
   const growth = await readGrowth(ctx.sql, refund)
-  const since = (at: string | null) =>
-    at === null ? null : ctx.now().getTime() - Date.parse(toIso(at))
   return {
-    ...{ found, payment, version, proof, review, isOwn, onlyOneself, deciders },
-    decider: await readDecider(ctx.sql, refund, access),
-    mayBeGrowth: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
+    ...{ found, payment, version, proof, review, deciders },
+    beside: {
+      ...(await readStanding(ctx.sql, refund, access)),
+      notified: await isNotified(ctx.sql, refund),
+      grown: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
+    },
     view: showRefund(ctx.encryption, found),
     discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),
-    decidable: {
-      ...refund,
-      sinceSentMs: since(refund.lastSentAt),
-      sinceResolvedMs: since(refund.resolvedAt),
-    },
+    decidable: describeDecidable(refund, ctx.now()),
   }
 }

@@ -2,9 +2,8 @@ import { Hono } from 'hono'
 import type { Scope } from '../../../access/keys.ts'
 import { listDeciders } from '../../../access/principal.ts'
 import { assignRefund, noteRefund } from '../../../decisions/annotations.ts'
-import { decideApproval } from '../../../decisions/approval.ts'
-import { cancelRefund } from '../../../decisions/cancellation.ts'
-import { resolveRefund } from '../../../decisions/resolution.ts'
+import { DECISIONS } from '../../../decisions/obstacles.ts'
+import { decideRefund } from '../../../decisions/refunds.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
 import type { FoundRefund } from '../../../refunds/find.ts'
 import type { ConsoleContext } from '../../context.ts'
@@ -13,8 +12,9 @@ import { readForm } from '../../forms/protect-forms.ts'
 import { refundPagePath } from '../../paths.ts'
 import { requireScope } from '../../permissions.ts'
 import { redirectWith } from '../../redirect.ts'
-import { type NoticeCode, TEXTS } from '../../texts/en.ts'
-import { explainRefusal, listEvidence } from '../explain-refusal.ts'
+import type { NoticeCode } from '../../texts/text.ts'
+import { t } from '../../view.ts'
+import { explainRefusal } from '../explain-refusal.ts'
 import type { PageState } from '../page-state.ts'
 import {
   ApprovalFields,
@@ -54,9 +54,9 @@ export function refundPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 
 function listForms(ctx: ConsoleContext): FormRoute[] {
   return [
-    { form: 'approval', scope: 'refunds:approve', carry: approve(ctx) },
-    { form: 'resolution', scope: 'ops', carry: resolve(ctx) },
-    { form: 'cancellation', scope: 'refunds:write', carry: cancel(ctx) },
+    { form: 'approval', scope: DECISIONS.approve.scope, carry: approve(ctx) },
+    { form: 'resolution', scope: DECISIONS.succeeded.scope, carry: resolve(ctx) },
+    { form: 'cancellation', scope: DECISIONS.cancel.scope, carry: cancel(ctx) },
     { form: 'note', scope: 'ops', carry: note(ctx) },
     { form: 'assignee', scope: 'ops', carry: assign(ctx) },
   ]
@@ -88,7 +88,7 @@ async function carryOut(
     if (!(error instanceof DomainError) || message === undefined) throw error
     c.set('refusal', error.code)
     const { status } = REFUSALS[error.code]
-    return await show({ status, messages: [message], evidence: listEvidence(error) })
+    return await show({ status, messages: [message], evidence: error.evidence })
   }
 }
 
@@ -97,7 +97,7 @@ function approve(ctx: ConsoleContext): Carry {
     const parsed = parseFields(ApprovalFields, fields)
     if ('problems' in parsed) return parsed
     const { decision, reason, version } = parsed.data
-    await decideApproval(ctx, found, { decision, reason, shown: version }, c.get('access'))
+    await decideRefund(ctx, found, { decision, reason, shown: version }, c.get('access'))
     return { notice: decision === 'approve' ? 'refundApproved' : 'refundDeclined' }
   }
 }
@@ -108,8 +108,8 @@ function resolve(ctx: ConsoleContext): Carry {
     if ('problems' in parsed) return parsed
     const { outcome, reason, againstEvidence, version } = parsed.data
     const against = againstEvidence === 'true'
-    const request = { outcome, reason, againstEvidence: against, shown: version }
-    await resolveRefund(ctx, found, request, c.get('access'))
+    const request = { decision: outcome, reason, againstEvidence: against, shown: version }
+    await decideRefund(ctx, found, request, c.get('access'))
     return { notice: 'refundDecided' }
   }
 }
@@ -119,7 +119,8 @@ function cancel(ctx: ConsoleContext): Carry {
     const parsed = parseFields(CancellationFields, fields)
     if ('problems' in parsed) return parsed
     const { cancelReason: reason, version } = parsed.data
-    await cancelRefund(ctx, found, { reason, shown: version }, c.get('access'))
+    const request = { decision: 'cancel' as const, reason, shown: version }
+    await decideRefund(ctx, found, request, c.get('access'))
     return { notice: 'refundCancelled' }
   }
 }
@@ -137,7 +138,7 @@ function assign(ctx: ConsoleContext): Carry {
   return async (found, { name = '' }, c) => {
     const access = c.get('access')
     const known = ['', access.name, ...(await listDeciders(ctx.sql, found.refund.merchantCode))]
-    if (!known.includes(name)) return { problems: { name: TEXTS.decisions.problems.name } }
+    if (!known.includes(name)) return { problems: { name: t('decisions.problems.name') } }
     await assignRefund(ctx, found, name === '' ? null : name, access)
     return { notice: 'assigned' }
   }

@@ -5,7 +5,7 @@ import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { renderConsolePage } from '../../layout.tsx'
 import { discrepancyPath, refundPagePath } from '../../paths.ts'
-import { TEXTS } from '../../texts/en.ts'
+import { t } from '../../view.ts'
 import { nameKind } from '../../words.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
 import { type PageState, pickForm } from '../page-state.ts'
@@ -19,15 +19,13 @@ import { RefundFactsCard } from './refund-facts.tsx'
 export function ObstacleCard({ obstacles }: { obstacles: readonly string[] }) {
   if (obstacles.length === 0) return null
   return (
-    <Card title={TEXTS.decisions.notNow.title}>
+    <Card title={t('decisions.notNow.title')}>
       {obstacles.map((text) => (
         <p>{text}</p>
       ))}
     </Card>
   )
 }
-
-const texts = TEXTS.decisions
 
 /** Answers with the page of one refund: what is asked, the evidence beside the decision, and its steps. */
 export async function renderRefundPage(
@@ -43,7 +41,7 @@ export async function renderRefundPage(
   return await renderConsolePage(
     c,
     {
-      title: texts.title(formatMoney(view.amount, view.currency)),
+      title: t('refunds.title', { amount: formatMoney(view.amount, view.currency) }),
       current: 'tasks',
       status: state.status ?? 200,
     },
@@ -93,8 +91,8 @@ function renderReview(
   }
   return (
     <section>
-      <h2>{texts.review.title}</h2>
-      <p>{texts.review.through}</p>
+      <h2>{t('decisions.review.title')}</h2>
+      <p>{t('decisions.review.through')}</p>
       <ul>
         {discrepancies.map(({ merchantCode, id, kind }) => (
           <li>

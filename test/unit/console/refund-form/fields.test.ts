@@ -6,13 +6,18 @@ import {
   parseValues,
   readValues,
 } from '../../../../src/console/refund-form/fields.ts'
+import { showTo } from '../../../../src/console/view.ts'
 import { readExactAmount } from '../../../../src/refunds/request-schema.ts'
+
+const parseInEnglish = (...given: Parameters<typeof parseValues>) =>
+  showTo({ language: 'en', zone: 'UTC' }, () => parseValues(...given))
 
 const REASONS = ['Goods returned', 'Paid twice']
 const asked = { needsReceiver: false, reasons: REASONS }
 const LISTED = { ...EMPTY_VALUES, reason: 'Paid twice' }
 
-const parsePart = (amount: string) => parseValues({ ...LISTED, amountKind: 'part', amount }, asked)
+const parsePart = (amount: string) =>
+  parseInEnglish({ ...LISTED, amountKind: 'part', amount }, asked)
 
 /** What the API reads from the same text. */
 function readByApi(amount: string): string | undefined {
@@ -75,7 +80,7 @@ describe('the amount of a part', () => {
 
   it('is not read while all that is left is chosen', () => {
     const values = { ...LISTED, amountKind: 'all', amount: 'nonsense' }
-    expect(parseValues(values, asked).refund).toEqual({
+    expect(parseInEnglish(values, asked).refund).toEqual({
       amount: undefined,
       receiver: undefined,
       reason: 'Paid twice',
@@ -83,7 +88,7 @@ describe('the amount of a part', () => {
   })
 
   it.each(['', 'ALL', 'everything'])('needs one of two choices, not %j', (amountKind) => {
-    expect(Object.keys(parseValues({ ...LISTED, amountKind }, asked).problems ?? {})).toEqual([
+    expect(Object.keys(parseInEnglish({ ...LISTED, amountKind }, asked).problems ?? {})).toEqual([
       'amountKind',
     ])
   })
@@ -91,7 +96,7 @@ describe('the amount of a part', () => {
 
 describe('the reason', () => {
   const parse = (reason: string, reasonText = '') =>
-    parseValues({ ...EMPTY_VALUES, reason, reasonText }, asked)
+    parseInEnglish({ ...EMPTY_VALUES, reason, reasonText }, asked)
 
   it('is one of the list, with the remark after it', () => {
     expect(parse('Paid twice').refund?.reason).toBe('Paid twice')
@@ -117,7 +122,7 @@ describe('the reason', () => {
   it('of the greatest length is one that the API takes', () => {
     const label = 'r'.repeat(80)
     const values = { ...EMPTY_VALUES, reason: label, reasonText: 'x'.repeat(MAX_REMARK) }
-    const { refund } = parseValues(values, { ...asked, reasons: [label] })
+    const { refund } = parseInEnglish(values, { ...asked, reasons: [label] })
     expect(refund?.reason).toHaveLength(482)
   })
 })
@@ -125,7 +130,7 @@ describe('the reason', () => {
 describe('the receiver', () => {
   const GIVEN = { accountName: ' NGUYEN VAN A ', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
   const parse = (more: object, needsReceiver = true) =>
-    parseValues({ ...LISTED, ...GIVEN, ...more }, { needsReceiver, reasons: REASONS })
+    parseInEnglish({ ...LISTED, ...GIVEN, ...more }, { needsReceiver, reasons: REASONS })
 
   it('is read without the spaces around it', () => {
     expect(parse({}).refund?.receiver).toEqual({ ...GIVEN, accountName: 'NGUYEN VAN A' })

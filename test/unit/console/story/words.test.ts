@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { describeEntry } from '../../../../src/console/story/describe-entry.ts'
 import { describeNext } from '../../../../src/console/story/describe-next.ts'
 import { describeState } from '../../../../src/console/story/summary.tsx'
+import { showTo } from '../../../../src/console/view.ts'
 import type { TransactionView } from '../../../../src/transactions/view.ts'
+
+const inEnglish = <T>(words: () => T) => showTo({ language: 'en', zone: 'UTC' }, words)
 
 const TIME = '2026-11-21T09:33:03.230Z'
 const STATE: TransactionView = {
@@ -72,14 +75,14 @@ describe('the state of a transaction in words', () => {
       { state: 'pending', paidAmount: '0', sync: { ...STATE.sync, status: 'unconfirmed' } },
     ],
   ])('%s', (words, more) => {
-    expect(describeState({ ...STATE, ...more })).toBe(words)
+    expect(inEnglish(() => describeState({ ...STATE, ...more }))).toBe(words)
   })
 
   it('keeps every digit of an amount that no floating-point number has', () => {
     const paidAmount = '123456789012345678.1234'
-    expect(describeState({ ...STATE, paidAmount, expectedAmount: paidAmount })).toBe(
-      'Paid in full, 123,456,789,012,345,678.1234 VND',
-    )
+    expect(
+      inEnglish(() => describeState({ ...STATE, paidAmount, expectedAmount: paidAmount })),
+    ).toBe('Paid in full, 123,456,789,012,345,678.1234 VND')
   })
 })
 
@@ -109,24 +112,30 @@ describe('what happens to a refund next', () => {
     ['needs_review', 'has to decide', undefined],
     ['returned', 'came back', undefined],
   ] as const)('%s: %s', (status, words, at) => {
-    const step = describeNext({ ...refund, status }, false, settings)
+    const step = inEnglish(() => describeNext({ ...refund, status }, false, settings))
     expect(step.text).toContain(words)
     expect(step.at).toBe(at)
   })
 
   it('says what a success that was only inferred waits for', () => {
     const inferred = { ...refund, status: 'succeeded' as const, inferred: true }
-    expect(describeNext(inferred, false, settings).text).toContain('stays reserved')
+    expect(inEnglish(() => describeNext(inferred, false, settings)).text).toContain(
+      'stays reserved',
+    )
   })
 
   it('names the next check, and for one that is held when it fails', () => {
     const pending = { ...refund, status: 'pending' as const, dueAt: future }
-    expect(describeNext(pending, false, settings).at).toBe('2126-11-21T09:00:00.000Z')
-    const held = describeNext(pending, true, settings)
+    expect(inEnglish(() => describeNext(pending, false, settings)).at).toBe(
+      '2126-11-21T09:00:00.000Z',
+    )
+    const held = inEnglish(() => describeNext(pending, true, settings))
     expect(held.text).toContain('hold is released')
     expect(held.at).toBe('2026-11-23T09:00:00.000Z')
     const approved = { ...pending, approvedAt: '2026-11-22 09:00:00+00' }
-    expect(describeNext(approved, true, settings).at).toBe('2026-11-24T09:00:00.000Z')
+    expect(inEnglish(() => describeNext(approved, true, settings)).at).toBe(
+      '2026-11-24T09:00:00.000Z',
+    )
   })
 })
 
@@ -247,7 +256,7 @@ describe('an entry of the timeline in words', () => {
     ],
     [{ at, type: 'removed' as const, deliveries: 1 }, 'service', 'Older entries were deleted', []],
   ])('%o', (entry, actor, title, details) => {
-    const words = describeEntry(entry, 'VND')
+    const words = inEnglish(() => describeEntry(entry, 'VND'))
     expect(words.actor).toBe(actor)
     expect(words.title).toContain(title)
     for (const one of details) expect(words.details.join(' · ')).toContain(one)

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { StoredResolution } from '../../../../src/db/schema.ts'
 import {
-  ANYBODY,
-  type Decider,
-  findContraryEvidence,
+  type Circumstances,
   findObstacle,
   OUTCOMES,
-} from '../../../../src/decisions/outcomes.ts'
+  UNHINDERED,
+} from '../../../../src/decisions/obstacles.ts'
+import { findContraryEvidence } from '../../../../src/decisions/outcomes.ts'
 import type { RefundRow } from '../../../../src/refunds/lifecycle.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../../../support/refund-row.ts'
 
@@ -35,10 +35,13 @@ const ENDED: Record<string, Partial<RefundRow>> = {
   'returned and released': { status: 'returned', returnSightings: 2, ...decidedAs('returned') },
 }
 
-/** Whether a decision by this one lets the refund go. */
-function listOffers(facts: Partial<RefundRow>, decider: Decider) {
+const SETTINGS = { ...REFUND_SETTINGS, REFUND_APPROVAL_WITHIN_MS: 1_000 }
+
+/** The outcomes that this one may decide. */
+function listOffers(facts: Partial<RefundRow>, decider: Partial<Circumstances> = {}) {
+  const beside = { ...UNHINDERED, ...decider }
   const row = makeRefundRow(facts)
-  return OUTCOMES.filter((one) => !findObstacle(row, one, REFUND_SETTINGS, decider))
+  return OUTCOMES.filter((one) => !findObstacle(row, one, SETTINGS, beside))
 }
 
 const WAITED = { sinceResolvedMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS }
@@ -47,14 +50,12 @@ describe('a refund that has ended', () => {
   it.each(Object.keys(ENDED))('%s: somebody can decide it otherwise', (state) => {
     const facts = ENDED[state] ?? {}
     const others = OUTCOMES.filter((one) => one !== facts.status)
-    expect(listOffers(facts, ANYBODY)).toEqual(expect.arrayContaining(others))
+    expect(listOffers(facts)).toEqual(expect.arrayContaining(others))
   })
 
   it.each(Object.keys(ENDED))('%s: the only one who may decides after the wait', (state) => {
     const facts = { ...ENDED[state], ...WAITED }
-    expect(listOffers(facts, { decidedLast: true, alone: true })).toEqual(
-      listOffers(facts, ANYBODY),
-    )
+    expect(listOffers(facts, { decidedLast: true, alone: true })).toEqual(listOffers(facts))
   })
 
   it.each([
@@ -72,9 +73,9 @@ describe('a refund that has ended', () => {
 
   it('unsent is not decided: it is requested again', () => {
     const facts = { status: 'failed', firstSentAt: null, attempts: 0 } as const
-    expect(listOffers(facts, ANYBODY)).toEqual([])
+    expect(listOffers(facts)).toEqual([])
     const row = makeRefundRow(facts)
-    const why = findObstacle(row, 'succeeded', REFUND_SETTINGS, ANYBODY)
+    const why = findObstacle(row, 'succeeded', SETTINGS, UNHINDERED)
     expect(why).toEqual({ why: 'failed_unsent' })
   })
 })

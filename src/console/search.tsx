@@ -1,0 +1,248 @@
+import { Hono } from 'hono'
+import { narrowMerchants } from '../access/authenticate.ts'
+import type { Access } from '../access/types.ts'
+import { formatTransactionKey } from '../db/transaction-key.ts'
+import { DomainError } from '../errors.ts'
+import { Id } from '../http/fields.ts'
+import { Card, Field, Notice } from '../platform/html/components.tsx'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { readRefunds } from '../refunds/events.ts'
+import type { RefundRecord } from '../refunds/find.ts'
+import { STATES } from '../refunds/lifecycle.ts'
+import { findObjects, type SearchHit } from '../search.ts'
+import { readTransactions } from '../transactions/find-transactions.ts'
+import { requestSync } from '../transactions/request-sync.ts'
+import type { TransactionWithPayments } from '../transactions/types.ts'
+import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import type { ConsoleContext } from './context.ts'
+import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import { Form } from './forms/form.tsx'
+import { readForm } from './forms/protect-forms.ts'
+import { renderConsolePage } from './layout.tsx'
+import { nameAnchor, storyPath } from './paths.ts'
+import { hasScope, requireScope } from './permissions.ts'
+import { redirectWith } from './redirect.ts'
+import { signPayment, signRefund, signTransaction } from './states.tsx'
+import { showTasks } from './tasks/list/show-tasks.tsx'
+import { count, listTexts, nameIn, t } from './view.ts'
+
+/** Results of a search at most. */
+const MAX_HITS = 60
+
+/** An object that was found, with the transaction it belongs to. */
+type Hit = SearchHit & {
+  of: TransactionWithPayments['transaction']
+  payment?: TransactionWithPayments['payments'][number]['payment'] | undefined
+  refund?: RefundRecord['refund'] | undefined
+  /** ISO 8601: first seen, or requested. */
+  at: string
+  /** The whole text is one of its ids. */
+  isExact: boolean
+}
+
+/** Serves the first page: what waits for a person, or what they search for. Asks the gateway about what is not found. */
+export function searchRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  return new Hono<ConsoleEnv>()
+    .get('/console', async (c) => {
+      const q = c.req.query('q')?.trim() ?? ''
+      return q === '' ? await showTasks(ctx, c) : await showSearch(ctx, c, q)
+    })
+    .post('/console/transactions', async (c) => {
+      requireScope(c, 'payments:read')
+      const { transactionId, merchantCode = '' } = await readForm(c)
+      const id = Id.safeParse(transactionId)
+      const access = c.get('access')
+      const merchants = narrowMerchants(access, merchantCode)
+      if (!id.success || merchants.length === 0) {
+        throw new DomainError('transaction_not_found', 'No such transaction or account')
+      }
+      const owner = await requestSync(ctx, access, merchants, id.data)
+      const key = { merchantCode: owner, transactionId: id.data }
+      return redirectWith(c, storyPath(key), 'asked')
+    })
+}
+
+async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
+  requireScope(c, 'payments:read')
+  const access = c.get('access')
+  const isText = Id.safeParse(q).success
+  const hits = isText ? await findHits(ctx, access, q) : []
+  const target = chooseTarget(hits)
+  if (target !== undefined) return c.redirect(target, 303)
+  return await renderConsolePage(
+    c,
+    { title: t('search.title'), status: isText ? 200 : 422 },
+    <>
+      {isText ? null : <Notice tone="bad">{t('lists.problems.text')}</Notice>}
+      {isText && hits.length === 0 ? <NothingFound c={c} q={q} /> : null}
+      {hits.length > 0 ? <p>{count('search.found', hits.length)}</p> : null}
+      {hits.length === MAX_HITS ? (
+        <Notice tone="soft">{t('search.cut', { count: MAX_HITS })}</Notice>
+      ) : null}
+      {(['transaction', 'payment', 'refund'] as const).map((kind) => (
+        <Group title={t(`search.groups.${kind}`)} hits={hits.filter(({ type }) => type === kind)} />
+      ))}
+    </>,
+  )
+}
+
+/**
+ * Chooses where a search leads: to the only result, or to the only transaction that has exactly this id, or to which
+ * everything with exactly this id belongs; undefined when a person has to choose.
+ */
+function chooseTarget(hits: readonly Hit[]): string | undefined {
+  const exact = hits.filter(({ isExact }) => isExact)
+  const candidates = exact.length > 0 ? exact : hits
+  const [first] = candidates
+  if (!first) return undefined
+  if (candidates.length === 1) return pathOf(first)
+  const transactions = new Set(candidates.map(formatTransactionKey))
+  return exact.length > 0 && transactions.size === 1 ? storyPath(first) : undefined
+}
+
+function pathOf(hit: Hit): string {
+  return hit.type === 'transaction' ? storyPath(hit) : storyPath(hit, nameAnchor(hit.type, hit.id))
+}
+
+const COLUMNS: readonly ListColumn<Hit>[] = [
+  link('id', ({ id }) => id, pathOf),
+  text('matched', ({ matched }) => nameIn('search.matched', matched)),
+  state('state', ({ of, payment, refund }) =>
+    refund
+      ? signRefund(STATES[refund.status].shown)
+      : payment
+        ? signPayment(payment.status)
+        : signTransaction(of),
+  ),
+  money('amount', ({ of, payment, refund }) => [
+    (refund ?? payment)?.amount ?? of.paidAmount,
+    of.currency,
+  ]),
+  text('order', ({ of }) => of.orderId),
+  text('account', ({ merchantCode }) => merchantCode, { wide: true }),
+  time('time', ({ at }) => at),
+]
+
+function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
+  if (hits.length === 0) return null
+  return (
+    <Card title={title} note={hits.length}>
+      <Rows caption={title} columns={COLUMNS} rows={hits} />
+    </Card>
+  )
+}
+
+/** What was searched without a result, and what else to try. */
+function NothingFound({ c, q }: { c: ConsoleRequest; q: string }) {
+  const searched = hasScope(c, 'refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
+  return (
+    <>
+      <Card title={t('search.none.title', { query: q })}>
+        <p>{t(searched)}</p>
+        <ul>
+          {listTexts('search.none.advice').map(([, advice]) => (
+            <li>{advice}</li>
+          ))}
+        </ul>
+      </Card>
+      {looksLikeId(q) ? <Ask c={c} id={q} /> : null}
+    </>
+  )
+}
+
+/** Whether a text may be the id of a transaction: no sentence, no short number. */
+function looksLikeId(q: string): boolean {
+  return /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
+}
+
+function Ask({ c, id }: { c: ConsoleRequest; id: string }) {
+  const accounts = c.get('access').merchants
+  const [only, second] = accounts
+  const fields = { transactionId: id, ...(second || !only ? {} : { merchantCode: only }) }
+  return (
+    <Card title={t('search.none.ask')}>
+      <p>{t('search.none.askWhy')}</p>
+      <Form c={c} action="/console/transactions" fields={fields}>
+        {second === undefined ? null : (
+          <Field name="merchantCode" label={t('field.account')}>
+            {(attributes) => (
+              <select {...attributes} required>
+                {accounts.map((code) => (
+                  <option value={code}>{code}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
+        <button type="submit">{t('search.none.askNow')}</button>
+      </Form>
+    </Card>
+  )
+}
+
+/** Finds what a text names, with its state. */
+async function findHits(
+  ctx: ConsoleContext,
+  { scopes, merchants, chainId }: Access,
+  q: string,
+): Promise<Hit[]> {
+  const withRefunds = scopes.includes('refunds:read')
+  return await ctx.reads.run(chainId, async (database) => {
+    const found = await findObjects(database, merchants, q, { withRefunds, limit: MAX_HITS })
+    const [transactions, refunds] = await Promise.all([
+      readTransactions(database.sql, listKeys(found)),
+      loadRefunds(database, found),
+    ])
+    return found.flatMap((hit) => {
+      const of = transactions.get(formatTransactionKey(hit))
+      if (!of) return []
+      const isIt = (one: { refundId: string; merchantCode: string }) =>
+        one.refundId === hit.id && one.merchantCode === hit.merchantCode
+      const refund = hit.type === 'refund' ? refunds.find(isIt) : undefined
+      const { payment } =
+        (hit.type === 'payment' && of.payments.find((one) => one.payment.paymentId === hit.id)) ||
+        {}
+      const at = refund?.requestedAt ?? payment?.firstSeenAt ?? of.transaction.firstSeenAt
+      const objects = { of: of.transaction, payment, refund }
+      return [{ ...hit, ...objects, at: toIso(at), isExact: isExactId({ ...hit, ...objects }, q) }]
+    })
+  })
+}
+
+/** The transactions that the objects belong to, each once. */
+function listKeys(found: readonly SearchHit[]) {
+  const keys = found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId }))
+  return [...new Map(keys.map((key) => [formatTransactionKey(key), key])).values()]
+}
+
+async function loadRefunds({ sql }: Pick<ConsoleContext, 'sql'>, found: readonly SearchHit[]) {
+  const refunds = found.filter(({ type }) => type === 'refund')
+  const merchants = [...new Set(refunds.map(({ merchantCode }) => merchantCode))]
+  const rows = merchants.map((merchantCode) => {
+    const own = refunds.filter((one) => one.merchantCode === merchantCode)
+    const ids = own.map(({ id }) => id)
+    return readRefunds(sql, merchantCode, ids)
+  })
+  return (await Promise.all(rows)).flat().map(({ refund }) => refund)
+}
+
+function isExactId(hit: Omit<Hit, 'at' | 'isExact'>, q: string): boolean {
+  const small = q.toLowerCase()
+  switch (hit.matched) {
+    case 'transactionId':
+    case 'paymentId':
+      return hit.id === q
+    case 'refundId':
+      return hit.id === small || hit.id.replaceAll('-', '') === small
+    case 'orderId':
+      return hit.of.orderId?.toLowerCase() === small.replace(/^#\s*/, '')
+    case 'merchantTxnId':
+      return hit.of.merchantTxnId === q
+    case 'gatewayRefundId':
+      return hit.refund?.gatewayRefundId === q
+    case 'gatewayReference':
+      return hit.refund?.notifiedReference === q
+    case 'amount':
+      return false
+  }
+}

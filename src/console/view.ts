@@ -1,0 +1,62 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Context as HttpContext } from 'hono'
+import { parseAccept } from 'hono/utils/accept'
+import {
+  type CountKey,
+  findText,
+  type Given,
+  type Language,
+  listKeys,
+  type TextKey,
+} from './texts/text.ts'
+
+/** How a person reads. */
+export type View = {
+  language: Language
+  /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
+  zone: string
+}
+
+/** English, unless the browser prefers Vietnamese to it. */
+export function chooseLanguage(c: HttpContext): Language {
+  const wanted = parseAccept(c.req.header('accept-language') ?? '').map(({ type }) => type)
+  const first = wanted.find((one) => /^(en|vi)(-|$)/i.test(one))
+  return first?.toLowerCase().startsWith('vi') ? 'vi' : 'en'
+}
+
+const views = new AsyncLocalStorage<View>()
+
+/** Runs what answers a person; everything in it reads as this person does. */
+export function showTo<T>(view: View, answer: () => T): T {
+  return views.run(view, answer)
+}
+
+/** How the person reads who is being answered. */
+export function useView(): View {
+  const view = views.getStore()
+  if (!view) throw new Error('nobody is being answered here')
+  return view
+}
+
+/** A text of the catalogue, in the reader's language. */
+export function t<Key extends TextKey>(key: Key, ...[values]: Given<Key>): string {
+  return findText(useView().language, key, values) ?? key
+}
+
+/** The text of a group for a value, e.g. a status; a value that has none, as one of a later release, is shown as it is. */
+export function nameIn(group: string, value: string): string {
+  return findText(useView().language, `${group}.${value}`) ?? value
+}
+
+/** A text that depends on a number. */
+export function count(key: CountKey, n: number): string {
+  const { language } = useView()
+  const form = new Intl.PluralRules(language).select(n) === 'one' ? 'one' : 'other'
+  return findText(language, `${key}.${form}`, { count: n }) ?? key
+}
+
+/** All texts of a group in the reader's language, by the rest of their keys. */
+export function listTexts(group: string): [name: string, text: string][] {
+  const { language } = useView()
+  return listKeys(group).map((key) => [key.slice(group.length + 1), findText(language, key) ?? key])
+}

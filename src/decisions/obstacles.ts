@@ -1,0 +1,241 @@
+import type { Scope } from '../access/keys.ts'
+import type { Config } from '../config/config.ts'
+import type { RefusalCode } from '../errors.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { isUnsent, RELEASED, type RefundRow } from '../refunds/lifecycle.ts'
+
+/** How a decision is offered, carried out and refused. */
+type DecisionRow = {
+  /** Of the route: `POST /v1/refunds/{refundId}/…`, and of the form in the console. */
+  path: string
+  scope: Scope
+  /** The refusal while the refund's state does not admit it. */
+  refusal: RefusalCode
+  /** The line in the log. */
+  log: string
+}
+
+const APPROVAL = { scope: 'refunds:approve', refusal: 'not_awaiting_approval' } as const
+const RESOLUTION = {
+  path: 'resolution',
+  scope: 'ops',
+  refusal: 'not_decidable',
+  log: 'refund resolved by an operator',
+} as const
+
+/** Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from it. */
+export const DECISIONS = {
+  approve: { ...APPROVAL, path: 'approval', log: 'refund approved' },
+  decline: { ...APPROVAL, path: 'decline', log: 'refund declined' },
+  cancel: {
+    path: 'cancellation',
+    scope: 'refunds:write',
+    refusal: 'not_cancellable',
+    log: 'refund cancelled',
+  },
+  succeeded: RESOLUTION,
+  failed: RESOLUTION,
+  returned: RESOLUTION,
+} as const satisfies Record<string, DecisionRow>
+
+export type Decision = keyof typeof DECISIONS
+
+export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
+export type RefundOutcome = (typeof OUTCOMES)[number]
+
+export type DecisionSettings = Pick<
+  Config,
+  'REFUND_APPROVAL_WITHIN_MS' | 'REFUND_RESOLVE_FOR_MS' | 'REFUND_CONFIRM_FAILED_MS'
+>
+
+/** What of a refund decides whether a person may decide about it. */
+export type DecidableRefund = Pick<
+  RefundRow,
+  | 'status'
+  | 'attempts'
+  | 'firstSentAt'
+  | 'sinceRequestedMs'
+  | 'sinceSentMs'
+  | 'inferred'
+  | 'returnSightings'
+  | 'resolution'
+  | 'sinceResolvedMs'
+>
+
+type StoredTimes = Pick<RefundRow, 'requestedAt' | 'lastSentAt' | 'resolvedAt'>
+
+/** Describes a refund that is shown and not locked, for what is offered: its ages are those by the clock of the page. */
+export function describeDecidable<T extends StoredTimes>(row: T, now: Date) {
+  const since = (at: string) => now.getTime() - Date.parse(toIso(at))
+  return {
+    ...row,
+    sinceRequestedMs: since(row.requestedAt),
+    sinceSentMs: row.lastSentAt === null ? null : since(row.lastSentAt),
+    sinceResolvedMs: row.resolvedAt === null ? null : since(row.resolvedAt),
+  }
+}
+
+/** What stands beside a refund when somebody decides about it. */
+export type Circumstances = {
+  /** Whoever decides asked for it, or it was asked for in their name. */
+  asked: boolean
+  /** They decided what it is now. */
+  decidedLast: boolean
+  /** Nobody else may decide for its merchant. */
+  alone: boolean
+  /** A notification that is trusted carries its request id: the gateway has it. */
+  notified: boolean
+  /** Its payment has grown by its amount or more, and no known refund explains that. */
+  grown: boolean
+}
+
+/** Nothing but the refund itself is in the way. */
+export const UNHINDERED: Circumstances = {
+  asked: false,
+  decidedLast: false,
+  alone: false,
+  notified: false,
+  grown: false,
+}
+
+/** Why something cannot be decided. */
+export type Obstacle =
+  | {
+      why:
+        | 'not_awaiting'
+        | 'expired'
+        | 'notified'
+        | 'asked'
+        | 'grown'
+        | 'not_cancellable'
+        | 'not_sent'
+        | 'being_sent'
+        | 'failed_unsent'
+        | 'failed_already'
+        | 'succeeded_already'
+        | 'not_succeeded'
+        | 'released'
+        | 'same_person'
+    }
+  /** Evidence may still end it; or, for whoever decided last, nobody else can. `leftMs` until a person may decide. */
+  | { why: 'too_early' | 'too_early_alone'; leftMs: number }
+
+/** Finds why something cannot be decided about a refund now; undefined when it can. */
+export function findObstacle(
+  row: DecidableRefund,
+  decision: Decision,
+  settings: DecisionSettings,
+  beside: Circumstances,
+): Obstacle | undefined {
+  switch (decision) {
+    case 'approve':
+    case 'decline':
+      return findObstacleToApproval(row, decision, settings, beside)
+    case 'cancel':
+      if (!isCancellable(row)) return { why: 'not_cancellable' }
+      return findDoubt(beside)
+    default:
+      return (
+        findObstacleOfState(row, decision, settings) ??
+        findObstacleOfPerson(row, decision, settings, beside)
+      )
+  }
+}
+
+/** Whether nothing of a refund was sent yet; the gateway may have notified it all the same. */
+export function isCancellable(row: Pick<RefundRow, 'status' | 'attempts'>): boolean {
+  return isUnsent(row) && row.attempts === 0
+}
+
+function findObstacleToApproval(
+  { status, sinceRequestedMs }: DecidableRefund,
+  decision: 'approve' | 'decline',
+  { REFUND_APPROVAL_WITHIN_MS: withinMs }: DecisionSettings,
+  beside: Circumstances,
+): Obstacle | undefined {
+  if (status !== 'awaiting_approval') return { why: 'not_awaiting' }
+  if (sinceRequestedMs >= withinMs) return { why: 'expired' }
+  if (beside.asked) return { why: 'asked' }
+  return findDoubt(decision === 'approve' ? { ...beside, grown: false } : beside)
+}
+
+/** What shows that a refund may have been sent, although that is not known here: it is not ended as unsent. */
+function findDoubt({ notified, grown }: Circumstances): Obstacle | undefined {
+  if (notified) return { why: 'notified' }
+  return grown ? { why: 'grown' } : undefined
+}
+
+function findObstacleOfState(
+  row: DecidableRefund,
+  outcome: RefundOutcome,
+  settings: DecisionSettings,
+): Obstacle | undefined {
+  switch (row.status) {
+    case 'needs_review':
+      return requireSuccessBefore(outcome)
+    case 'accepted':
+      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_RESOLVE_FOR_MS)
+    case 'unknown':
+      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
+    case 'failed':
+      // What a person decided may have been sent by a row that was lost.
+      if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
+      return outcome === 'failed' ? { why: 'failed_already' } : undefined
+    case 'succeeded':
+      return outcome === 'succeeded' && !row.inferred ? { why: 'succeeded_already' } : undefined
+    case 'returned': {
+      const isReleased = row.returnSightings >= RELEASED
+      return outcome === 'returned' && isReleased ? { why: 'released' } : undefined
+    }
+    case 'sending':
+      return { why: 'being_sent' }
+    default:
+      return { why: 'not_sent' }
+  }
+}
+
+function requireSuccessBefore(outcome: RefundOutcome): Obstacle | undefined {
+  return outcome === 'returned' ? { why: 'not_succeeded' } : undefined
+}
+
+function findWait({ sinceSentMs }: DecidableRefund, waitMs: number): Obstacle | undefined {
+  const leftMs = waitMs - (sinceSentMs ?? 0)
+  return leftMs <= 0 ? undefined : { why: 'too_early', leftMs }
+}
+
+/** Nobody decides alone about what they asked for, or takes back alone what they decided, while another could. */
+function findObstacleOfPerson(
+  row: DecidableRefund,
+  outcome: RefundOutcome,
+  { REFUND_CONFIRM_FAILED_MS: waitMs }: DecisionSettings,
+  { asked, decidedLast, alone }: Circumstances,
+): Obstacle | undefined {
+  if (asked && !alone) return { why: 'asked' }
+  if (!needsAnother(row, outcome, { decidedLast })) return undefined
+  if (!alone) return { why: 'same_person' }
+  const leftMs = waitMs - (row.sinceResolvedMs ?? waitMs)
+  return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }
+}
+
+/** Whether what the refund is now was decided by a person, and not by evidence since. */
+export function isDecidedByPerson({
+  status,
+  inferred,
+  resolution,
+}: Pick<RefundRow, 'status' | 'inferred' | 'resolution'>): boolean {
+  return !inferred && resolution?.outcome === status
+}
+
+/**
+ * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that only
+ * reserves the amount again.
+ */
+export function needsAnother(
+  { status }: Pick<RefundRow, 'status'>,
+  outcome: RefundOutcome,
+  { decidedLast }: Pick<Circumstances, 'decidedLast'>,
+): boolean {
+  if (!decidedLast) return false
+  if (status === 'returned') return true
+  return status === 'succeeded' ? outcome === 'failed' : outcome === 'returned'
+}

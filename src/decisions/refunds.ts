@@ -1,0 +1,183 @@
+import { describeActor } from '../access/audit.ts'
+import { foldName } from '../access/principal.ts'
+import type { Access } from '../access/types.ts'
+import type { Context } from '../context.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
+import { DomainError } from '../errors.ts'
+import { violatesConstraint } from '../platform/postgres/errors.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { lockRefunds } from '../refunds/case.ts'
+import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
+import { saveDraft } from '../refunds/draft.ts'
+import { buildUpdatedEvents } from '../refunds/events.ts'
+import { isNotified } from '../refunds/evidence.ts'
+import type { RefundRecord } from '../refunds/find.ts'
+import { move, type RefundDraft } from '../refunds/lifecycle.ts'
+import { explainOwnGrowth, formatApproved } from '../refunds/obstacle.ts'
+import { decryptReceiver } from '../refunds/receiver.ts'
+import { DECISIONS, findObstacle } from './obstacles.ts'
+import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
+import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
+import { readStanding } from './second-person.ts'
+import { decide, requireShownVersion } from './unit-of-work.ts'
+
+type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'sql'>
+
+/** What a person decides about a refund, and why. */
+export type RefundDecision = {
+  /** The version that the person was shown (`readShownVersion`): of a refund that has changed since nothing is decided. */
+  shown?: string | undefined
+} & (
+  | { decision: 'approve' | 'decline'; reason?: string | undefined }
+  | { decision: 'cancel'; reason: string }
+  | OutcomeDecision
+)
+
+/** The invariant that whoever asked for a refund does not decide about its approval. */
+const BY_ANOTHER = 'refunds_decided_by_another'
+
+/**
+ * Makes a person's decision about a refund. Under the locks of its transaction, payments and refunds it is compared with
+ * what the person was shown, refused where `findObstacle` finds why, applied and saved; the transaction is queried again.
+ * Of a decision and an attempt to send it one is recorded first, and the other finds what it did.
+ * @param found the refund as the caller read it: of two decisions about its outcome at once, the second finds it changed
+ * @throws DomainError the refusal of `DECISIONS`, `already_sent`, `same_person`, `growth_may_be_its_own`,
+ *   `against_evidence`, `unauthenticated` when the access has ended meanwhile, or `unavailable` when its payment is moving
+ *   to another transaction or its receiver cannot be read
+ */
+export async function decideRefund(
+  ctx: DecisionContext,
+  { refund }: RefundRecord,
+  request: RefundDecision,
+  access: Access,
+): Promise<void> {
+  const { decision } = request
+  const { merchantCode, transactionId, refundId } = refund
+  const { path, refusal, log } = DECISIONS[decision]
+  const key = { merchantCode, transactionId }
+  try {
+    await decide(ctx, {
+      ...{ ...key, actor: access, objectId: refundId },
+      operation: `POST /v1/refunds/{refundId}/${path}`,
+      apply: async (tx) => {
+        const locked = await lockRefunds(tx, key, null)
+        const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
+        if (!draft) {
+          const detail = `Refund ${refundId} has changed in this moment; repeat the request`
+          throw new DomainError('unavailable', detail)
+        }
+        await requireShownVersion(tx, draft.now, request.shown, refusal)
+        const growth = explainOwnGrowth(locked, draft.now)
+        const beside = {
+          ...(await readStanding(tx, draft.now, access)),
+          notified: await isNotified(tx, draft.now),
+          grown: growth !== undefined,
+        }
+        if (isOutcome(request)) requireUnchanged(draft, refund)
+        const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
+        if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
+        const found = await apply(ctx, tx, { draft, locked, access, beside }, request)
+        await saveDraft(tx, draft)
+        if (decision !== 'approve') await scheduleReceiverErasure(tx, ctx.config, draft)
+        return {
+          ...{ value: undefined, changed: [key], log },
+          buildEvents: async () => [
+            ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds: [refundId] })),
+            ...buildDiscrepancyEvents(found),
+          ],
+          afterCommit: () => logDiscrepancies(ctx, found),
+        }
+      },
+    })
+  } catch (error) {
+    throw violatesConstraint(error, BY_ANOTHER) ? refuseAsker(refundId, decision) : error
+  }
+}
+
+function isOutcome(request: RefundDecision): request is OutcomeDecision {
+  return DECISIONS[request.decision].path === 'resolution'
+}
+
+/** @returns the discrepancies that the decision leads to */
+async function apply(
+  ctx: DecisionContext,
+  tx: Tx,
+  of: LockedRefund,
+  request: RefundDecision,
+): Promise<RecordedDiscrepancy[]> {
+  if (isOutcome(request)) return await decideOutcome(ctx, tx, of, request)
+  const { draft, access } = of
+  switch (request.decision) {
+    case 'approve':
+      approve(ctx, of, request)
+      return []
+    case 'decline':
+      decline(of, request)
+      return []
+    case 'cancel': {
+      const cause = { reason: `cancelled ${describeActor(access)}: ${request.reason}` }
+      const failure = { failureReason: 'cancelled', failureMessage: request.reason }
+      move(draft, 'cancelled', cause, failure)
+      draft.dueInMs = null
+      return []
+    }
+  }
+}
+
+type Reason = { reason?: string | undefined }
+
+/** An approved refund is sent at once, and only as it is now. */
+function approve(
+  { encryption }: Pick<Context, 'encryption'>,
+  { draft, access }: LockedRefund,
+  { reason }: Reason,
+): void {
+  const { refundId, receiver: encrypted } = draft.now
+  const receiver = encrypted
+    ? decryptReceiver(encryption, encrypted, 'receiver', refundId)
+    : undefined
+  if (encrypted && !receiver) {
+    const detail = `The receiver of refund ${refundId} cannot be read at the moment, so it cannot be approved`
+    throw new DomainError('unavailable', detail)
+  }
+  const { value, keyId } = encryption.fingerprint(formatApproved(draft.now, receiver))
+  const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId }
+  const approvedAt = draft.now.lockedAt
+  const cause = { reason: describe('approved', access, reason) }
+  move(draft, 'approved', cause, { ...nameDecider(access, reason), ...approved, approvedAt })
+  draft.dueInMs = 0
+}
+
+function decline({ draft, access }: LockedRefund, { reason }: Reason): void {
+  const failure = {
+    failureReason: 'declined',
+    failureMessage: reason ?? `declined by ${access.name}`,
+  }
+  const declinedAt = draft.now.lockedAt
+  const cause = { reason: describe('declined', access, reason) }
+  move(draft, 'declined', cause, { ...nameDecider(access, reason), ...failure, declinedAt })
+}
+
+function nameDecider({ name, principal }: Access, reason: string | undefined) {
+  return {
+    decidedBy: name,
+    foldedDecidedBy: foldName(name),
+    decidedPrincipal: principal,
+    decidedReason: reason ?? null,
+  }
+}
+
+function describe(done: string, access: Access, reason: string | undefined): string {
+  return `${done} ${describeActor(access)}${reason === undefined ? '' : `: ${reason}`}`
+}
+
+/** @param read the refund as the caller read it */
+function requireUnchanged({ now }: RefundDraft, read: RefundRecord['refund']): void {
+  if (now.status !== read.status) {
+    throw refuseOutcome(now, `it was ${read.status} when the decision was requested`)
+  }
+  if (now.resolution?.decidedAt !== read.resolution?.decidedAt) {
+    throw refuseOutcome(now, 'another decision was made at the same moment')
+  }
+}

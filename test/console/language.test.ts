@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seedPayment, seedTransaction } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addVisitor, visitAs } from '../support/console.ts'
+import { readText } from '../support/read-html.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
+  const firstSeenAt = '2026-11-20T18:30:00Z'
+  await seedTransaction(rig.database, { transactionId: 'T-VN', orderId: 'DH-VN', state: 'paid' })
+  await rig.database.sql`
+    update transactions set paid_amount = 1110000, expected_amount = null, first_seen_at = ${firstSeenAt}
+    where transaction_id = 'T-VN'`
+  await seedPayment(rig.database, {
+    ...{
+      paymentId: 'P-VN',
+      transactionId: 'T-VN',
+      amount: '1110000',
+      paymentMethod: 'CC',
+      firstSeenAt,
+    },
+  })
+})
+afterAll(() => rig.stop())
+
+const STORY = `/console/transactions/${MERCHANT.merchantCode}/T-VN`
+
+describe('the language of a page', () => {
+  it('is that of the person, with its numbers, times and zone', async () => {
+    const mai = await addVisitor(rig.database, { language: 'vi', timeZone: 'Asia/Ho_Chi_Minh' })
+    const html = await (
+      await visitAs(rig, mai, STORY, { headers: { 'accept-language': 'en' } })
+    ).text()
+    expect(html).toContain('<html lang="vi">')
+    const text = readText(html)
+    expect(text).toContain('Đã thanh toán 1.110.000 VND')
+    expect(text).toMatch(/01:30:00 21\/11\/2026 GMT\+7/)
+    const list = readText(await (await visitAs(rig, mai, '/console/payments')).text())
+    expect(list).toContain('Từ lúc (GMT+7)')
+  })
+
+  it.each([
+    ['vi', 'vi'],
+    ['vi-VN,vi;q=0.9,en;q=0.8', 'vi'],
+    ['en-GB,en;q=0.9,vi;q=0.8', 'en'],
+    ['fr-FR,fr;q=0.9', 'en'],
+    ['', 'en'],
+  ])('without a person is, for %s, %s', async (accepted, language) => {
+    const headers = { 'accept-language': accepted }
+    const response = await fetch(`${rig.service.url}/console/sign-in`, { headers })
+    expect(await response.text()).toContain(`<html lang="${language}">`)
+  })
+
+  it('does not leak into a page that is answered at the same time', async () => {
+    const mai = await addVisitor(rig.database, { language: 'vi' })
+    const ann = await addVisitor(rig.database, { language: 'en' })
+    const pages = await Promise.all(
+      Array.from({ length: 10 }, async (_, n) => {
+        const who = n % 2 === 0 ? mai : ann
+        return await (await visitAs(rig, who, STORY)).text()
+      }),
+    )
+    for (const [n, html] of pages.entries()) {
+      expect(html).toContain(n % 2 === 0 ? 'Hỏi cổng ngay' : 'Ask the gateway now')
+      expect(html).not.toContain(n % 2 === 0 ? 'Ask the gateway now' : 'Hỏi cổng ngay')
+    }
+  })
+})

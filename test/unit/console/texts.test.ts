@@ -1,0 +1,72 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { en } from '../../../src/console/texts/en.ts'
+import { findText } from '../../../src/console/texts/text.ts'
+
+const ROOT = new URL('../../../src/console/', import.meta.url)
+const SOURCES = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+  .filter((file) => /\.tsx?$/.test(file) && !file.startsWith('texts/'))
+  .map((file) => ({ file, text: readFileSync(new URL(file, ROOT), 'utf8') }))
+
+/** What the code writes as a key, or as the beginning of keys: `*` stands for what it fills in. */
+const WRITTEN = new Set(
+  SOURCES.flatMap(({ text }) => [
+    ...[...text.matchAll(/'([\w.]+)'/g)].map(([, key = '']) => key),
+    ...[...text.matchAll(/`((?:[\w.]|\$\{[^`]*?\})+)`/g)].map(([, key = '']) =>
+      key.replaceAll(/\$\{.*?\}(?=\.|$)/g, '*'),
+    ),
+  ]),
+)
+
+function isUsed(key: string): boolean {
+  const parts = key.split('.')
+  return [...WRITTEN].some((written) => {
+    const named = written.split('.')
+    const isWhole = named.length === parts.length
+    const isGroup = named.length > 1 && named.length < parts.length && !written.includes('*')
+    const isGroupOf = named.length > 1 && named.length === parts.length - 1
+    return (
+      (isWhole || isGroup || isGroupOf) &&
+      named.every((one, at) => one === '*' || one === parts[at])
+    )
+  })
+}
+
+describe('the texts of the console', () => {
+  it('are all used', () => {
+    const keys = Object.keys(en)
+    expect(keys.length).toBeGreaterThan(500)
+    const unused = keys.filter((key) => {
+      const notice = /^notice\.(\w+)$/.exec(key)?.[1]
+      return notice === undefined ? !isUsed(key) : !WRITTEN.has(notice)
+    })
+    expect(unused).toEqual([])
+  })
+
+  it('stand in the catalogue, and nowhere else', () => {
+    const sentence = /(?<![\w.])(['"`])[A-Z][a-z]+ [a-z][^'"`\n]*\1/
+    const outside = SOURCES.flatMap(({ file, text }) =>
+      text
+        .split('\n')
+        .filter((line) => sentence.test(line) && !/Error\(|throw |^\s*[/*]|\/\//.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    )
+    expect(outside).toEqual([])
+  })
+})
+
+describe('the Vietnamese texts', () => {
+  it('take the same values as the English ones', () => {
+    const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()
+    const different = Object.entries(en)
+      .filter(([key]) => !key.endsWith('.one'))
+      .filter(([key, text]) => String(values(text)) !== String(values(findText('vi', key) ?? '')))
+    expect(different).toEqual([])
+  })
+
+  it('leave nothing in English but names that stay', () => {
+    const same = Object.entries(en).filter(([key, text]) => findText('vi', key) === text)
+    const named = same.filter(([, text]) => /[a-z]{4,} [a-z]{2,}/.test(text))
+    expect(named).toEqual([])
+  })
+})
