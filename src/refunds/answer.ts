@@ -1,60 +1,11 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import { refundAttempts } from '../db/schema.ts'
 import { describeCode, explainCode } from '../gateway/response-codes.ts'
-import type { GatewayOutcome } from '../gateway/types.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt, SentAttempt } from './attempt.ts'
 import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
-import { maskAccount } from './receiver.ts'
-
-/**
- * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
- * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
- * @param signal cuts the call short when the process stops
- */
-export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
-  const { prepared, permit } = attempt
-  if (performance.now() < permit.sendBefore) {
-    return { attempt, call: await prepared.send(signal, permit.breaker) }
-  }
-  permit.breaker.release()
-  const reason = 'the lease would have expired during the call'
-  const record = { command: 'REFUND' as const, bodyHmac: prepared.bodyHmac, durationMs: 0 }
-  return {
-    attempt,
-    call: {
-      outcome: { kind: 'unavailable', reason },
-      record: { ...record, httpStatus: undefined },
-    },
-  }
-}
-
-/**
- * Masks an account number in every text and number of a stored answer.
- * @param json as `src/gateway/format-received.ts` writes it; it stays JSON
- */
-export function maskAccountIn(json: string, accountNumber: string): string {
-  if (accountNumber === '') return json
-  return stringify(maskValue(parse(json), accountNumber)) ?? json
-}
-
-function maskValue(value: unknown, accountNumber: string): unknown {
-  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  if (typeof value === 'string') return mask(value)
-  if (isLosslessNumber(value)) {
-    return value.value.includes(accountNumber) ? mask(value.value) : value
-  }
-  if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === 'omittedBytes' ? one : maskValue(one, accountNumber),
-    ]),
-  )
-}
+import { maskAccountIn, maskAccountNumber } from './receiver.ts'
 
 /**
  * Records the outcome of an attempt and applies it to its refund. The caller holds the lease under which the
@@ -133,20 +84,6 @@ export function applyOutcome(
         { unanswered: true },
       )
   }
-}
-
-/** Shorter texts are no account numbers, and may be part of any word. */
-const MIN_ACCOUNT_NUMBER = 4
-
-function maskAccountNumber<T>(
-  outcome: GatewayOutcome<T>,
-  accountNumber: string | undefined,
-): GatewayOutcome<T> {
-  if (accountNumber === undefined || !('message' in outcome)) return outcome
-  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
-  // A function, because a replacement text may contain patterns like $&, which insert what was found.
-  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  return { ...outcome, message }
 }
 
 /** The message of an attempt whose answer was not recorded. */

@@ -105,7 +105,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (!payment.listed && !payment.missing) continue',
     mutation: "if (!payment.listed && !payment.missing && payment.status === '') continue",
     test: 'test/plays/evidence/smaller.test.ts',
@@ -124,7 +124,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'const fits = showsNothing(payment, own, unknown) &&',
     mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
     test: 'test/plays/transitions-played.test.ts',
@@ -132,7 +132,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (!settings.REFUNDS_ENABLED && attempts === 0) continue',
     mutation: 'if (!settings.REFUNDS_ENABLED && attempts < 0) continue',
     test: 'test/plays/transitions-played.test.ts',
@@ -141,7 +141,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (!requestedBeforeSnapshot) continue',
     mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
     test: 'test/plays/attacks.test.ts',
@@ -150,7 +150,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (mayBeItsOwn && !isPaymentGone) {',
     mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
     test: 'test/plays/evidence/lost-rows.test.ts',
@@ -160,7 +160,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: '    if (!obstacle) {\n',
     mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
     test: 'test/plays/sequences.test.ts',
@@ -169,7 +169,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && callId < 0) {',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -178,7 +178,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: "if (measureUnexplained(payment, own) !== '0') return false",
     mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
     test: 'test/plays/transitions-played.test.ts',
@@ -204,7 +204,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: '  if (unknown) {\n',
     mutation: 'if (unknown && unknown.now.attempts > 1) {',
     test: 'test/plays/sequences.test.ts',
@@ -214,7 +214,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: '? (countedRefunded ?? refundedNow)',
     mutation: '? refundedNow',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -224,7 +224,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (countedRefunded !== null || unmatchedDelta === undefined) return false',
     mutation: "if (countedRefunded === '' || unmatchedDelta === undefined) return false",
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -234,7 +234,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/answer.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (performance.now() < permit.sendBefore) {',
     mutation: 'if (performance.now() < permit.sendBefore + 1e12) {',
     test: 'test/plays/attempt/lease.test.ts',

@@ -101,7 +101,7 @@ export const RESTORES: readonly Guard[] = [
     control: IS_SAME,
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)',
     mutation:
       'if (draft.now.requestedBeforeRestore && draft.now.attempts > 0) reviewForgotten(draft, callId)',

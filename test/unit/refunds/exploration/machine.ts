@@ -110,7 +110,7 @@ function comeToRest(world: World, setting: Setting, rested: Set<string>): string
     const key = keyOf(at)
     if (rested.has(key)) break
     path.push(key)
-    if (path.length > 60) return 'no good news brings it to an end'
+    if (path.length > 60) return `no good news brings it to an end: ${path.slice(-4).join(' → ')}`
     const next = improve(at, setting, key)
     if (!next) {
       const fault = checkEnd(at, setting)

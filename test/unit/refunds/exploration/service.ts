@@ -1,6 +1,6 @@
 import { judgeFall, NOTHING_ODD } from '../../../../src/payments/odd-readings.ts'
 import { applyLateAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
-import { chooseSendable, startAttempt } from '../../../../src/refunds/attempt.ts'
+import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
 import { judge } from '../../../../src/refunds/judge.ts'
 import {

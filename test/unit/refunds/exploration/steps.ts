@@ -178,9 +178,9 @@ const isWaiting = ({ matched, outcome }: World['external'][number]) => !matched 
 const isTimeless = ({ status }: RefundRow) => STATES[status].over === true && status !== 'returned'
 
 /** The deadlines of a refund in its status. */
-function listDeadlines({ status }: RefundRow, age: Age): readonly number[] {
+function listDeadlines({ status, unanswered }: RefundRow, age: Age): readonly number[] {
   if (age === 'sinceRequestedMs' && !STATES[status].unsent) return []
-  if (age === 'sinceFirstSentMs' && status !== 'unknown') return []
+  if (age === 'sinceFirstSentMs' && !(status === 'unknown' && unanswered)) return []
   if (status === 'returned' && age !== 'sinceReturnSeenMs') return []
   return status === 'accepted' && age === 'sinceSentMs' ? [RESOLVE] : DEADLINES[age]
 }
@@ -218,7 +218,7 @@ export function* listGateway(world: World, setting: Setting): Steps {
       yield { name: `the gateway moves ${of}`, next: end('0', 1) }
       yield { name: `the gateway fails ${of}`, next: end('1', 0) }
     }
-    if (order.shown < order.moved) {
+    if (order.shown < order.moved && !order.cameBack) {
       yield { name: `the ledger shows ${of}`, next: () => show(world, setting, of, 1) }
     }
     if (order.cameBack && order.shown > 0) {
