@@ -3,6 +3,22 @@ import type { Guard } from './guard.ts'
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
     file: 'src/access/principal.ts',
+    text: '    .toLowerCase()\n    .toUpperCase()\n',
+    mutation: '    .toUpperCase()\n',
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: ".replaceAll(/i\\u0307+/g, 'i')",
+    mutation: ".replaceAll(/\\u0130/g, 'i')",
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+  },
+  {
+    file: 'src/access/principal.ts',
     text: 'return text !== null && names.map(foldName).includes(foldName(text))',
     mutation: 'return text !== null && names.includes(text)',
     test: 'test/plays/approval/principals.test.ts',
