@@ -3,12 +3,8 @@ import type { Access } from '../../access/types.ts'
 import { readAccountHold } from '../../decisions/hold-subject.ts'
 import { isPositive, subtractAmount } from '../../money.ts'
 import { Card, DataTable, Facts, Identifier } from '../../platform/html/components.tsx'
-import {
-  describeSurplus,
-  previewSurplusRefund,
-  requestSurplusRefund,
-  type SurplusDescription,
-} from '../../refunds/surplus.ts'
+import { previewRefund, requestRefund } from '../../refunds/request.ts'
+import { describeSurplus, type SurplusDescription } from '../../refunds/surplus.ts'
 import { findTransaction } from '../../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'
@@ -27,12 +23,12 @@ export function surplusFlow(ctx: ConsoleContext): RefundFlow {
     route: '/console/transactions/:merchant/:id/surplus',
     read: (access, path) => readSurplus(ctx, access, path),
     preview: (access, { merchantCode, transactionId }, asked) =>
-      previewSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), {
+      previewRefund(ctx, access, narrowMerchants(access, merchantCode), {
         ...asked,
         transactionId,
       }),
     request: (access, { merchantCode, transactionId }, key, asked) =>
-      requestSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), key, {
+      requestRefund(ctx, access, narrowMerchants(access, merchantCode), key, {
         ...asked,
         transactionId,
       }),
