@@ -8,6 +8,7 @@ import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/stor
 import { recordChanges } from '../events/record-events.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { LockedRefunds } from '../refunds/case.ts'
+import { weigh } from '../refunds/evidence.ts'
 import { DECIDED } from '../refunds/external-view.ts'
 import {
   NO_FAILURE,
@@ -16,7 +17,6 @@ import {
   type RefundRow,
   transition,
 } from '../refunds/lifecycle.ts'
-import { namesRefund, readResult } from '../refunds/notifications.ts'
 import { measureUnmatched } from '../refunds/obstacle.ts'
 import {
   type Circumstances,
@@ -206,8 +206,7 @@ function readFacts(
   const payment = payments.find(({ paymentId }) => paymentId === row.paymentId)
   if (!payment) throw new Error(`refund ${row.refundId} has no payment`)
   const { refundedNow, refundedAtFirst } = payment
-  const own = notifications.filter((one) => one.verified && namesRefund(one, row))
-  const unhandled = own.flatMap(({ code }) => readResult(code) ?? [])
+  const unhandled = notifications.flatMap((one) => weigh(one, row).settles ?? [])
   const unmatchedDelta = measureUnmatched(payment, drafts)
   return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }

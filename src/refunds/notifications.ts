@@ -3,11 +3,10 @@ import type { Context } from '../context.ts'
 import { ipnEvents } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { type RefundDetails, readRefundDetails } from '../gateway/read-stored.ts'
-import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
-import { compareAmounts } from '../money.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { LockedRefunds, RefundNotification } from './case.ts'
+import { readResult, weigh } from './evidence.ts'
 import {
   type Disagreement,
   type Finding,
@@ -67,8 +66,8 @@ function applyToOwn(
   one: RefundNotification,
 ): Finding | undefined {
   const { refundId, paymentId, amount } = draft.now
-  const same = namesRefund(one, draft.now)
-  if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined
+  const { same, settles, stops } = weigh(one, draft.now)
+  if (!stops || (same && one.handledBefore)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
@@ -81,14 +80,13 @@ function applyToOwn(
       refundId,
     }
   }
-  const result = readResult(one.code)
-  if (result === undefined) {
+  if (settles === undefined) {
     const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
     if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
     return undefined
   }
   const details = readDetails(ctx, draft.now, one)
-  const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
+  const apply = settles === 'success' ? applySuccessNotification : applyFailureNotification
   const disagreement = apply(draft, { ...one, ...details, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
 }
@@ -105,22 +103,6 @@ function readDetails(
     ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
     : details.message
   return documented ? { ...details, message } : { message, fee: undefined, reference: undefined }
-}
-
-/** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
-export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
-  return (
-    one.requestId.toLowerCase() === own.refundId &&
-    one.paymentId === own.paymentId &&
-    one.amount !== null &&
-    compareAmounts(one.amount, own.amount) === 0
-  )
-}
-
-/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
-export function readResult(code: string | null): 'success' | 'failure' | undefined {
-  if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
-  return code === '0' ? 'success' : 'failure'
 }
 
 /** A verified notification of a refund of ours, whose members all match. */
