@@ -683,10 +683,10 @@ export const refunds = pgTable(
     /** It was refunded before the payment was first seen, by a row that was lost since: no growth shows it. */
     inFirstSight: boolean('in_first_sight').notNull().default(false),
     /**
-     * Why it is in `needs_review`: its evidence contradicts itself, or there is none. Null counts as the former,
-     * and in every other status.
+     * Why it is in `needs_review`: its evidence contradicts itself, there is none, or no rule says what becomes of it. Null
+     * counts as the first, and in every other status.
      */
-    review: text('review', { enum: ['contradicted', 'no_evidence'] }),
+    review: text('review', { enum: ['contradicted', 'no_evidence', 'rule_missing'] }),
     failureSource: text('failure_source', { enum: ['gateway', 'service', 'merchant'] }),
     failureReason: text('failure_reason'),
     failureMessage: text('failure_message'),
