@@ -7,9 +7,9 @@ import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { weigh } from '../refunds/evidence.ts'
 import { DECIDED } from '../refunds/external-view.ts'
 import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
-import { namesRefund, readResult } from '../refunds/notifications.ts'
 import { measureUnmatched } from '../refunds/obstacle.ts'
 import type { LockedRefunds } from '../refunds/types.ts'
 import {
@@ -195,8 +195,7 @@ function readFacts(
   const payment = payments.find(({ paymentId }) => paymentId === row.paymentId)
   if (!payment) throw new Error(`refund ${row.refundId} has no payment`)
   const { refundedNow, refundedAtFirst } = payment
-  const own = notifications.filter((one) => one.verified && namesRefund(one, row))
-  const unhandled = own.flatMap(({ code }) => readResult(code) ?? [])
+  const unhandled = notifications.flatMap((one) => weigh(one, row).settles ?? [])
   const unmatchedDelta = measureUnmatched(payment, drafts)
   return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }

@@ -1,115 +1,60 @@
-import { z } from '@hono/zod-openapi'
 import { Big } from 'big.js'
 import type { Context } from '../context.ts'
-import { Time } from '../http/fields.ts'
+import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
+import { compareAmounts } from '../money.ts'
 import { byExpressions } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
-import type { RefundRow } from './lifecycle.ts'
-import { readResult } from './notifications.ts'
 
-const Removed = z
-  .strictObject({ removed: z.literal(true) })
-  .openapi({ description: 'Removed after `RETENTION_DAYS`' })
+/** What of a notification decides how much it counts. */
+export type WeighedNotification = {
+  requestId: string
+  paymentId: string | null
+  amount: string | null
+  code: string | null
+  verified: boolean
+  /** Its place among the readings of its text: the first is trusted. */
+  reading: number
+}
 
-/** Card data and credentials are masked in it. */
-const Received = z.unknown().openapi({
-  description:
-    'What the gateway sent, at most 64 KiB: `members` of an answer, or the `text` of one that cannot be read; `omittedBytes` counts what is left out. Card data, tokens and account numbers are masked. Null for nothing',
-})
+type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
 
-const ProofSnapshot = z.union([
-  z.strictObject({
-    queriedAt: Time,
-    payments: z
-      .unknown()
-      .openapi({ description: 'The payments as listed by the gateway, with all their members' }),
-    received: Received.openapi({ description: 'The other members of the answer, or null' }),
-  }),
-  Removed,
-])
+/** How much a notification counts for a refund of ours. */
+export type Weight = {
+  /** Request id (a UUID, in whatever case), payment and amount are those of the refund: then its place does not matter. */
+  same: boolean
+  /** The outcome that it settles; undefined for none. */
+  settles: 'success' | 'failure' | undefined
+  /** It shows that the gateway has the refund, whatever is recorded here: that is not ended as one that was not sent. */
+  stops: boolean
+}
 
-const ProofAttempt = z.strictObject({
-  at: Time.openapi({ description: 'When the attempt was recorded, before it was sent' }),
-  bodyHmac: z.string().openapi({
-    description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
-  }),
-  outcome: z.string().nullable().openapi({
-    description:
-      'answered, rejected, unavailable (no byte was sent) or unknown; null while in progress',
-  }),
-  code: z.string().nullable(),
-  message: z
-    .string()
-    .nullable()
-    .openapi({ description: "The gateway's message, or why there is no valid answer" }),
-  httpStatus: z.int().nullable(),
-  durationMs: z.int().nullable(),
-  received: Received,
-  snapshotBefore: ProofSnapshot.nullable(),
-})
+/** Weighs a notification: everything that believes one, or stops at one, asks here. One that is not verified is a hint. */
+export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
+  const isOwn = one.verified && one.requestId.toLowerCase() === own.refundId
+  const { paymentId, amount } = one
+  const isFitting =
+    paymentId === own.paymentId && amount !== null && compareAmounts(amount, own.amount) === 0
+  const same = isOwn && isFitting
+  const settles = same ? readResult(one.code) : undefined
+  return { same, settles, stops: same || (isOwn && one.reading === 1) }
+}
 
-const ProofNotification = z.union([
-  z.strictObject({
-    receivedAt: Time,
-    deliveries: z.int(),
-    signature: z.string(),
-    code: z.string().nullable(),
-  }),
-  Removed,
-])
+/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
+export function readResult(code: string | null): 'success' | 'failure' | undefined {
+  if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
+  return code === '0' ? 'success' : 'failure'
+}
 
-const ProofTransition = z.strictObject({
-  at: Time,
-  from: z.string().nullable(),
-  to: z.string(),
-  cause: z.string(),
-  notification: ProofNotification.nullable(),
-  snapshot: ProofSnapshot.nullable(),
-})
-
-const Indication = z.strictObject({
-  kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
-    description:
-      "An answer to an attempt, a notification, the payment's refunded amount, or a person's decision",
-  }),
-  supports: z.enum(['succeeded', 'failed', 'neither']),
-  at: Time,
-  text: z.string(),
-})
-
-export type RefundIndication = z.infer<typeof Indication>
-
-/** The evidence for a refund's status, for an accountant or the gateway's support. */
-export const Proof = z
-  .strictObject({
-    requestId: z
-      .string()
-      .openapi({ description: 'The request id sent to the gateway, the same in every attempt' }),
-    requestedBy: z.string().openapi({ description: 'The name of the API key, or of the person' }),
-    requestedAt: Time,
-    reason: z.string().nullable(),
-    attempts: z.array(ProofAttempt),
-    transitions: z.array(ProofTransition),
-    notifications: z
-      .array(z.strictObject({ cause: z.string(), notification: ProofNotification }))
-      .openapi({
-        description:
-          'Notifications of the refund that speak for or against it and changed no status by themselves',
-      }),
-    indications: z
-      .array(Indication)
-      .openapi({ description: 'Everything that speaks for its success or against it' }),
-    evidence: z.string().openapi({ description: 'The reason for the current status' }),
-    discrepancies: z.array(
-      z.strictObject({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),
-    ),
-  })
-  .openapi('RefundProof')
-
-export type RefundProof = z.infer<typeof Proof>
+/** Something that speaks for the success of a refund or against it. */
+export type RefundIndication = {
+  kind: 'answer' | 'notification' | 'growth' | 'decision'
+  supports: 'succeeded' | 'failed' | 'neither'
+  at: string
+  text: string
+}
 
 type StoredRefund = RefundRecord['refund']
 
@@ -146,49 +91,51 @@ function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndicati
   return { ...answer, supports: 'neither', text: `no answer${explanation}` }
 }
 
-type Notification = {
-  receivedAt: string
-  code: string | null
-  verified: boolean
-  trusted: boolean
-  paymentId: string | null
-  requestId: string
-  amount: string | null
-}
-
 const BY_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['k.merchant_code', 'k.request_id'],
 )
 
+/** Reads the notifications of a refund, verified or not, oldest first. */
 async function readNotifications(
-  sql: Context['sql'],
-  { merchantCode, refundId }: StoredRefund,
-): Promise<Notification[]> {
-  return await sql<Notification[]>`
-    select e.first_received_at as "receivedAt", e.code, e.verdict = 'verified' as verified,
-      e.reading = 1 as trusted, e.payment_id as "paymentId", e.request_id as "requestId", e.amount
+  sql: Sql | Tx,
+  { merchantCode, refundId }: Pick<StoredRefund, 'merchantCode' | 'refundId'>,
+): Promise<(WeighedNotification & { receivedAt: string })[]> {
+  return await sql<(WeighedNotification & { receivedAt: string })[]>`
+    select e.first_received_at as "receivedAt", e.code, e.verdict = 'verified' as verified, e.reading,
+      e.payment_id as "paymentId", e.request_id as "requestId", e.amount
     from (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k
     cross join lateral (
       select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e
     order by e.id`
 }
 
+/**
+ * Whether a notification that is trusted carries the refund's request id: then the gateway has it, whatever is recorded
+ * here, and it is not ended as one that was not sent. Handled ones count as well: an attempt that wrote no byte leads back
+ * to a refund that was not sent.
+ */
+export async function isNotified(
+  sql: Sql | Tx,
+  refund: OwnRefund & Pick<StoredRefund, 'merchantCode'>,
+): Promise<boolean> {
+  return (await readNotifications(sql, refund)).some((one) => weigh(one, refund).stops)
+}
+
 function describeNotification(
-  { receivedAt, code, verified, trusted, paymentId, requestId, amount }: Notification,
+  one: WeighedNotification & { receivedAt: string },
   refund: StoredRefund,
 ): RefundIndication {
-  const one = { kind: 'notification' as const, at: toIso(receivedAt) }
-  const text = `code ${code}, payment ${paymentId}, amount ${amount}`
-  if (!verified) return { ...one, supports: 'neither', text: `${text}; its hash is not verified` }
-  const same = requestId.toLowerCase() === refund.refundId && paymentId === refund.paymentId
-  if (!same || amount === null || !new Big(amount).eq(refund.amount)) {
-    return { ...one, supports: 'neither', text: `${text}; not those of the refund` }
+  const { same, settles } = weigh(one, refund)
+  const indication = { kind: 'notification' as const, at: toIso(one.receivedAt) }
+  const text = `code ${one.code}, payment ${one.paymentId}, amount ${one.amount}`
+  if (settles !== undefined) {
+    const cut = one.reading === 1 ? '' : '; its hash was received with other values as well'
+    const supports = settles === 'success' ? 'succeeded' : 'failed'
+    return { ...indication, supports, text: `${text}${cut}` }
   }
-  const result = readResult(code)
-  if (result === undefined) return { ...one, supports: 'neither', text }
-  const cut = trusted ? text : `${text}; its hash was received with other values as well`
-  return { ...one, supports: result === 'success' ? 'succeeded' : 'failed', text: cut }
+  const why = one.verified ? 'not those of the refund' : 'its hash is not verified'
+  return { ...indication, supports: 'neither', text: same ? text : `${text}; ${why}` }
 }
 
 type Growth = {
@@ -247,35 +194,4 @@ function describeGrowth(
 function describeDecision({ at, to, cause }: Transition): RefundIndication {
   const supports = to === 'failed' ? 'failed' : 'succeeded'
   return { kind: 'decision', at: toIso(at), supports, text: cause }
-}
-
-const OF_REFUND = byExpressions(
-  ['e.merchant_code', 'lower(e.request_id)'],
-  ['k.merchant_code', 'k.refund_id'],
-)
-
-/**
- * Whether a notification that is trusted carries the refund's request id: then the gateway has it, whatever is
- * recorded here. One whose payment and amount are those of the refund is trusted even if its hash was received with
- * other values before. Read again under the locks.
- */
-export async function isNotified(
-  sql: Sql | Tx,
-  {
-    merchantCode,
-    refundId,
-    paymentId,
-    amount,
-  }: Pick<RefundRow, 'merchantCode' | 'refundId' | 'paymentId' | 'amount'>,
-): Promise<boolean> {
-  const rows = await sql`
-    select from (
-      select ${merchantCode}::text as merchant_code, ${refundId}::text as refund_id
-    ) as k cross join lateral (
-      select from ipn_events as e
-      where e.kind = 'refund' and e.verdict = 'verified'
-        and (e.reading = 1 or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${sql.unsafe(OF_REFUND)}
-      limit 1
-    ) as e`
-  return rows.length > 0
 }

@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
-import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
 import { type RefundDetails, readRefundDetails } from '../gateway/stored-body.ts'
-import { compareAmounts } from '../money.ts'
+import { readResult, weigh } from './evidence.ts'
 import { recordExternal } from './external.ts'
 import { isUnsent, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
 import { decryptReceiver, maskAccount } from './receiver.ts'
@@ -48,8 +47,8 @@ export function handleNotifications(locked: LockedRefunds): Finding[] {
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
   const { refundId, paymentId, amount } = draft.now
-  const same = namesRefund(one, draft.now)
-  if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined
+  const { same, settles, stops } = weigh(one, draft.now)
+  if (!stops || (same && one.handledBefore)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
@@ -63,32 +62,15 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
       refundId,
     }
   }
-  const result = readResult(one.code)
-  if (result === undefined) {
+  if (settles === undefined) {
     const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
     if (isUnsent(draft.now))
       sendToReview(draft, 'notified_unsent', 'no_evidence', { reason, ipnEventId: one.id })
     return undefined
   }
-  const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
+  const apply = settles === 'success' ? applySuccessNotification : applyFailureNotification
   const disagreement = apply(draft, { ...one, ...one.details, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
-}
-
-/** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
-export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
-  return (
-    one.requestId.toLowerCase() === own.refundId &&
-    one.paymentId === own.paymentId &&
-    one.amount !== null &&
-    compareAmounts(one.amount, own.amount) === 0
-  )
-}
-
-/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
-export function readResult(code: string | null): 'success' | 'failure' | undefined {
-  if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
-  return code === '0' ? 'success' : 'failure'
 }
 
 /** A verified notification of a refund of ours, whose members all match. */

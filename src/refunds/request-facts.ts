@@ -52,11 +52,13 @@ export type PriorEvidence = {
   ipnEventId: number | null
   paymentId: string | null
   amount: string | null
-  /** It is a success that nothing contradicts. */
-  succeeded: boolean
   notifiedAt: string | null
+  /** Of a notification, as it is weighed. */
+  code: string | null
+  reading: number
   /** Of an external refund; null for a notification. */
   externalId: string | null
+  uncontradicted: boolean
   matched: boolean
   outcome: 'part_of_first_sight' | 'released' | 'never_happened' | 'own' | null
 }
@@ -172,15 +174,14 @@ export async function readPriorEvidence(
   return await tx<PriorEvidence[]>`
     with k as (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id)
     select * from (
-      select e.id as "ipnEventId", e.payment_id as "paymentId", e.amount,
-        coalesce(e.code = '0', false) and e.reading = 1 as succeeded, e.first_received_at as "notifiedAt",
-        null::uuid as "externalId", false as matched, null as outcome
+      select e.id as "ipnEventId", e.payment_id as "paymentId", e.amount, e.first_received_at as "notifiedAt",
+        e.code, e.reading, null::uuid as "externalId", false as uncontradicted, false as matched, null as outcome
       from k cross join lateral (
         select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
       where e.verdict = 'verified'
       union all
-      select f.ipn_event_id, f.payment_id, f.amount, ${tx.unsafe(UNCONTRADICTED)}, f.notified_at, f.id, f.matched,
-        f.outcome
+      select f.ipn_event_id, f.payment_id, f.amount, f.notified_at, null, 1, f.id, ${tx.unsafe(UNCONTRADICTED)},
+        f.matched, f.outcome
       from k cross join lateral (
         select * from foreign_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f

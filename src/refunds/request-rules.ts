@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { DomainError } from '../errors.ts'
 import { addAmounts, compareAmounts, exceedsDecimals, findLeastAmount } from '../money.ts'
 import { requireWithinCaps } from './caps.ts'
+import { weigh } from './evidence.ts'
 import { refuseReceiver } from './receiver.ts'
 import {
   MAX_OPEN,
@@ -38,6 +39,7 @@ export function requireSendable(
 /** A request for a payment, and who makes it. */
 export type AskedRefund = {
   access: Access
+  refundId: string
   paymentId: string
   params: RequestParams
   /** All that was paid beyond one success, of which it was requested: a decimal string. */
@@ -71,8 +73,8 @@ export function judgeRequest(
   config: RequestSettings,
 ): JudgedRequest {
   const { payment, order, today } = facts
-  const { access, paymentId, params, surplus = '0' } = asked
-  const known = judgePrior(facts.prior, paymentId, params.amount)
+  const { access, params, surplus = '0' } = asked
+  const known = judgePrior(facts.prior, asked)
   const amount = params.amount ?? known?.amount ?? payment.refundable
   // What the gateway is known to have refunded is stored whatever its amount is.
   if (known && compareAmounts(amount, '0') > 0) {
@@ -101,13 +103,16 @@ export type KnownRequest = {
   external: PriorEvidence | undefined
 }
 
-/** @param asked decimal string; undefined for all that is left to refund */
-export function judgePrior(
+function judgePrior(
   evidence: readonly PriorEvidence[],
-  paymentId: string,
-  asked: string | undefined,
+  { refundId, paymentId, params: { amount: asked } }: AskedRefund,
 ): KnownRequest | undefined {
   if (evidence.length === 0) return undefined
+  const isSuccess = (one: PriorEvidence) => {
+    if (one.externalId !== null) return one.paymentId === paymentId && one.uncontradicted
+    const own = { refundId, paymentId, amount: one.amount ?? '0' }
+    return weigh({ ...one, requestId: refundId, verified: true }, own).settles === 'success'
+  }
   const external = evidence.filter(({ externalId }) => externalId !== null)
   const [first] = evidence.flatMap(({ amount }) => amount ?? [])
   const isSame = (amount: string | null) =>
@@ -117,9 +122,7 @@ export function judgePrior(
   const amounts = own.flatMap(({ amount }) => amount ?? []).toSorted(compareAmounts)
   const largest = amounts.at(-1)
   return {
-    proves:
-      external.length <= 1 &&
-      evidence.every((one) => one.paymentId === paymentId && one.succeeded && isSame(one.amount)),
+    proves: external.length <= 1 && evidence.every((one) => isSuccess(one) && isSame(one.amount)),
     amount: largest !== undefined && compareAmounts(largest, '0') > 0 ? largest : undefined,
     ipnEventId: evidence
       .flatMap(({ ipnEventId }) => ipnEventId ?? [])

@@ -128,10 +128,11 @@ async function chooseAsked(
   params: RefundParams,
   { refundId, zone }: { refundId: string; zone: string },
 ): Promise<AskedRefund> {
-  if ('paymentId' in params) return { access, paymentId: params.paymentId, params }
+  if ('paymentId' in params) return { access, refundId, paymentId: params.paymentId, params }
   if (countsToday(access)) await lockDay(tx, access, zone)
   const { paymentId, amount, surplus } = await choosePayment(tx, target, params, refundId)
-  return { access, paymentId, params: { ...params, amount, expectedVersion: undefined }, surplus }
+  const chosen = { paymentId, surplus, params: { ...params, amount, expectedVersion: undefined } }
+  return { access, refundId, ...chosen }
 }
 
 /** What a refund would do; amounts are decimal strings. */

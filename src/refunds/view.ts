@@ -4,10 +4,10 @@ import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { Proof } from './evidence.ts'
 import { Resolution } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
 import { STATES } from './lifecycle.ts'
+import { Proof } from './proof.ts'
 import { decryptReceiver } from './receiver.ts'
 
 /** The statuses shown to merchants. */

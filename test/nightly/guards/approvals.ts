@@ -5,10 +5,9 @@ export const APPROVALS: readonly Guard[] = [
     file: 'src/refunds/store-refund.ts',
     text: 'foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf)',
     mutation: "foldedOnBehalfOf: onBehalfOf && foldName('') + onBehalfOf.toLowerCase()",
-    test: 'test/plays/approval/approval.test.ts',
-    claim:
-      'a refund above the threshold is not decided by whoever it was asked for: the person, in letters beyond ASCII',
-    control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Weiß Ivan requested on behalf of Weiß Ivan is decided by neither',
+    control: 'what Ирина requested on behalf of ИРИНА is decided by neither',
   },
   {
     file: 'src/decisions/obstacles.ts',

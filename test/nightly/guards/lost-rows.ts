@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const LOST_ROWS: readonly Guard[] = [
   {
     file: 'src/refunds/request-rules.ts',
-    text: 'evidence.every((one) => one.paymentId === paymentId',
-    mutation: 'evidence.some((one) => one.paymentId === paymentId',
+    text: 'evidence.every((one) => isSuccess(one)',
+    mutation: 'evidence.some((one) => isSuccess(one)',
     test: 'test/api/refunds/request/prior-evidence.test.ts',
     claim:
       'a key that is repeated after its row was lost does not succeed beside a notification of its id that names no payment',
@@ -22,9 +22,9 @@ export const LOST_ROWS: readonly Guard[] = [
       'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
   },
   {
-    file: 'src/refunds/request-facts.ts',
-    text: "coalesce(e.code = '0', false) and e.reading = 1 as succeeded",
-    mutation: 'coalesce(e.code is not null, false) and e.reading = 1 as succeeded',
+    file: 'src/refunds/request-rules.ts',
+    text: "own).settles === 'success'",
+    mutation: 'own).settles !== undefined',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as failed is left to a person, unsent',

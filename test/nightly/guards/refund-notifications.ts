@@ -87,27 +87,26 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control: 'a notification of success makes a refund that is sending succeed',
   },
   {
-    file: 'src/refunds/notifications.ts',
-    text: 'if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined',
-    mutation:
-      'if ((!one.verified && !same) || (same ? one.handledBefore : one.reading > 1)) return undefined',
+    file: 'src/refunds/evidence.ts',
+    text: 'const same = isOwn && isFitting',
+    mutation: 'const same = (isOwn || one.requestId.toLowerCase() === own.refundId) && isFitting',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=off a forged notification with code 5 never changes a refund',
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
   },
   {
-    file: 'src/refunds/notifications.ts',
-    text: 'one.paymentId === own.paymentId &&',
-    mutation: '(one.paymentId === own.paymentId || one.verified) &&',
+    file: 'src/refunds/evidence.ts',
+    text: 'paymentId === own.paymentId &&',
+    mutation: '(paymentId === own.paymentId || one.verified) &&',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim:
       'a verified notification that names our refund with another payment changes nothing and is a disagreement',
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
   },
   {
-    file: 'src/refunds/notifications.ts',
-    text: 'compareAmounts(one.amount, own.amount) === 0',
-    mutation: 'compareAmounts(one.amount, own.amount) >= 0',
+    file: 'src/refunds/evidence.ts',
+    text: 'compareAmounts(amount, own.amount) === 0',
+    mutation: 'compareAmounts(amount, own.amount) >= 0',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim:
       'a verified notification that names our refund with another amount changes nothing and is a disagreement',
@@ -125,7 +124,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/notifications.ts',
+    file: 'src/refunds/evidence.ts',
     text: '!isResultCode(code) || isOpenCode(code)) return undefined',
     mutation: "!isResultCode(code) || (isOpenCode(code) && code === '')) return undefined",
     test: 'test/plays/reconcile/notifications.test.ts',

@@ -19,9 +19,9 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/request.ts',
-    text: '  return { access, paymentId, params: {',
+    text: '  return { access, refundId, ...chosen',
     mutation:
-      '  return { access: { ...access, refundMax: null, refundDailyMax: null }, paymentId, params: {',
+      '  return { access: { ...access, refundMax: null, refundDailyMax: null }, refundId, ...chosen',
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim: 'a request respects the caps of its key',
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',

@@ -1,5 +1,6 @@
 import { Card, DataTable, Identifier } from '../../../platform/html/components.tsx'
-import type { RefundIndication, RefundProof } from '../../../refunds/evidence.ts'
+import type { RefundIndication } from '../../../refunds/evidence.ts'
+import type { RefundProof } from '../../../refunds/proof.ts'
 import { Time } from '../../cells.tsx'
 import { formatMoney } from '../../format-money.ts'
 import { t } from '../../view.ts'
