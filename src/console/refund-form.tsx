@@ -1,0 +1,347 @@
+import { randomBytes } from 'node:crypto'
+import type { Child } from 'hono/jsx'
+import { z } from 'zod'
+import type { Access } from '../access/types.ts'
+import { DomainError } from '../errors.ts'
+import { compareAmounts } from '../money.ts'
+import { Card, Facts, Notice } from '../platform/html/components.tsx'
+import { listReasons } from '../refunds/reasons.ts'
+import { findReceiverHints, Receiver } from '../refunds/receiver.ts'
+import type { PreviewedRefund } from '../refunds/request.ts'
+import { StaleVersionError } from '../refunds/target.ts'
+import { formatTime } from './cells.tsx'
+import type { ConsoleContext } from './context.ts'
+import type { FormFields } from './env.ts'
+import { explainRefusal } from './explain-refund.ts'
+import { formatMoney } from './format-money.ts'
+import { Form } from './forms.tsx'
+import { type KeptForm, open, pageWith, seal } from './kept.ts'
+import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
+import { nameAnchor, storyPath } from './paths.ts'
+import { listUsualReasons } from './reasons.tsx'
+import { parseValues, type RefundValues, readValues } from './refund-fields.ts'
+import { RefundFormCard, RefundsSoFar } from './refund-inputs.tsx'
+import { paymentFlow, type RefundFlow, type RefundSubject, surplusFlow } from './refund-targets.tsx'
+import { t, useKept, usePerson } from './view.ts'
+
+/** A form and what it refunds, as it is now. */
+export type OpenedForm = {
+  flow: RefundFlow
+  subject: RefundSubject
+  /** The reasons that may be chosen: as they are stored, and in words. */
+  reasons: readonly (readonly [value: string, text: string])[]
+}
+
+/** What a form was shown for. It travels with the form, which makes at most one refund, however often it is sent. */
+const Shown = z.object({
+  /** Made when the form is shown: the idempotency key of its refund. */
+  form: z.string().regex(/^[\w-]{24}$/),
+  /** The version for `expectedVersion`. */
+  seen: z.string(),
+  /** What was left to refund (decimal string), and the newest refund: they show what has changed since. */
+  left: z.string(),
+  last: z.string(),
+})
+
+type Shown = z.infer<typeof Shown>
+
+/** A refund that was checked: sealed, it is what the person confirms. */
+const Checked = Shown.extend({
+  amount: z.string(),
+  receiver: Receiver.optional(),
+  reason: z.string(),
+  typed: z.record(z.string(), z.string()),
+})
+
+type Checked = z.infer<typeof Checked>
+
+/** The forms that refund: a payment, and what was paid beyond one success of an order. */
+export const refundFormRoutes: readonly Mount[] = [
+  defineForm('/console/payments/:merchant/:id/refund', paymentFlow),
+  defineForm('/console/transactions/:merchant/:id/surplus', surplusFlow),
+]
+
+/** Defines a form in three steps: the form, a check of what it would do, and its confirmation. */
+function defineForm(path: string, createFlow: (ctx: ConsoleContext) => RefundFlow): Mount {
+  return definePage<OpenedForm>({
+    path,
+    scope: 'refunds:write',
+    load: (ctx, c) => openForm(ctx, createFlow(ctx), c.get('access'), c.req.param()),
+    async show(ctx, c, opened) {
+      const { subject } = opened
+      const token = c.req.query('check') ?? useKept(subject.path).fields.check
+      const checked = token === undefined ? undefined : openCheck(ctx, subject, token)
+      if (token !== undefined && checked) {
+        const title = t('refundForm.previewTitle')
+        return { title, body: await renderCheck(ctx, c.get('access'), opened, checked, token) }
+      }
+      return { title: subject.title, body: <FormBody opened={opened} isExpired={!!token} /> }
+    },
+    // What is not about the refund has a page of its own.
+    actions: { '': { run: carryOut, explain: () => undefined } },
+  })
+}
+
+async function openForm(
+  ctx: ConsoleContext,
+  flow: RefundFlow,
+  access: Access,
+  { merchant = '', id = '' }: Record<string, string>,
+): Promise<OpenedForm> {
+  const subject = await flow.read(access, { merchant, id })
+  const own = await listReasons(ctx, subject.merchantCode)
+  const reasons = own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
+  return { flow, subject, reasons }
+}
+
+const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path })
+
+const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
+  open(ctx, ownerOf(subject), token, Checked)
+
+/** What a new form is shown for: one refund of what is shown now. */
+function issueForm({ version, left, refunds }: RefundSubject): Shown {
+  const form = randomBytes(18).toString('base64url')
+  return { form, seen: version, left, last: refunds[0]?.id ?? '' }
+}
+
+/** The form, filled in with what the person has typed. */
+function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolean }) {
+  const { subject, reasons } = opened
+  const { obstacle, warnings } = subject
+  const { fields, problems } = useKept(subject.path)
+  // The same form: a refund that was requested by it without an answer is not requested again.
+  const shown = Shown.safeParse(fields).data ?? issueForm(subject)
+  const values = readValues({ amountKind: 'all', ...fields })
+  return (
+    <>
+      {isExpired ? <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice> : null}
+      {[...(obstacle === undefined ? [] : [obstacle]), ...warnings].map((warning) => (
+        <Notice tone="warn">{warning}</Notice>
+      ))}
+      {subject.summary}
+      <RefundsSoFar subject={subject} />
+      {obstacle === undefined ? (
+        <RefundFormCard {...{ subject, reasons, values, problems, hidden: shown }} />
+      ) : null}
+    </>
+  )
+}
+
+/** Checks or confirms a refund. What is refused stands beside its field or above the form, as it is now. */
+async function carryOut(asked: Asked<OpenedForm>): Promise<Done> {
+  const { ctx, c, access, of, fields } = asked
+  if (fields.check === undefined) c.set('isDryRun', true)
+  const checked = fields.check === undefined ? undefined : openCheck(ctx, of.subject, fields.check)
+  if (fields.check !== undefined && !checked) throw expire({})
+  const sent = checked ? listSent(checked) : fields
+  try {
+    return checked ? await confirm(asked, checked) : await check(asked)
+  } catch (error) {
+    if (error instanceof StaleVersionError || error instanceof DomainError) {
+      const now = await openForm(ctx, of.flow, access, c.req.param())
+      throw explain(error, now.subject, sent)
+    }
+    throw error
+  }
+}
+
+/** The fields of the form that was checked. */
+const listSent = (checked: Checked): FormFields => ({
+  ...{ ...checked.typed, ...checked.receiver, ...Shown.parse(checked) },
+})
+
+/** The fields of a form that can be used no more: what was typed, for a new one. */
+const renew = (fields: FormFields): RefundValues => readValues(fields)
+
+const expire = (fields: FormFields) =>
+  new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.expired')], fields: renew(fields) })
+
+async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Done> {
+  const { flow, subject, reasons } = of
+  const shown = Shown.safeParse(fields)
+  if (!shown.success) throw expire(fields)
+  const values = readValues(fields)
+  const { needsReceiver } = subject
+  const allowed = reasons.map(([value]) => value)
+  const parsed = parseValues(values, { needsReceiver, reasons: allowed })
+  const alerts = [t('refundForm.alerts.corrections')]
+  if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
+  const previewed = await flow.preview(access, subject, {
+    ...parsed.refund,
+    expectedVersion: shown.data.seen,
+  })
+  // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
+  const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
+  const content: z.input<typeof Checked> = {
+    ...{ ...shown.data, ...parsed.refund, amount: previewed.amount, typed },
+  }
+  const token = seal(ctx, ownerOf(subject), content)
+  if (token !== undefined) return { to: `${subject.path}?check=${token}` }
+  throw new InvalidFieldsError({ reasonText: t('refundForm.problems.reasonLong') }, { alerts })
+}
+
+async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked): Promise<Done> {
+  const { flow, subject } = of
+  const { form, seen: expectedVersion, amount, receiver, reason } = checked
+  const asked = { amount, receiver, reason, expectedVersion }
+  const requested = await flow.request(access, subject, `console-${form}`, asked)
+  const { refundId, merchantCode, replayed } = requested
+  const { name, requestId } = access
+  ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
+  const to = storyPath(subject, nameAnchor('refund', refundId))
+  if (replayed) return { to, notice: 'refundRepeated' }
+  const { needsApproval } = requested.stored.refund
+  return { to, notice: needsApproval ? 'refundAwaiting' : 'refundRequested' }
+}
+
+/** @throws the refusal, if it is not about the refund */
+function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
+  const values = readValues(sent)
+  if (error instanceof DomainError) {
+    const explained = explainRefusal(error, { subject, values })
+    if (!explained) throw error
+    const { refundId } = error.extra
+    const problems = { ...explained.problems }
+    const corrections =
+      Object.keys(problems).length === 0 ? [] : [t('refundForm.alerts.corrections')]
+    return new InvalidFieldsError(problems, {
+      code: error.code,
+      alerts: [...corrections, ...(explained.alert === undefined ? [] : [explained.alert])],
+      links: refundId === undefined ? [] : [linkTo(subject, refundId)],
+      // A key that belongs to a refund can make no other one.
+      fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
+    })
+  }
+  const { left, last } = sent
+  const known = subject.refunds.findIndex(({ id }) => id === last)
+  const added = known === -1 ? subject.refunds : subject.refunds.slice(0, known)
+  return new InvalidFieldsError(
+    {},
+    {
+      alerts: [t('refundForm.alerts.stale'), ...describeChanges(subject, left ?? '0', added)],
+      links: added.map(({ id }) => linkTo(subject, id)),
+      fields: values,
+    },
+  )
+}
+
+function linkTo(subject: RefundSubject, refundId: string): KeptForm['links'][number] {
+  const href = storyPath(subject, nameAnchor('refund', refundId))
+  return { text: t('refundForm.alerts.openRefund'), href }
+}
+
+function describeChanges(
+  { currency, left: now }: RefundSubject,
+  before: string,
+  added: RefundSubject['refunds'],
+): string[] {
+  const show = (amount: string) => formatMoney(amount, currency)
+  const changes = added.map((refund) =>
+    t('refundForm.alerts.newRefund', {
+      amount: show(refund.amount),
+      by: refund.requestedBy,
+      at: formatTime(refund.requestedAt),
+      status: t(`states.refund.${refund.status}`),
+    }),
+  )
+  const isLess = compareAmounts(before, now) !== 0
+  const figures = isLess
+    ? [t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) })]
+    : []
+  const all = [...figures, ...changes]
+  return all.length > 0 ? all : [t('refundForm.alerts.otherChange')]
+}
+
+/** What would be sent, to be confirmed. A page of its own, so that it works without a script. */
+async function renderCheck(
+  ctx: ConsoleContext,
+  access: Access,
+  { flow, subject }: OpenedForm,
+  checked: Checked,
+  token: string,
+): Promise<Child> {
+  const { path } = subject
+  const { amount, receiver, seen: expectedVersion, reason } = checked
+  const asked = { amount, receiver, reason, expectedVersion }
+  const previewed = await flow.preview(access, subject, asked).catch((error: unknown) => {
+    if (error instanceof DomainError || error instanceof StaleVersionError) return undefined
+    throw error
+  })
+  const kept = { action: path, fields: listSent(checked) }
+  const change = pageWith(ctx, usePerson().id, path, kept)
+  return (
+    <>
+      {previewed ? null : <Notice tone="warn">{t('refundForm.preview.changedSince')}</Notice>}
+      {listHints(receiver).map((hint) => (
+        <Notice tone="warn">{hint}</Notice>
+      ))}
+      <Card title={t('refundForm.preview.card')}>
+        <p>
+          <strong>{describe(subject, checked)}</strong>
+        </p>
+        <Facts rows={listFacts(subject, checked, previewed)} />
+        <Form action={path} fields={{ check: token }}>
+          <div class="row">
+            <button type="submit">{t('refundForm.preview.confirm')}</button>
+            <a class="button quiet" href={change}>
+              {t('refundForm.preview.change')}
+            </a>
+            <a href={storyPath(subject)}>{t('refundForm.form.cancel')}</a>
+          </div>
+        </Form>
+      </Card>
+    </>
+  )
+}
+
+/** In words, with the whole account number: it is compared with what the customer wrote. */
+function describe({ currency }: RefundSubject, { amount, receiver }: Checked): string {
+  const {
+    accountName: name = '',
+    accountNumber: number = '',
+    swiftCode: bank = '',
+  } = receiver ?? {}
+  const to = receiver
+    ? t('refundForm.preview.toAccount', { name, number, bank })
+    : t('refundForm.preview.backToPayer')
+  return t('refundForm.preview.sentence', { amount: formatMoney(amount, currency), to })
+}
+
+function listFacts(
+  { currency, paymentId }: RefundSubject,
+  { amount, receiver, reason }: Checked,
+  previewed: (PreviewedRefund & { paymentId?: string }) | undefined,
+): (readonly [string, string])[] {
+  const show = (one: string) => formatMoney(one, currency)
+  const {
+    accountName: name = '',
+    accountNumber: number = '',
+    swiftCode: code = '',
+  } = receiver ?? {}
+  const approval = previewed?.needsApproval
+    ? t('refundForm.preview.needsApproval')
+    : t('refundForm.preview.needsNoApproval')
+  return [
+    [t('field.amount'), show(amount)],
+    [t('refundForm.preview.payment'), previewed?.paymentId ?? paymentId ?? ''],
+    [
+      t('field.receiver'),
+      receiver ? t('refunds.receiver', { name, number, code }) : t('refundForm.preview.toPayer'),
+    ],
+    ...(previewed
+      ? [
+          [t('refundForm.preview.after'), show(previewed.refundableAfter)] as const,
+          [t('refundForm.preview.approval'), approval] as const,
+        ]
+      : []),
+    [t('field.reason'), reason],
+  ]
+}
+
+function listHints(receiver: Receiver | undefined): string[] {
+  const hinted = new Set(findReceiverHints(receiver).map(({ path }) => path))
+  return (['accountNumber', 'swiftCode'] as const)
+    .filter((name) => hinted.has(`receiver.${name}`))
+    .map((name) => t(`refundForm.preview.hints.${name}`))
+}
