@@ -109,3 +109,9 @@ export async function addVisitors(database: Database): Promise<Record<Role, Visi
   )
   return Object.fromEntries(visitors) as Record<Role, Visitor>
 }
+
+/** Sends a form that is not carried out, and returns its page, which says why. */
+export async function submitBack(...given: Parameters<typeof submitAs>): Promise<Response> {
+  const [rig, visitor] = given
+  return await followBack(rig, visitor, await submitAs(...given))
+}
