@@ -37,15 +37,6 @@ CREATE TABLE "actors" (
 	CONSTRAINT "actors_person_whole" CHECK ("kind" <> 'person' or ("hash" is null and cardinality("scopes") = 0 and cardinality("roles") > 0 and "chain_id" = "id" and "folded_person" is not null and "folded_person" = "folded_name"))
 );
 --> statement-breakpoint
-CREATE TABLE "api_key_days" (
-	"key_id" uuid NOT NULL,
-	"day" date NOT NULL,
-	"refunded" numeric DEFAULT '0' NOT NULL,
-	"refunded_by_currency" jsonb DEFAULT '{}'::jsonb NOT NULL,
-	CONSTRAINT "api_key_days_pkey" PRIMARY KEY("key_id","day"),
-	CONSTRAINT "api_key_days_refunded_not_negative" CHECK ("refunded" >= 0)
-);
---> statement-breakpoint
 CREATE TABLE "audit_checkpoints" (
 	"up_to_id" bigint NOT NULL,
 	"rows" bigint NOT NULL,
@@ -550,7 +541,7 @@ CREATE INDEX "refunds_notified_reference" ON "refunds" USING btree ("merchant_co
 CREATE INDEX "refunds_gateway_refund" ON "refunds" USING btree ("merchant_code","gateway_refund_id") WHERE "gateway_refund_id" is not null;--> statement-breakpoint
 CREATE INDEX "refunds_open" ON "refunds" USING btree ("status") WHERE "status" not in ('succeeded', 'failed');--> statement-breakpoint
 CREATE INDEX "refunds_waiting" ON "refunds" USING btree ("merchant_code","status",coalesce("last_sent_at", "requested_at"),"refund_id") WHERE "status" in ('awaiting_approval', 'needs_review', 'accepted', 'unknown');--> statement-breakpoint
-CREATE INDEX "refunds_unsent" ON "refunds" USING btree ("cap_key_id","cap_day") WHERE "status" = 'failed' and "attempts" = 0;--> statement-breakpoint
+CREATE INDEX "refunds_of_day" ON "refunds" USING btree ("cap_key_id","cap_day") WHERE "cap_key_id" is not null;--> statement-breakpoint
 CREATE INDEX "refunds_forget" ON "refunds" USING btree ("forget_receiver_at") WHERE "receiver" is not null;--> statement-breakpoint
 CREATE INDEX "sessions_person" ON "sessions" USING btree ("person_id");--> statement-breakpoint
 CREATE INDEX "transactions_due" ON "transactions" USING btree ("merchant_code","due_at") WHERE "due_at" is not null;--> statement-breakpoint

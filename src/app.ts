@@ -22,8 +22,8 @@ import type { HttpEnv } from './http/problems.ts'
 import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
+import { requestRoutes, surplusRoutes } from './refunds/request-routes.ts'
 import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
-import { surplusRoutes } from './refunds/surplus-routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { mountWebhooks } from './webhooks/change-routes.ts'
@@ -163,6 +163,7 @@ export function createApp(
   for (const path of ['/v1/*', '/v2/*']) app.use(path, ...middleware)
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
+  app.route('/', requestRoutes(ctx))
   app.route('/', refundRoutes(ctx))
   app.route('/', surplusRoutes(ctx))
   app.route('/', decisionRoutes(ctx))

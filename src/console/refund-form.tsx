@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Child } from 'hono/jsx'
 import { z } from 'zod'
+import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
 import { Card, Facts, Notice } from '../platform/html/components.tsx'
 import { listReasons } from '../refunds/reasons.ts'
 import { findReceiverHints, Receiver } from '../refunds/receiver.ts'
-import type { PreviewedRefund } from '../refunds/request.ts'
+import { type PreviewedRefund, previewRefund, requestRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/target.ts'
 import { formatTime } from './cells.tsx'
 import type { ConsoleContext } from './context.ts'
@@ -21,7 +22,12 @@ import { nameAnchor, storyPath } from './paths.ts'
 import { listUsualReasons } from './reasons.tsx'
 import { parseValues, type RefundValues, readValues } from './refund-fields.ts'
 import { RefundFormCard, RefundsSoFar } from './refund-inputs.tsx'
-import { paymentFlow, type RefundFlow, type RefundSubject, surplusFlow } from './refund-targets.tsx'
+import {
+  PAYMENT_FLOW,
+  type RefundFlow,
+  type RefundSubject,
+  SURPLUS_FLOW,
+} from './refund-targets.tsx'
 import { t, useKept, usePerson } from './view.ts'
 
 /** A form and what it refunds, as it is now. */
@@ -57,16 +63,16 @@ type Checked = z.infer<typeof Checked>
 
 /** The forms that refund: a payment, and what was paid beyond one success of an order. */
 export const refundFormRoutes: readonly Mount[] = [
-  defineForm('/console/payments/:merchant/:id/refund', paymentFlow),
-  defineForm('/console/transactions/:merchant/:id/surplus', surplusFlow),
+  defineForm('/console/payments/:merchant/:id/refund', PAYMENT_FLOW),
+  defineForm('/console/transactions/:merchant/:id/surplus', SURPLUS_FLOW),
 ]
 
 /** Defines a form in three steps: the form, a check of what it would do, and its confirmation. */
-function defineForm(path: string, createFlow: (ctx: ConsoleContext) => RefundFlow): Mount {
+function defineForm(path: string, flow: RefundFlow): Mount {
   return definePage<OpenedForm>({
     path,
     scope: 'refunds:write',
-    load: (ctx, c) => openForm(ctx, createFlow(ctx), c.get('access'), c.req.param()),
+    load: (ctx, c) => openForm(ctx, flow, c.get('access'), c.req.param()),
     async show(ctx, c, opened) {
       const { subject } = opened
       const token = c.req.query('check') ?? useKept(subject.path).fields.check
@@ -88,11 +94,14 @@ async function openForm(
   access: Access,
   { merchant = '', id = '' }: Record<string, string>,
 ): Promise<OpenedForm> {
-  const subject = await flow.read(access, { merchant, id })
+  const subject = await flow.read(ctx, access, { merchant, id })
   const own = await listReasons(ctx, subject.merchantCode)
   const reasons = own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
   return { flow, subject, reasons }
 }
+
+const merchantsOf = (access: Access, { merchantCode }: RefundSubject) =>
+  narrowMerchants(access, merchantCode)
 
 const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path })
 
@@ -167,9 +176,8 @@ async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Do
   const parsed = parseValues(values, { needsReceiver, reasons: allowed })
   const alerts = [t('refundForm.alerts.corrections')]
   if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
-  const previewed = await flow.preview(access, subject, {
-    ...parsed.refund,
-    expectedVersion: shown.data.seen,
+  const previewed = await previewRefund(ctx, access, merchantsOf(access, subject), {
+    ...{ ...parsed.refund, ...flow.target(subject), expectedVersion: shown.data.seen },
   })
   // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
   const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
@@ -184,8 +192,9 @@ async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Do
 async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked): Promise<Done> {
   const { flow, subject } = of
   const { form, seen: expectedVersion, amount, receiver, reason } = checked
-  const asked = { amount, receiver, reason, expectedVersion }
-  const requested = await flow.request(access, subject, `console-${form}`, asked)
+  const asked = { amount, receiver, reason, expectedVersion, ...flow.target(subject) }
+  const merchants = merchantsOf(access, subject)
+  const requested = await requestRefund(ctx, access, merchants, `console-${form}`, asked)
   const { refundId, merchantCode, replayed } = requested
   const { name, requestId } = access
   ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
@@ -263,8 +272,9 @@ async function renderCheck(
 ): Promise<Child> {
   const { path } = subject
   const { amount, receiver, seen: expectedVersion, reason } = checked
-  const asked = { amount, receiver, reason, expectedVersion }
-  const previewed = await flow.preview(access, subject, asked).catch((error: unknown) => {
+  const asked = { amount, receiver, reason, expectedVersion, ...flow.target(subject) }
+  const merchants = merchantsOf(access, subject)
+  const previewed = await previewRefund(ctx, access, merchants, asked).catch((error: unknown) => {
     if (error instanceof DomainError || error instanceof StaleVersionError) return undefined
     throw error
   })

@@ -8,14 +8,7 @@ import { findPayment } from '../payments/find-payments.ts'
 import { type StoredHold, showPayment } from '../payments/view.ts'
 import { Card, Facts, Identifier } from '../platform/html/components.tsx'
 import { listRefunds, type RefundFilter } from '../refunds/find.ts'
-import { type PreviewedRefund, previewRefund, requestRefund } from '../refunds/request.ts'
-import type { RequestedRefund } from '../refunds/request-schema.ts'
-import {
-  describeSurplus,
-  previewSurplusRefund,
-  requestSurplusRefund,
-  type SurplusDescription,
-} from '../refunds/surplus.ts'
+import { describeSurplus, type SurplusDescription } from '../refunds/surplus.ts'
 import { formatTransactionVersion } from '../refunds/target.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
@@ -24,7 +17,6 @@ import { cell, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './context.ts'
 import { formatMoney } from './format-money.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
-import type { PreparedRefund } from './refund-fields.ts'
 import { describeMethod, describeStatus } from './states.tsx'
 import { t } from './view.ts'
 
@@ -53,27 +45,15 @@ export type RefundSubject = {
   summary: Child
 }
 
-/** A refund to preview or to request, and the version of its subject that was shown. */
-export type AskedRefund = PreparedRefund & { expectedVersion: string }
-
-/** One of the two kinds of refund that people request, over the domain's functions. */
+/** One of the two kinds of refund that people request. */
 export type RefundFlow = {
-  /** The path of the routes. */
-  route: string
   /**
    * Reads what the path names.
    * @throws DomainError when the person may not see it
    */
-  read(access: Access, path: PathParams): Promise<RefundSubject>
-  /** @throws DomainError, StaleVersionError as the request would */
-  preview(access: Access, subject: RefundSubject, asked: AskedRefund): Promise<PreviewedRefund>
-  /** @throws DomainError, StaleVersionError */
-  request(
-    access: Access,
-    subject: RefundSubject,
-    key: string,
-    asked: AskedRefund,
-  ): Promise<RequestedRefund>
+  read(ctx: ConsoleContext, access: Access, path: PathParams): Promise<RefundSubject>
+  /** What the request names. */
+  target(subject: RefundSubject): { paymentId: string } | { transactionId: string }
 }
 
 /** The account, and the id of the payment or the transaction. */
@@ -82,22 +62,9 @@ export type PathParams = { merchant: string; id: string }
 type PaymentView = ReturnType<typeof showPayment>
 
 /** Refunds of one payment. */
-export function paymentFlow(ctx: ConsoleContext): RefundFlow {
-  const name = (subject: RefundSubject) => subject.paymentId ?? ''
-  return {
-    route: '/console/payments/:merchant/:id/refund',
-    read: (access, path) => readPayment(ctx, access, path),
-    preview: (access, subject, asked) =>
-      previewRefund(ctx, access, narrowMerchants(access, subject.merchantCode), {
-        ...asked,
-        paymentId: name(subject),
-      }),
-    request: (access, subject, key, asked) =>
-      requestRefund(ctx, access, narrowMerchants(access, subject.merchantCode), key, {
-        ...asked,
-        paymentId: name(subject),
-      }),
-  }
+export const PAYMENT_FLOW: RefundFlow = {
+  read: readPayment,
+  target: ({ paymentId = '' }) => ({ paymentId }),
 }
 
 async function readPayment(
@@ -165,21 +132,9 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
 const SHOWN_PAYMENTS = 50
 
 /** Refunds of what was paid beyond one success of an order. */
-export function surplusFlow(ctx: ConsoleContext): RefundFlow {
-  return {
-    route: '/console/transactions/:merchant/:id/surplus',
-    read: (access, path) => readSurplus(ctx, access, path),
-    preview: (access, { merchantCode, transactionId }, asked) =>
-      previewSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), {
-        ...asked,
-        transactionId,
-      }),
-    request: (access, { merchantCode, transactionId }, key, asked) =>
-      requestSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), key, {
-        ...asked,
-        transactionId,
-      }),
-  }
+export const SURPLUS_FLOW: RefundFlow = {
+  read: readSurplus,
+  target: ({ transactionId }) => ({ transactionId }),
 }
 
 async function readSurplus(

@@ -40,3 +40,6 @@ export const REGISTRATION_LOCK = 7_620_115_003
 
 /** Held until commit by the one process that adds a checkpoint of the audit log, or deletes an expired one. */
 export const AUDIT_CHECKPOINT_LOCK = 4_815_162_346
+
+/** The class of the locks of a key's days, by the hash of both: held until the commit of a refund that counts on it. */
+export const CAPS_LOCK = 0x63_61_70_73

@@ -315,28 +315,6 @@ export const auditCheckpoints = pgTable(
   ],
 )
 
-/**
- * The amounts a key and those it replaced requested to refund on a day of `CAPS_TIME_ZONE`. Its row lock serialises the
- * daily caps. Refunds that ended unsent stay in it: their sum is subtracted when a cap is compared.
- */
-export const apiKeyDays = pgTable(
-  'api_key_days',
-  {
-    keyId: uuid('key_id').notNull(),
-    day: date('day', { mode: 'string' }).notNull(),
-    refunded: amount('refunded').notNull().default('0'),
-    /** Of keys with caps by currency, as decimal strings; `*` for payments without a verified currency. */
-    refundedByCurrency: jsonb('refunded_by_currency')
-      .$type<Record<string, string>>()
-      .notNull()
-      .default({}),
-  },
-  (t) => [
-    primaryKey({ name: 'api_key_days_pkey', columns: [t.keyId, t.day] }),
-    check('api_key_days_refunded_not_negative', sql`${t.refunded} >= 0`),
-  ],
-)
-
 /** Notifications as received. A repeated delivery of the same signed content is counted, not stored again. */
 export const ipnEvents = pgTable(
   'ipn_events',
@@ -628,7 +606,7 @@ export const refunds = pgTable(
     requestedBy: text('requested_by').notNull(),
     /** Who asked for it: `person:<name>` in lower case, or `key:<id>` with the first key of its rotation chain. */
     requestedPrincipal: text('requested_principal').notNull(),
-    /** The total of a key's day that it was added to, and the verified currency then; null where none is counted. */
+    /** The day of a key that it counts on, by its time zone, and the verified currency then; null where none is counted. */
     capKeyId: uuid('cap_key_id'),
     capDay: date('cap_day', { mode: 'string' }),
     capCurrency: text('cap_currency'),
@@ -779,10 +757,8 @@ export const refunds = pgTable(
     index('refunds_waiting')
       .on(t.merchantCode, t.status, sql`coalesce(${t.lastSentAt}, ${t.requestedAt})`, t.refundId)
       .where(sql`${t.status} in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')`),
-    // The refunds that ended unsent, which do not count in the total of their key's day.
-    index('refunds_unsent')
-      .on(t.capKeyId, t.capDay)
-      .where(sql`${t.status} = 'failed' and ${t.attempts} = 0`),
+    // The total of a key's day.
+    index('refunds_of_day').on(t.capKeyId, t.capDay).where(sql`${t.capKeyId} is not null`),
     // The erasure of receivers. 0.01 ms, without it 10 ms.
     index('refunds_forget').on(t.eraseReceiverAt).where(sql`${t.receiver} is not null`),
     check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),

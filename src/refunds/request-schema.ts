@@ -3,10 +3,8 @@ import { createMiddleware } from 'hono/factory'
 import { isLosslessNumber, parse } from 'lossless-json'
 import type { withScope } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
-import type { NewEvent } from '../events/record-events.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
-import type { Fingerprint } from '../platform/crypto/encryption.ts'
 import { Receiver } from './receiver.ts'
 import type { ShownRefund } from './view.ts'
 
@@ -160,22 +158,11 @@ export type RequestParams = {
   expectedVersion?: string | undefined
 }
 
+/** What is refunded: a payment, or what was paid for the order of a transaction beyond one success. */
+export type RefundSubject = { paymentId: string } | { transactionId: string }
+
 /** A refund request, parsed. */
-export type RefundParams = RequestParams & { paymentId: string }
-
-/** A refund about to be stored. `refundId` is also the request id on the wire. */
-export type RefundIntent = {
-  refundId: string
-  idempotencyKey: string
-  /** Of the parameters. */
-  fingerprint: Fingerprint
-}
-
-/** The amounts of a refund that would be, or was, stored; decimal strings. */
-export type RefundAmounts = { amount: string; refundable: string; currency: string | null }
-
-/** A refund whose intent was stored, with the events to record after that of the refund. */
-export type StoredIntent = RefundAmounts & { stored: ShownRefund; more: readonly NewEvent[] }
+export type RefundParams = RequestParams & RefundSubject
 
 /** `stored` is the new refund; a replayed refund has to be read. */
 export type RequestedRefund = { refundId: string; merchantCode: string } & (
@@ -209,20 +196,13 @@ export function readIdempotencyKey(header: string | undefined): string {
   return key
 }
 
-/** Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. */
-export function formatParams({ paymentId, ...params }: RefundParams): string {
-  return formatSubject(paymentId, params)
-}
-
-/** The same for a surplus refund, which names a transaction: it equals no request to refund a payment. */
-export function formatSurplusParams(transactionId: string, params: RequestParams): string {
-  return formatSubject(['surplus', transactionId], params)
-}
-
-function formatSubject(
-  subject: string | readonly string[],
-  { amount, receiver, reason, metadata = {} }: RequestParams,
-): string {
+/**
+ * Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. A
+ * surplus refund, which names a transaction, equals no request to refund a payment.
+ */
+export function formatParams(params: RefundParams): string {
+  const { amount, receiver, reason, metadata = {} } = params
+  const subject = 'paymentId' in params ? params.paymentId : ['surplus', params.transactionId]
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
   const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))

@@ -5,25 +5,22 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { prepareRecording } from '../events/record-events.ts'
 import { subtractAmount } from '../money.ts'
+import { violatesConstraint } from '../platform/postgres/errors.ts'
 import { confirmCommits, runInTransaction, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { countsToday, lockDay } from './caps.ts'
 import { buildRefundEvent } from './events.ts'
+import { lockAndReadFacts } from './request-facts.ts'
 import {
-  formatParams,
-  type RefundAmounts,
-  type RefundIntent,
-  type RefundParams,
-  type RequestedRefund,
-  type StoredIntent,
-} from './request-schema.ts'
-import { storeIntent } from './store.ts'
-import {
-  findTarget,
-  KeyTakenError,
-  type RefundTarget,
-  replayRefund,
-  StaleVersionError,
-} from './target.ts'
+  type AcceptedRefund,
+  type AskedRefund,
+  judgeRequest,
+  requireSendable,
+} from './request-rules.ts'
+import { formatParams, type RefundParams, type RequestedRefund } from './request-schema.ts'
+import { storeRefund } from './store-refund.ts'
+import { choosePayment } from './surplus.ts'
+import { findTarget, type RefundTarget, replayRefund, StaleVersionError } from './target.ts'
 
 /**
  * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
@@ -43,8 +40,9 @@ export function deriveRefundId(merchantCode: string, idempotencyKey: string): st
 }
 
 /**
- * Accepts a refund: one transaction checks and stores the intent, whose id is the wire's request id from then
- * on. The same idempotency key with the same parameters returns the refund it created the first time.
+ * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads, judges
+ * and stores it, and its id is the wire's request id from then on. The same idempotency key with the same parameters
+ * returns the refund it created the first time.
  * @param merchants the accounts the caller may use
  * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
  *   stored then
@@ -56,35 +54,11 @@ export async function requestRefund(
   idempotencyKey: string,
   params: RefundParams,
 ): Promise<RequestedRefund> {
-  return await acceptRefund<RefundTarget>(ctx, idempotencyKey, {
-    asked: formatParams(params),
-    find: (sql) => findTarget({ sql }, merchants, params.paymentId, idempotencyKey),
-    store: (tx, target, intent) => storeIntent(ctx, tx, { access, target, params, intent }),
-  })
-}
-
-/** What is particular to a kind of refund request. */
-export type AcceptedRequest<T> = {
-  /** The parameters, for the fingerprint. */
-  asked: string
-  /** Finds what is to be refunded, and the refund of the idempotency key. */
-  find: (sql: Tx) => Promise<T>
-  /** Locks, checks and stores the intent. */
-  store: (tx: Tx, target: T, intent: RefundIntent) => Promise<Pick<StoredIntent, 'stored' | 'more'>>
-}
-
-/**
- * Stores a refund under an idempotency key, or returns the one that is stored under it.
- * @throws DomainError when the refund is refused; nothing is stored then
- */
-export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
-  ctx: Context,
-  idempotencyKey: string,
-  { asked, find, store }: AcceptedRequest<T>,
-): Promise<RequestedRefund> {
+  const find = (sql: Tx) => findTarget(sql, merchants, params, idempotencyKey)
+  const asked = formatParams(params)
   let isNew = false
   try {
-    return await runPipelined<T, RequestedRefund>(ctx.sql, {
+    return await runPipelined<RefundTarget, RequestedRefund>(ctx.sql, {
       open: find,
       work: async (tx, target) => {
         const replayed = replayRefund(ctx, target, asked)
@@ -92,9 +66,11 @@ export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
         isNew = true
         const { merchantCode } = target
         const refundId = deriveRefundId(merchantCode, idempotencyKey)
-        const intent = { refundId, idempotencyKey, fingerprint: ctx.encryption.fingerprint(asked) }
         ctx.tracing.remember(formatTransactionKey(target))
-        const { stored, more } = await store(tx, target, intent)
+        const judged = await lockAndJudge(ctx, tx, access, target, params, refundId)
+        const fingerprint = ctx.encryption.fingerprint(asked)
+        const intent = { refundId, idempotencyKey, fingerprint }
+        const { stored, more } = await storeRefund(ctx, tx, judged, intent)
         const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
         const value = { refundId, merchantCode, replayed: false as const, stored }
         return { value, last: prepareRecording(tx, [event, ...more]) }
@@ -112,53 +88,93 @@ export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
 }
 
 function isRefusal(error: unknown): boolean {
-  return [KeyTakenError, StaleVersionError, DomainError].some((kind) => error instanceof kind)
-}
-
-/** What a refund would do; amounts are decimal strings. */
-export type PreviewedRefund = RefundAmounts & {
-  refundableAfter: string
-  /** Nothing would be sent before a second person approves. */
-  needsApproval: boolean
+  const isTaken = ['refunds_pkey', 'refunds_idempotency_key'].some((name) =>
+    violatesConstraint(error, name),
+  )
+  return isTaken || error instanceof DomainError || error instanceof StaleVersionError
 }
 
 /**
- * Computes what a refund would do by storing its intent and rolling back.
+ * Locks what a request concerns (the key's day, the transactions of an order, the transaction, the payment), reads it and
+ * judges the request.
+ * @throws DomainError, StaleVersionError
+ */
+async function lockAndJudge(
+  { config }: Pick<Context, 'config'>,
+  tx: Tx,
+  access: Access,
+  target: RefundTarget,
+  params: RefundParams,
+  refundId: string,
+): Promise<AcceptedRefund> {
+  requireSendable(config, target.merchantCode, params)
+  const zone = config.CAPS_TIME_ZONE
+  const asked = await chooseAsked(tx, access, target, params, { refundId, zone })
+  const { merchantCode, transactionId } = target
+  const key = { merchantCode, transactionId, paymentId: asked.paymentId }
+  const facts = await lockAndReadFacts(tx, access, key, { refundId, zone })
+  if (!facts) {
+    const detail = `Payment ${asked.paymentId} has changed in this moment; repeat the request with the same key`
+    throw new DomainError('unavailable', detail)
+  }
+  return { ...asked, key, facts, judged: judgeRequest(facts, asked, config) }
+}
+
+/** Of a surplus the payment is chosen under the locks of its order, whose version is compared then. */
+async function chooseAsked(
+  tx: Tx,
+  access: Access,
+  target: RefundTarget,
+  params: RefundParams,
+  { refundId, zone }: { refundId: string; zone: string },
+): Promise<AskedRefund> {
+  if ('paymentId' in params) return { access, paymentId: params.paymentId, params }
+  if (countsToday(access)) await lockDay(tx, access, zone)
+  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, refundId)
+  return { access, paymentId, params: { ...params, amount, expectedVersion: undefined }, surplus }
+}
+
+/** What a refund would do; amounts are decimal strings. */
+export type PreviewedRefund = {
+  paymentId: string
+  amount: string
+  refundable: string
+  currency: string | null
+  refundableAfter: string
+  /** Nothing would be sent before a second person approves. */
+  needsApproval: boolean
+  /** All that was paid beyond one success; undefined for the refund of a payment. */
+  surplus: string | undefined
+}
+
+/**
+ * Judges a refund as a request would, and stores nothing.
  * @param merchants the accounts the caller may use
  * @throws DomainError the refusal the refund would get
  */
 export async function previewRefund(
-  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
+  ctx: Pick<Context, 'config' | 'sql'>,
   access: Access,
   merchants: readonly string[],
   params: RefundParams,
 ): Promise<PreviewedRefund> {
-  const intent = draftIntent()
-  const target = await findTarget(ctx, merchants, params.paymentId, intent.refundId)
-  return summarise(
-    await runAndRollBack(ctx, (tx) => storeIntent(ctx, tx, { access, target, params, intent })),
-  )
-}
-
-/** Summarises an intent that was stored and rolled back. */
-export function summarise<T extends StoredIntent>(stored: T): T & PreviewedRefund {
-  const { refundable, amount } = stored
-  return {
-    ...stored,
-    refundableAfter: subtractAmount(refundable, amount),
-    needsApproval: stored.stored.refund.needsApproval,
-  }
-}
-
-/** An intent that is never kept. */
-export function draftIntent(): RefundIntent {
   const refundId = randomUUID()
-  const fingerprint = { value: Buffer.alloc(0), keyId: '' }
-  return { refundId, idempotencyKey: refundId, fingerprint }
+  const target = await findTarget(ctx.sql, merchants, params, refundId)
+  return await runAndRollBack(ctx, async (tx) => {
+    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId)
+    const { amount, status } = asked.judged
+    const { refundable } = asked.facts.payment
+    return {
+      ...{ paymentId: asked.paymentId, surplus: asked.surplus, amount, refundable },
+      currency: asked.facts.order.currency,
+      refundableAfter: subtractAmount(refundable, amount),
+      needsApproval: status === 'awaiting_approval',
+    }
+  })
 }
 
 /** Runs work in a transaction that is rolled back, and returns its result. */
-export async function runAndRollBack<T extends object>(
+async function runAndRollBack<T extends object>(
   { sql }: Pick<Context, 'sql'>,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {

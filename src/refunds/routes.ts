@@ -4,7 +4,7 @@ import { serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
-import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
+import { describeRefusals, describeResponse } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import {
   cutPage,
@@ -26,19 +26,8 @@ import {
 import { type FoundRefund, findRefund } from './find.ts'
 import { REFUNDS } from './listing.ts'
 import { readProof } from './proof.ts'
-import { findReceiverHints, maskReceiver } from './receiver.ts'
-import { previewRefund, requestRefund } from './request.ts'
-import {
-  DryRunParameter,
-  IdempotencyHeaders,
-  RefundId,
-  RefundRequest,
-  readExactAmount,
-  readIdempotencyKey,
-  withDryRun,
-} from './request-schema.ts'
-import { findReplayed } from './target.ts'
-import { Refund, RefundPreview, type ShownRefund, showRefund } from './view.ts'
+import { RefundId } from './request-schema.ts'
+import { Refund, type ShownRefund, showRefund } from './view.ts'
 
 const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 
@@ -71,50 +60,6 @@ export function waitForRefund(
 const tags = ['Refunds']
 const merchantCode = MerchantCode
 const params = z.object({ refundId: RefundId })
-
-const request = createRoute({
-  method: 'post',
-  path: '/v1/payments/{paymentId}/refunds',
-  operationId: 'requestRefund',
-  summary: 'Refund a payment, fully or in part',
-  description:
-    'A payment made by QR needs a `receiver`. The same `Idempotency-Key` with the same body always returns the same refund: repeat a request whose response was lost.',
-  tags,
-  ...withDryRun(withScope('refunds:write')),
-  request: {
-    params: z.object({ paymentId: Id }),
-    query: z.strictObject({ dryRun: DryRunParameter, merchantCode }),
-    headers: IdempotencyHeaders,
-    body: { content: { 'application/json': { schema: RefundRequest } }, required: false },
-  },
-  responses: {
-    200: describeResponse(
-      'With `dryRun=true`: what would be sent; nothing is stored',
-      RefundPreview,
-    ),
-    202: describeResponse(
-      'Accepted; `Location` is the URL of the refund. `Idempotent-Replayed: true` if an earlier request created it',
-      Refund,
-      'Location',
-      'Idempotent-Replayed',
-    ),
-    ...describeRefusals(
-      ...BODY_REFUSALS,
-      'idempotency_key_missing',
-      'refunds_disabled',
-      'refund_cap_exceeded',
-      'payment_not_found',
-      'merchant_not_found',
-      'ambiguous_merchant',
-      'payment_not_refundable',
-      'exceeds_refundable',
-      'too_many_open_refunds',
-      'held',
-      'receiver_required',
-      'idempotency_key_reused',
-    ),
-  },
-})
 
 const readOne = createRoute({
   method: 'get',
@@ -174,38 +119,10 @@ const listExternal = createRoute({
   },
 })
 
-/** Routes to request and read refunds. */
+/** Routes to read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
   const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
   return createRouter()
-    .openapi(request, async (c) => {
-      const { dryRun, merchantCode: named } = c.req.valid('query')
-      const isPreview = dryRun === 'true'
-      const key = isPreview
-        ? undefined
-        : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
-      const access = c.get('access')
-      const merchants = narrowMerchants(access, named)
-      const { receiver, reason, onBehalfOf, metadata } = c.req.valid('json')
-      const amount = readExactAmount(await c.req.text())
-      const { paymentId } = c.req.valid('param')
-      const refundParams = { paymentId, amount, receiver, reason, onBehalfOf, metadata }
-      if (key === undefined) {
-        const preview = await previewRefund(ctx, access, merchants, refundParams)
-        const masked = receiver ? { receiver: maskReceiver(receiver) } : {}
-        const { amount, currency, refundable: refundableAmount, refundableAfter } = preview
-        const wouldSend = { amount, currency, paymentId, ...masked }
-        const hints = findReceiverHints(receiver)
-        return c.json({ wouldSend, refundableAmount, refundableAfter, hints }, 200)
-      }
-      const requested = await requestRefund(ctx, access, merchants, key, refundParams)
-      const { refundId, merchantCode, replayed } = requested
-      const { name, requestId } = access
-      ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
-      const refund = show(replayed ? await findReplayed(ctx, access, requested) : requested.stored)
-      const headers = { location: `/v1/refunds/${refundId}` }
-      return c.json(refund, 202, replayed ? { ...headers, 'idempotent-replayed': 'true' } : headers)
-    })
     .openapi(readOne, async (c) => {
       const { wait, include, merchantCode } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)

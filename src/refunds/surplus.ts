@@ -1,13 +1,9 @@
 import { Big } from 'big.js'
-import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts, isPositive } from '../money.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { lockCaps } from './caps.ts'
-import { selectPriorEvidence } from './first-status.ts'
 import {
   countSurplus,
   lockOrder,
@@ -15,130 +11,10 @@ import {
   readOrderPayments,
   readOrderVersion,
 } from './order-surplus.ts'
-import { refuseReceiver } from './receiver.ts'
-import { acceptRefund, draftIntent, runAndRollBack, summarise } from './request.ts'
-import {
-  formatSurplusParams,
-  type RefundIntent,
-  type RequestedRefund,
-  type RequestParams,
-} from './request-schema.ts'
-import { refuseUnsendable, storeWithCaps } from './store.ts'
-import {
-  findInferred,
-  type InferredRefund,
-  type RefundTarget,
-  type ReplayColumns,
-  readReplay,
-  refuseExceeding,
-  StaleVersionError,
-} from './target.ts'
-
-/** The transaction of a surplus refund, and the refund that the idempotency key already belongs to, if any. */
-export type SurplusTarget = Omit<RefundTarget, 'paymentId'>
-
-/**
- * Finds the transaction and the refund of the idempotency key, before anything else is checked.
- * @param merchants the accounts the caller may use
- * @throws DomainError `transaction_not_found`, `ambiguous_merchant`
- */
-export async function findSurplusTarget(
-  { sql }: { sql: Tx },
-  merchants: readonly string[],
-  transactionId: string,
-  idempotencyKey: string,
-): Promise<SurplusTarget> {
-  const [row, second] = await sql<(Omit<SurplusTarget, 'replay'> & ReplayColumns)[]>`
-    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
-      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
-    from (
-      select merchant_code, ${transactionId}::text as transaction_id, ${idempotencyKey}::text as idempotency_key
-      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
-    ) as k cross join lateral (
-      select merchant_code, transaction_id from transactions as t
-      where ${sql.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1
-    ) as t left join lateral (
-      select * from refunds as r
-      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
-  if (!row) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
-  if (second) {
-    const detail = `Several merchant accounts have a transaction ${transactionId}; select one with ?merchantCode=`
-    throw new DomainError('ambiguous_merchant', detail)
-  }
-  const { merchantCode } = row
-  return { merchantCode, transactionId: row.transactionId, replay: readReplay(row) }
-}
-
-/** A request to refund what was paid for an order beyond one success. */
-export type SurplusParams = RequestParams & { transactionId: string }
-
-/**
- * Accepts a refund of what was paid beyond one success of the transaction's order, as `requestRefund` does for a payment.
- * @param merchants the accounts the caller may use
- * @throws DomainError when the refund is refused; nothing is stored then
- */
-export async function requestSurplusRefund(
-  ctx: Context,
-  access: Access,
-  merchants: readonly string[],
-  idempotencyKey: string,
-  params: SurplusParams,
-): Promise<RequestedRefund> {
-  const { transactionId } = params
-  return await acceptRefund<SurplusTarget>(ctx, idempotencyKey, {
-    asked: formatSurplusParams(transactionId, params),
-    find: (sql) => findSurplusTarget({ sql }, merchants, transactionId, idempotencyKey),
-    store: (tx, target, intent) => storeSurplus(ctx, tx, { access, target, params, intent }),
-  })
-}
-
-/**
- * Computes what a surplus refund would do, by storing its intent and rolling back.
- * @param merchants the accounts the caller may use
- * @throws DomainError the refusal the refund would get
- */
-export async function previewSurplusRefund(
-  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
-  access: Access,
-  merchants: readonly string[],
-  params: SurplusParams,
-) {
-  const intent = draftIntent()
-  const { transactionId } = params
-  const target = await findSurplusTarget(ctx, merchants, transactionId, intent.refundId)
-  return summarise(
-    await runAndRollBack(ctx, (tx) => storeSurplus(ctx, tx, { access, target, params, intent })),
-  )
-}
-
-type SurplusToStore = {
-  access: Access
-  target: SurplusTarget
-  params: SurplusParams
-  intent: RefundIntent
-}
-
-/** Locks in order: the key's day, the transactions of the order, the payment. */
-async function storeSurplus(
-  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
-  tx: Tx,
-  { access, target, params, intent }: SurplusToStore,
-) {
-  refuseUnsendable(ctx, target.merchantCode)
-  refuseReceiver(ctx.config, params.receiver)
-  const caps = await lockCaps(tx, access, ctx.config)
-  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, intent.refundId)
-  const toStore = {
-    access,
-    target: { ...target, paymentId },
-    // The order's version was compared, which is not that of the one transaction.
-    params: { ...params, paymentId, amount, expectedVersion: undefined },
-    intent,
-    surplus,
-  }
-  const stored = await storeWithCaps(ctx, tx, toStore, caps)
-  return { ...stored, paymentId, surplus }
-}
+import { findInferred, readPriorEvidence } from './request-facts.ts'
+import { refuseExceeding } from './request-rules.ts'
+import type { RequestParams } from './request-schema.ts'
+import { type InferredRefund, StaleVersionError } from './target.ts'
 
 /** Which payment a surplus refund refunds, and how much of it; no amount if that follows from what is known of its id. */
 export type ChosenPayment = {
@@ -227,12 +103,12 @@ async function findNotified(
   { merchantCode, transactionId }: TransactionKey,
   refundId: string,
 ): Promise<string | undefined> {
-  const request = { merchantCode, paymentId: '', refundId, amount: null }
+  const prior = await readPriorEvidence(tx, merchantCode, refundId)
+  if (prior.length === 0) return undefined
+  const ids = prior.flatMap(({ paymentId }) => paymentId ?? [])
   const [row, other] = await tx<{ paymentId: string }[]>`
-    with ${selectPriorEvidence(tx, request)}
-    select distinct p.payment_id as "paymentId" from evidence as e join payments as p
-      on p.merchant_code = ${merchantCode} and p.payment_id = e.payment_id
-    where p.transaction_id = ${transactionId}`
+    select payment_id as "paymentId" from payments
+    where merchant_code = ${merchantCode} and payment_id = any(${ids}::text[]) and transaction_id = ${transactionId}`
   return other ? undefined : row?.paymentId
 }
 

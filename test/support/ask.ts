@@ -107,7 +107,7 @@ export async function payQuietly(
 export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
   const [row] = await sql<Record<string, number>[]>`
     select (select count(*) from refunds) as refunds, (select count(*) from changes) as changes,
-      (select count(*) from refund_attempts) as attempts, (select count(*) from api_key_days) as days,
+      (select count(*) from refund_attempts) as attempts,
       (select coalesce(sum(version), 0)::int8 from transactions) as versions,
       (select count(*) from transactions where due_at is not null) as due,
       (select count(*) from gateway_calls) as calls`

@@ -88,7 +88,8 @@ export function openDriver(
       // An attempt to connect that is under way would go on.
       isClosed = true
       line.release()
-      await sql.end({ timeout: CLOSE_TIMEOUT_S })
+      // Without a session nothing is in flight, and the driver would wait for those that it still tries to open.
+      await sql.end({ timeout: options.servers.open.size === 0 ? 0 : CLOSE_TIMEOUT_S })
     },
   }
 }

@@ -9,9 +9,9 @@ import type { Discrepancy, discrepancyRoutes } from '../../../src/discrepancies/
 import type { Event, EventPage } from '../../../src/feed/view.ts'
 import type { paymentRoutes } from '../../../src/payments/routes.ts'
 import type { Payment } from '../../../src/payments/view.ts'
+import type { requestRoutes, surplusRoutes } from '../../../src/refunds/request-routes.ts'
 import type { RefundRequest } from '../../../src/refunds/request-schema.ts'
 import type { externalRefundRoutes, refundRoutes } from '../../../src/refunds/routes.ts'
-import type { surplusRoutes } from '../../../src/refunds/surplus-routes.ts'
 import type { Refund, RefundPreview, SurplusPreview } from '../../../src/refunds/view.ts'
 import type { searchRoutes } from '../../../src/search.ts'
 import type { transactionRoutes } from '../../../src/transactions/routes.ts'
@@ -24,6 +24,7 @@ import type { EndpointChange, NewEndpoint, SecretRotation } from '../../../src/w
 
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
+  ExtractSchema<ReturnType<typeof requestRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
   ExtractSchema<ReturnType<typeof surplusRoutes>> &
   ExtractSchema<ReturnType<typeof decisionRoutes>> &

@@ -23,7 +23,6 @@ beforeAll(async () => {
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(attempt({}))
-  await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
   await database.sql.unsafe(dataKey)
   await database.sql.unsafe(session({}))
 })
@@ -288,11 +287,6 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['payments_amounts_exact', payment({ refunded_amount: '0.00001' })],
   ['payments_amounts_exact', payment({ refunded_amount: '1000000000000000000' })],
   ['gateway_calls_outcome_known', call({ outcome: `'fine'` })],
-  ['api_key_days_pkey', insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` })],
-  [
-    'api_key_days_refunded_not_negative',
-    insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
-  ],
   ['refunds_pkey', next({ refund_id: ZERO })],
   ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],
   ['refunds_payment', next({ payment_id: `'NOBODY'` })],

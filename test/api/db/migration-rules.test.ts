@@ -109,7 +109,6 @@ it('the migrations of this repository keep the rules, and each can be run', asyn
 
 /** Primary and unique keys of numbers and ids that this service assigns, or of what belongs to no merchant. */
 const WITHOUT_MERCHANT = [
-  'api_key_days_pkey',
   'actors.id',
   'actors_hash',
   'actors_replaced_once',

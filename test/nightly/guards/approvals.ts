@@ -2,9 +2,9 @@ import type { Guard } from './guard.ts'
 
 export const APPROVALS: readonly Guard[] = [
   {
-    file: 'src/refunds/insert.ts',
-    text: '${onBehalfOf && foldName(onBehalfOf)}',
-    mutation: "${onBehalfOf && foldName('') + onBehalfOf.toLowerCase()}",
+    file: 'src/refunds/store-refund.ts',
+    text: 'foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf)',
+    mutation: "foldedOnBehalfOf: onBehalfOf && foldName('') + onBehalfOf.toLowerCase()",
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'a refund above the threshold is not decided by whoever it was asked for: the person, in letters beyond ASCII',
@@ -70,24 +70,24 @@ export const APPROVALS: readonly Guard[] = [
       'a notification whose request id is written in upper case counts as one of the refund in the proof',
   },
   {
-    file: 'src/refunds/first-status.ts',
-    text: 'coalesce(amount + ${selectOwnTotal',
-    mutation: 'coalesce(amount + 0 * ${selectOwnTotal',
+    file: 'src/refunds/request-rules.ts',
+    text: 'addAmounts([amount, ownTotal])',
+    mutation: "addAmounts([amount, ownTotal && '0'])",
     test: 'test/plays/approval/threshold.test.ts',
     claim:
       'refunds of one transaction count together 3 x 50 of one payment: the third is above a limit of 100',
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/first-status.ts',
-    text: "where e.verdict = 'verified' and e.reading = 1`",
-    mutation: 'where e.verdict is not null and e.reading = 1`',
+    file: 'src/refunds/request-facts.ts',
+    text: "where e.verdict = 'verified' and e.reading = 1)`",
+    mutation: 'where e.verdict is not null and e.reading = 1)`',
     test: 'test/plays/approval/threshold.test.ts',
     claim: 'the approval fails closed a currency that only unverified notifications name is none',
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/first-status.ts',
+    file: 'src/refunds/request-facts.ts',
     text: "where r.status <> 'failed')`",
     mutation: "where r.status not in ('failed', 'awaiting_approval', 'pending'))`",
     test: 'test/plays/approval/threshold.test.ts',
@@ -96,9 +96,9 @@ export const APPROVALS: readonly Guard[] = [
     control: 'refunds of one transaction count together those of another transaction do not count',
   },
   {
-    file: 'src/refunds/first-status.ts',
-    text: "when proves then 'succeeded' else 'needs_review' end",
-    mutation: "when proves then 'succeeded' else 'pending' end",
+    file: 'src/refunds/request-rules.ts',
+    text: "status: known.proves ? 'succeeded' : 'needs_review'",
+    mutation: "status: known.proves ? 'succeeded' : 'pending'",
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as still under way is left to a person, unsent',

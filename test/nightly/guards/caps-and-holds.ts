@@ -47,8 +47,8 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/caps.ts',
-    text: '::date for update`',
-    mutation: '::date`',
+    text: 'select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(',
+    mutation: 'select pg_advisory_xact_lock_shared(${CAPS_LOCK}, hashtext(',
     test: 'test/api/refunds/request/caps.test.ts',
     claim:
       'the daily total of a key accepts one of two concurrent refunds that are the first of the day',
@@ -78,7 +78,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
     claim: 'the daily total by currency counts each currency by itself',
     control:
-      'the daily total of a key does not free what it never counted, or counted on another day',
+      'the daily total of a key counts what this key has asked for on this day, and nothing else',
   },
   {
     file: 'src/refunds/caps.ts',
@@ -91,8 +91,8 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/caps.ts',
-    text: "and r.failure_reason <> 'resolved' and",
-    mutation: 'and',
+    text: "and r.failure_reason <> 'resolved', false)",
+    mutation: 'and r.failure_reason is not null, false)',
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
     claim:
       'the daily total of a key keeps what may have moved: a refund that was decided as failed',
@@ -101,26 +101,27 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/caps.ts',
-    text: '[totals.byCurrency[code], totals.byCurrency[UNVERIFIED]]',
-    mutation: '[totals.byCurrency[code]]',
+    text: '[byCurrency[code], byCurrency[UNVERIFIED]]',
+    mutation: '[byCurrency[code]]',
     test: 'test/api/refunds/request/caps-by-currency.test.ts',
     claim: 'the daily total by currency counts an amount without a verified currency in every one',
     control:
-      'the daily total of a key does not free what it never counted, or counted on another day',
+      'the daily total of a key counts what this key has asked for on this day, and nothing else',
   },
   {
     file: 'src/refunds/caps.ts',
-    text: 'values({ keyId, day: sql`(now() at time zone ${zone})::date` })',
-    mutation: 'values({ keyId, day: sql`now()::date` })',
+    text: 'from (select (now() at time zone ${zone})::date as day) as today',
+    mutation:
+      'from (select coalesce(now()::date, (now() at time zone ${zone})::date) as day) as today',
     test: 'test/api/refunds/request/caps.test.ts',
     claim: 'the daily total of a key follows the days of CAPS_TIME_ZONE',
     control:
       'the daily total of a key ends with the day in UTC, whatever time zone the session has',
   },
   {
-    file: 'src/refunds/caps.ts',
-    text: 'lockDay(tx, access.chainId, zone)',
-    mutation: 'lockDay(tx, access.id, zone)',
+    file: 'src/refunds/store-refund.ts',
+    text: 'capKeyId: today && access.chainId',
+    mutation: 'capKeyId: today && access.id',
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control: 'a rotation during the revocation of the key creates no successor',

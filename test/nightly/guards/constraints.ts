@@ -5,7 +5,6 @@ const FILE = 'migrations/0000_initial.sql'
 
 /** Every CHECK is made true. */
 const CHECKS = [
-  'api_key_days_refunded_not_negative',
   'actors_hash_is_sha256',
   'actors_have_merchants',
   'actors_key_whole',
@@ -58,7 +57,6 @@ const CHECKS = [
 
 /** Every key is given up. */
 const KEYS: readonly [name: string, definition: string][] = [
-  ['api_key_days_pkey', 'PRIMARY KEY("key_id","day")'],
   ['actors_hash', 'UNIQUE("hash")'],
   ['actors_replaced_once', 'UNIQUE("replaces")'],
   ['audit_checkpoints_pkey', 'PRIMARY KEY("up_to_id")'],

@@ -29,8 +29,8 @@ export const IDEMPOTENCY: readonly Guard[] = [
   },
   {
     file: 'src/refunds/request-schema.ts',
-    text: "formatSubject(['surplus', transactionId], params)",
-    mutation: 'formatSubject(transactionId, params)',
+    text: "params.paymentId : ['surplus', params.transactionId]",
+    mutation: 'params.paymentId : params.transactionId',
     test: 'test/unit/refunds/request/idempotency.test.ts',
     claim:
       'what an idempotency key stands for is another request for the surplus of a transaction than for a payment of the same id',

@@ -111,9 +111,9 @@ export const KEYS: readonly Guard[] = [
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
   {
-    file: 'src/refunds/store.ts',
-    text: '  await lockActor(tx, access)\n',
-    mutation: "  if (refundId === '') await lockActor(tx, access)\n",
+    file: 'src/refunds/request-facts.ts',
+    text: '    lockActor(tx, access),',
+    mutation: "    refundId === '' && lockActor(tx, access),",
     test: 'test/api/access/at-once.test.ts',
     claim: 'a refund request that waits for a lock is refused when its key is revoked',
     control: 'a refund request that waits for a lock is taken when nothing changes',

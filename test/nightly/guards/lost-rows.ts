@@ -2,9 +2,9 @@ import type { Guard } from './guard.ts'
 
 export const LOST_ROWS: readonly Guard[] = [
   {
-    file: 'src/refunds/first-status.ts',
-    text: 'bool_and(coalesce(payment_id',
-    mutation: 'bool_or(coalesce(payment_id',
+    file: 'src/refunds/request-rules.ts',
+    text: 'evidence.every((one) => one.paymentId === paymentId',
+    mutation: 'evidence.some((one) => one.paymentId === paymentId',
     test: 'test/api/refunds/request/prior-evidence.test.ts',
     claim:
       'a key that is repeated after its row was lost does not succeed beside a notification of its id that names no payment',
@@ -12,9 +12,9 @@ export const LOST_ROWS: readonly Guard[] = [
       'a key that is repeated after its row was lost does not succeed by an external refund that is released, also once the notifications are deleted',
   },
   {
-    file: 'src/refunds/first-status.ts',
-    text: 'and amount = coalesce(${amount}::numeric, amount)',
-    mutation: 'and amount >= coalesce(${amount}::numeric, amount)',
+    file: 'src/refunds/request-rules.ts',
+    text: '[first, asked ?? first].every',
+    mutation: '[first, asked && first].every',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as another amount is left to a person, unsent',
@@ -22,9 +22,9 @@ export const LOST_ROWS: readonly Guard[] = [
       'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
   },
   {
-    file: 'src/refunds/first-status.ts',
-    text: "coalesce(code = '0', false) and reading = 1 as succeeded",
-    mutation: 'coalesce(code is not null, false) and reading = 1 as succeeded',
+    file: 'src/refunds/request-facts.ts',
+    text: "coalesce(e.code = '0', false) and e.reading = 1 as succeeded",
+    mutation: 'coalesce(e.code is not null, false) and e.reading = 1 as succeeded',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as failed is left to a person, unsent',

@@ -88,7 +88,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/refunds/surplus-routes.ts',
+    file: 'src/refunds/request-routes.ts',
     text: "withDryRun(withScope('refunds:write'))",
     mutation: "withDryRun(withScope('refunds:read'))",
     test: 'test/api/every-route.test.ts',

@@ -18,10 +18,10 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
   {
-    file: 'src/refunds/surplus.ts',
-    text: '  const caps = await lockCaps(tx, access, ctx.config)',
+    file: 'src/refunds/request.ts',
+    text: '  return { access, paymentId, params: {',
     mutation:
-      '  const caps = await lockCaps(tx, { ...access, refundMax: null, refundDailyMax: null }, ctx.config)',
+      '  return { access: { ...access, refundMax: null, refundDailyMax: null }, paymentId, params: {',
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim: 'a request respects the caps of its key',
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',

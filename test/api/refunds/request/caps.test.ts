@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CAPS_LOCK } from '../../../../src/db/names.ts'
 import type { Sql } from '../../../../src/platform/postgres/types.ts'
 import { addCappedKey, ask, expectRefused, expectTaken, seedPaid } from '../../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
@@ -17,7 +18,12 @@ beforeEach(() => {
 })
 
 const readDays = (keyId: string) => rig.database.sql<{ day: string; refunded: string }[]>`
-  select day::text, refunded from api_key_days where key_id = ${keyId} order by day`
+  select cap_day::text as day, sum(amount) as refunded from refunds where cap_key_id = ${keyId}
+  group by 1 order by 1`
+
+/** The lock of a key's day in UTC. */
+const dayOf = (sql: Sql, keyId: string) =>
+  sql`${CAPS_LOCK}, hashtext(${keyId}::text || (now() at time zone 'UTC')::date)`
 
 /** Requests 60 of each of two payments; both wait for what `hold` locks, and go on together. */
 const askAtOnce = (paymentIds: readonly string[], hold: (held: Sql) => Promise<unknown>) =>
@@ -100,7 +106,7 @@ describe('the daily total of a key', () => {
     const [day] = await rig.database.sql<{ utc: string }[]>`
       select (now() at time zone 'UTC')::date::text as utc`
     expect(await readDays(keyId)).toEqual([{ day: day?.utc, refunded: '100' }])
-    await rig.database.sql`update api_key_days set day = day - 1 where key_id = ${keyId}`
+    await rig.database.sql`update refunds set cap_day = cap_day - 1 where cap_key_id = ${keyId}`
     await expectTaken(await ask({ url, key }, id, { amount: '100' }))
     expect(await readDays(keyId)).toHaveLength(2)
   })
@@ -142,7 +148,7 @@ describe('the daily total of a key', () => {
     await expectTaken(await ask({ url, key }, ids[0] ?? '', { amount: '10' }))
     const answers = await askAtOnce(
       ids,
-      (held) => held`select from api_key_days where key_id = ${keyId} for update`,
+      (held) => held`select pg_advisory_xact_lock(${dayOf(held, keyId)})`,
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([202, 403])
     const refused = answers.find(({ status }) => status === 403)
@@ -157,8 +163,7 @@ describe('the daily total of a key', () => {
     const ids = [(await seedPaid(rig.database)).id, (await seedPaid(rig.database)).id]
     const answers = await askAtOnce(
       ids,
-      (held) => held`
-        insert into api_key_days (key_id, day) values (${keyId}, (now() at time zone 'UTC')::date)`,
+      (held) => held`select pg_advisory_xact_lock(${dayOf(held, keyId)})`,
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([202, 403])
     expect(await readDays(keyId)).toMatchObject([{ refunded: '60' }])
@@ -169,19 +174,23 @@ describe('the daily total of a key', () => {
     const { id, transactionId } = await seedPaid(rig.database)
     await expectTaken(await ask({ url, key }, id, { amount: '10' }))
     const { sql } = rig.database
-    const free = () => sql`select from api_key_days where key_id = ${keyId} for update skip locked`
+    const isFree = async () => {
+      const [row] = await sql<{ free: boolean }[]>`
+        select pg_try_advisory_xact_lock(${dayOf(sql, keyId)}) as free`
+      return row?.free
+    }
     const response = await whileUncommitted(
       rig.database,
       (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
       async (commit) => {
         const asked = ask({ url, key }, id, { amount: '10' })
         await waitUntilBlocked(rig.database)
-        expect(await free()).toHaveLength(0)
+        expect(await isFree()).toBe(false)
         await commit()
         return await asked
       },
     )
     await expectTaken(response)
-    expect(await free()).toHaveLength(1)
+    expect(await isFree()).toBe(true)
   })
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { requestRefund } from '../../../../src/refunds/request.ts'
 import type { RequestedRefund } from '../../../../src/refunds/request-schema.ts'
-import { describeSurplus, requestSurplusRefund } from '../../../../src/refunds/surplus.ts'
+import { describeSurplus } from '../../../../src/refunds/surplus.ts'
 import { formatTransactionVersion, StaleVersionError } from '../../../../src/refunds/target.ts'
 import { findAccess } from '../../../support/access.ts'
 import { emptyTables } from '../../../support/database.ts'
@@ -32,7 +32,7 @@ async function refundSurplus(order: PaidOrder, { key = randomUUID(), amount, ver
   const { transactionId } = order
   const params = { transactionId, amount, receiver: undefined, reason: undefined }
   const asked = { ...params, expectedVersion: version }
-  return await requestSurplusRefund(ctx, access, access.merchants, key, asked)
+  return await requestRefund(ctx, access, access.merchants, key, asked)
 }
 
 async function readVersion({ transactionId }: LabPayment): Promise<string> {

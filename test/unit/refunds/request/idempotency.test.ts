@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { formatParams, formatSurplusParams } from '../../../../src/refunds/request-schema.ts'
+import { formatParams } from '../../../../src/refunds/request-schema.ts'
 
 const ask = (amount: string) => ({ amount, receiver: undefined, reason: 'paid twice' })
 
 describe('what an idempotency key stands for', () => {
   it('is another request for the surplus of a transaction than for a payment of the same id', () => {
     const ofPayment = formatParams({ paymentId: '1234', ...ask('100') })
-    expect(formatSurplusParams('1234', ask('100'))).not.toBe(ofPayment)
+    expect(formatParams({ transactionId: '1234', ...ask('100') })).not.toBe(ofPayment)
   })
 
   it('is the same request, however its amount is written', () => {

@@ -1,0 +1,209 @@
+import { lockActor } from '../access/principal.ts'
+import type { Access } from '../access/types.ts'
+import type { OrderFacts } from '../db/order-facts.ts'
+import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
+import { isUnendedSql } from './lifecycle.ts'
+import { type InferredRefund, transactionVersionSql } from './target.ts'
+
+/**
+ * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all of
+ * them. Goods come back in fewer parts.
+ */
+export const MAX_OPEN = 100
+
+/** The key of a payment, and of its transaction. */
+export type PaymentKey = { merchantCode: string; transactionId: string; paymentId: string }
+
+/** What is known of a request's payment under its locks; amounts are decimal strings. */
+export type RequestFacts = {
+  payment: {
+    status: string
+    missing: boolean
+    unreadable: boolean
+    paymentMethod: string
+    /** The reason of the payment's and of its account's hold; null where there is none. */
+    held: string | null
+    accountHeld: string | null
+    refundable: string
+    /** Its refunds that have not ended, counted up to `MAX_OPEN`. */
+    open: number
+    /** Of its transaction, for `expectedVersion`. */
+    version: string
+    /** The currency of the transaction, if verified notifications name one and only one, in any case. */
+    verifiedCurrency: string | null
+    /** The transaction's own refunds that have not failed. */
+    ownTotal: string
+  }
+  order: OrderFacts
+  /** What is known of the request id: of a refund whose row was lost. */
+  prior: readonly PriorEvidence[]
+  /** A refund of the payment that was inferred and is still reserved, if any. */
+  inferred: InferredRefund | undefined
+  /** What the key has refunded today; undefined where no total is counted. */
+  today: DayTotals | undefined
+}
+
+/** A verified notification of a request id, or an external refund with it. */
+export type PriorEvidence = {
+  ipnEventId: number | null
+  paymentId: string | null
+  amount: string | null
+  /** It is a success that nothing contradicts. */
+  succeeded: boolean
+  notifiedAt: string | null
+  /** Of an external refund; null for a notification. */
+  externalId: string | null
+  matched: boolean
+  outcome: 'part_of_first_sight' | 'released' | 'never_happened' | 'own' | null
+}
+
+/**
+ * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by. What
+ * is summed is read in statements of their own, after the locks: a sum from before the wait would be stale.
+ * @returns undefined when the payment is no longer the transaction's: it is not locked
+ * @throws DomainError of `lockActor`
+ */
+export async function lockAndReadFacts(
+  tx: Tx,
+  access: Access,
+  key: PaymentKey,
+  { refundId, zone }: { refundId: string; zone: string },
+): Promise<RequestFacts | undefined> {
+  const isCounted = countsToday(access)
+  const [, today, , rows, prior, inferred] = await pipeline(
+    isCounted && lockDay(tx, access, zone),
+    isCounted && readDay(tx, access, zone),
+    lockPayment(tx, key),
+    readPayment(tx, key),
+    readPriorEvidence(tx, key.merchantCode, refundId),
+    findInferred(tx, key.merchantCode, [key.paymentId]),
+    lockActor(tx, access),
+  )
+  const [row] = rows
+  if (!row) return undefined
+  const { currency, orderId, merchantTxnId, ...payment } = row
+  const order = { currency, orderId, merchantTxnId }
+  return { payment, order, prior, inferred, today: today || undefined }
+}
+
+/** The keys of the payment and of its transaction, as `k` for `byKey`. */
+function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKey) {
+  return tx`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
+      ${paymentId}::text as payment_id) as k`
+}
+
+const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
+const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
+
+/** Locks the transaction, then the payment, if it is still the transaction's. */
+async function lockPayment(tx: Tx, key: PaymentKey): Promise<void> {
+  await tx`
+    select from ${selectKey(tx, key)} cross join lateral (
+      select t.transaction_id from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1 for update
+    ) as t cross join lateral (
+      select from payments as p where p.transaction_id = t.transaction_id
+        and ${tx.unsafe(PAYMENT)} limit 1 for update
+    ) as p`
+}
+
+const OPEN = `(select count(*)::int from (
+    select from refunds as r
+    where ${isUnendedSql('r')} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
+    limit ${MAX_OPEN}) as own)`
+
+const CURRENCY = `(
+    select case when count(distinct upper(btrim(e.currency))) = 1
+      then max(upper(btrim(e.currency))) filter (where upper(btrim(e.currency)) ~ '^[A-Z]{3}$') end
+    from (
+      select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
+    where e.verdict = 'verified' and e.reading = 1)`
+
+/** Parts of a payment, or several payments of one transaction, are no way below the threshold of the approval. */
+const OWN_TOTAL = `(
+    select coalesce(sum(r.amount), 0) from (
+      select amount, status from refunds as r
+      where ${byKey('r', ['merchant_code', 'transaction_id'], 'k')} offset 0) as r
+    where r.status <> 'failed')`
+
+type PaymentFacts = RequestFacts['payment'] & OrderFacts
+
+async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
+  return await tx<PaymentFacts[]>`
+    select payments.status, missing, unreadable, payment_method as "paymentMethod",
+      payments.hold ->> 'reason' as held, (
+        select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
+      ) as "accountHeld", ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN)} as open,
+      ${tx.unsafe(transactionVersionSql('t'))} as version, ${tx.unsafe(CURRENCY)} as "verifiedCurrency",
+      ${tx.unsafe(OWN_TOTAL)} as "ownTotal", t.currency, t.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"
+    from ${selectKey(tx, key)} cross join lateral (
+      select * from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1
+    ) as t cross join lateral (
+      select * from payments as p where p.transaction_id = k.transaction_id and ${tx.unsafe(PAYMENT)} limit 1
+    ) as payments`
+}
+
+const NOTIFIED = byExpressions(
+  ['e.merchant_code', 'lower(e.request_id)'],
+  ['k.merchant_code', 'k.request_id'],
+)
+
+/**
+ * Nothing contradicts its success: no failure was notified, no other reading of its notification was matched, and no
+ * person decided that it never happened.
+ */
+const UNCONTRADICTED = `f.failure_notified_at is null
+  and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
+
+/**
+ * Reads what is known of a request id before its refund is stored, the first notified first: its verified notifications,
+ * and its external refunds, which are kept for longer. Only a row that was lost can have been sent before.
+ * @param refundId in lower case, as the gateway may spell it otherwise
+ */
+export async function readPriorEvidence(
+  tx: Tx,
+  merchantCode: string,
+  refundId: string,
+): Promise<PriorEvidence[]> {
+  return await tx<PriorEvidence[]>`
+    with k as (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id)
+    select * from (
+      select e.id as "ipnEventId", e.payment_id as "paymentId", e.amount,
+        coalesce(e.code = '0', false) and e.reading = 1 as succeeded, e.first_received_at as "notifiedAt",
+        null::uuid as "externalId", false as matched, null as outcome
+      from k cross join lateral (
+        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
+      where e.verdict = 'verified'
+      union all
+      select f.ipn_event_id, f.payment_id, f.amount, ${tx.unsafe(UNCONTRADICTED)}, f.notified_at, f.id, f.matched,
+        f.outcome
+      from k cross join lateral (
+        select * from foreign_refunds as f
+        where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
+    ) as evidence order by "notifiedAt", "ipnEventId"`
+}
+
+/**
+ * Finds the oldest refund of payments whose success was inferred and whose amount is still reserved: the one that a
+ * person can confirm, so that more is left to refund. The caller holds the rows of the payments.
+ */
+export async function findInferred(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<InferredRefund | undefined> {
+  const [found] = await tx<InferredRefund[]>`
+    select r.refund_id as "refundId", r.amount from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from refunds as r
+      where r.status = 'succeeded' and r.inferred and not r.matched and not r.in_first_sight
+        and ${tx.unsafe(byKey('r', ['merchant_code', 'payment_id'], 'k'))} offset 0) as r
+    order by r.requested_at, r.refund_id limit 1`
+  return found
+}

@@ -1,0 +1,236 @@
+import type { Access } from '../access/types.ts'
+import type { Config } from '../config/config.ts'
+import { DomainError } from '../errors.ts'
+import { addAmounts, compareAmounts, exceedsDecimals, findLeastAmount } from '../money.ts'
+import { requireWithinCaps } from './caps.ts'
+import { refuseReceiver } from './receiver.ts'
+import {
+  MAX_OPEN,
+  type PaymentKey,
+  type PriorEvidence,
+  type RequestFacts,
+} from './request-facts.ts'
+import type { RequestParams } from './request-schema.ts'
+import { type InferredRefund, StaleVersionError } from './target.ts'
+
+export type RequestSettings = Pick<
+  Config,
+  'REFUNDS_ENABLED' | 'REFUND_RECEIVER_CHECK' | 'REFUND_APPROVAL_ABOVE' | 'CAPS_TIME_ZONE'
+> & { accounts: readonly { merchantCode: string }[] }
+
+/** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. Runs before anything is locked. */
+export function requireSendable(
+  config: RequestSettings,
+  merchantCode: string,
+  { receiver }: Pick<RequestParams, 'receiver'>,
+): void {
+  if (!config.REFUNDS_ENABLED) {
+    const detail = 'New refunds are disabled at the moment; refunds in progress continue'
+    throw new DomainError('refunds_disabled', detail)
+  }
+  if (!config.accounts.some((account) => account.merchantCode === merchantCode)) {
+    const detail = `Merchant account ${merchantCode} is no longer configured, so the gateway cannot be called`
+    throw new DomainError('merchant_not_found', detail)
+  }
+  refuseReceiver(config, receiver)
+}
+
+/** A request for a payment, and who makes it. */
+export type AskedRefund = {
+  access: Access
+  paymentId: string
+  params: RequestParams
+  /** All that was paid beyond one success, of which it was requested: a decimal string. */
+  surplus?: string | undefined
+}
+
+/** What a request becomes. */
+export type JudgedRequest = {
+  amount: string
+  status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review'
+  /** What is known of its request id; undefined for nothing, as it should be. */
+  known: KnownRequest | undefined
+}
+
+/** A request that may be stored, with everything that it was judged by. */
+export type AcceptedRefund = AskedRefund & {
+  key: PaymentKey
+  facts: RequestFacts
+  judged: JudgedRequest
+}
+
+/**
+ * Judges a request by what was read under its locks: how much is refunded, and the status that the refund starts with. A
+ * request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is left of
+ * the payment, as succeeded or for a person, and is not sent.
+ * @throws DomainError the refusal that is most relevant to the caller, or StaleVersionError
+ */
+export function judgeRequest(
+  facts: RequestFacts,
+  asked: AskedRefund,
+  config: RequestSettings,
+): JudgedRequest {
+  const { payment, order, today } = facts
+  const { access, paymentId, params, surplus = '0' } = asked
+  const known = judgePrior(facts.prior, paymentId, params.amount)
+  const amount = params.amount ?? known?.amount ?? payment.refundable
+  // What the gateway is known to have refunded is stored whatever its amount is.
+  if (known && compareAmounts(amount, '0') > 0) {
+    return { amount, status: known.proves ? 'succeeded' : 'needs_review', known }
+  }
+  const whole = [payment.refundable, surplus]
+  if (!known) requireAmount({ amount: params.amount, currency: order.currency, whole })
+  requireRefundable(facts, asked)
+  const currency = payment.verifiedCurrency
+  requireWithinCaps(access, { amount, currency, today, zone: config.CAPS_TIME_ZONE })
+  const status = needsApproval(facts, amount, config) ? 'awaiting_approval' : 'pending'
+  return { amount, status, known: undefined }
+}
+
+/** What is known of a request id before its refund is stored. */
+export type KnownRequest = {
+  /** All of it is one success of this payment and amount, and nothing contradicts it. */
+  proves: boolean
+  /** Of this payment, as notified; undefined if nothing names one. */
+  amount: string | undefined
+  ipnEventId: number | undefined
+  notifiedAt: string | null
+  matched: boolean
+  inFirstSight: boolean
+  /** The external refund that it takes the place of. */
+  external: PriorEvidence | undefined
+}
+
+/** @param asked decimal string; undefined for all that is left to refund */
+export function judgePrior(
+  evidence: readonly PriorEvidence[],
+  paymentId: string,
+  asked: string | undefined,
+): KnownRequest | undefined {
+  if (evidence.length === 0) return undefined
+  const external = evidence.filter(({ externalId }) => externalId !== null)
+  const [first] = evidence.flatMap(({ amount }) => amount ?? [])
+  const isSame = (amount: string | null) =>
+    amount !== null &&
+    [first, asked ?? first].every((one) => one && compareAmounts(amount, one) === 0)
+  const own = evidence.filter((one) => one.paymentId === paymentId)
+  const amounts = own.flatMap(({ amount }) => amount ?? []).toSorted(compareAmounts)
+  const largest = amounts.at(-1)
+  return {
+    proves:
+      external.length <= 1 &&
+      evidence.every((one) => one.paymentId === paymentId && one.succeeded && isSame(one.amount)),
+    amount: largest !== undefined && compareAmounts(largest, '0') > 0 ? largest : undefined,
+    ipnEventId: evidence
+      .flatMap(({ ipnEventId }) => ipnEventId ?? [])
+      .toSorted((a, b) => a - b)
+      .at(-1),
+    notifiedAt: evidence[0]?.notifiedAt ?? null,
+    matched: external.some(({ matched }) => matched),
+    inFirstSight: external.some(({ outcome }) => outcome === 'part_of_first_sight'),
+    external: external[0],
+  }
+}
+
+/** What a request asks for. Amounts are decimal strings, without one for all that is left. */
+type AskedAmount = {
+  amount: string | undefined
+  currency: string | null
+  /** All that is left, or all of a surplus: may be refunded however small it is. */
+  whole: readonly string[]
+}
+
+/**
+ * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise a
+ * payment could be refunded in a million parts, each of them a call of the gateway.
+ * @throws DomainError `invalid_request` on `amount`
+ */
+function requireAmount({ amount, currency, whole }: AskedAmount): void {
+  if (amount === undefined) return
+  if (currency !== null && exceedsDecimals(amount, currency)) {
+    throw refuseField('invalid_request', 'amount', `has more decimals than ${currency} has`)
+  }
+  const least = findLeastAmount(currency)
+  if (compareAmounts(amount, least) >= 0) return
+  if (whole.some((all) => compareAmounts(amount, all) === 0)) return
+  throw refuseField('invalid_request', 'amount', `must be at least ${least}, or all that is left`)
+}
+
+function refuseField(
+  code: 'invalid_request' | 'receiver_required',
+  path: string,
+  message: string,
+): DomainError {
+  return new DomainError(code, `${path}: ${message}`, { errors: [{ path, message }] })
+}
+
+/** @throws the reason most relevant to the caller first */
+function requireRefundable(
+  { payment, inferred }: RequestFacts,
+  { paymentId, params: { amount, receiver, expectedVersion } }: AskedRefund,
+): void {
+  if (expectedVersion !== undefined && expectedVersion !== payment.version) {
+    throw new StaleVersionError()
+  }
+  const { status, missing, unreadable, refundable, held, accountHeld } = payment
+  if (status !== 'SUCCESS' || missing || unreadable) {
+    const reason = missing
+      ? 'the gateway no longer lists it'
+      : unreadable
+        ? 'the gateway lists it with values that cannot be read'
+        : `it is ${status}`
+    const detail = `Payment ${paymentId} cannot be refunded: ${reason}`
+    throw new DomainError('payment_not_refundable', detail)
+  }
+  if (held !== null) throw new DomainError('held', `Payment ${paymentId} is held: ${held}`)
+  if (accountHeld !== null) {
+    throw new DomainError('held', `Refunds of this merchant account are held: ${accountHeld}`)
+  }
+  if (payment.paymentMethod === 'QR' && !receiver) {
+    const message = 'is needed, because the payment was made by QR'
+    throw refuseField('receiver_required', 'receiver', message)
+  }
+  const isNothingLeft = compareAmounts(refundable, '0') <= 0
+  if (isNothingLeft || compareAmounts(amount ?? refundable, refundable) > 0) {
+    throw refuseExceeding(`Only ${refundable} is left to refund`, refundable, inferred)
+  }
+  if (payment.open >= MAX_OPEN) {
+    const detail = `${MAX_OPEN} refunds of payment ${paymentId} have not ended; repeat the request with the same key when one has`
+    throw new DomainError('too_many_open_refunds', detail)
+  }
+}
+
+/**
+ * Refuses a refund of more than is left. Where an inferred refund is still reserved it is named, with what makes it known.
+ * @param refundable decimal string
+ */
+export function refuseExceeding(
+  detail: string,
+  refundable: string,
+  inferred: InferredRefund | undefined,
+): DomainError {
+  const extra = { refundableAmount: refundable }
+  if (!inferred) return new DomainError('exceeds_refundable', detail, { extra })
+  const { refundId, amount } = inferred
+  const route = `POST /v1/refunds/${refundId}/resolution {"outcome":"succeeded","reason":"…"}`
+  return new DomainError(
+    'exceeds_refundable',
+    `${detail}. The success of refund ${refundId} of ${amount} was inferred, and its amount stays reserved until it is known: confirm it with ${route}, or wait for its notification`,
+    { extra: { ...extra, inferredRefundId: refundId } },
+  )
+}
+
+/**
+ * Whether the refund needs the approval of a second person: together with the transaction's own refunds that have not
+ * failed it is above the threshold. A currency without a threshold, or none that is verified, needs it for any amount:
+ * what nobody thought of when the setting was written is not waved through.
+ */
+function needsApproval(
+  { payment: { verifiedCurrency, ownTotal } }: RequestFacts,
+  amount: string,
+  { REFUND_APPROVAL_ABOVE: thresholds }: Pick<RequestSettings, 'REFUND_APPROVAL_ABOVE'>,
+): boolean {
+  if (thresholds.length === 0) return false
+  const threshold = thresholds.find(({ currency }) => currency === verifiedCurrency)
+  return !threshold || compareAmounts(addAmounts([amount, ownTotal]), threshold.amount) > 0
+}

@@ -1,0 +1,155 @@
+import { and, eq, sql } from 'drizzle-orm'
+import type { PgInsertValue } from 'drizzle-orm/pg-core'
+import { describeActor, recordEntry } from '../access/audit.ts'
+import { foldName } from '../access/principal.ts'
+import type { Context } from '../context.ts'
+import { SYNC_DUE } from '../db/names.ts'
+import { externalRefunds, refunds } from '../db/schema.ts'
+import { type ChangeRow, type NewEvent, recordChanges } from '../events/record-events.ts'
+import type { Fingerprint } from '../platform/crypto/encryption.ts'
+import { build } from '../platform/postgres/drizzle.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
+import { buildExternalEvents, readExternalRefunds, recordExternalChanges } from './events.ts'
+import { deriveExternalState } from './external-view.ts'
+import { encryptReceiver, maskReceiver, type Receiver } from './receiver.ts'
+import type { PriorEvidence } from './request-facts.ts'
+import type { AcceptedRefund } from './request-rules.ts'
+import type { ShownRefund } from './view.ts'
+
+/** The routes that store refunds: of keys and of people, of a payment and of a surplus. */
+const OPERATIONS = {
+  key: {
+    payment: 'POST /v1/payments/{paymentId}/refunds',
+    surplus: 'POST /v1/transactions/{transactionId}/surplus-refund',
+  },
+  person: {
+    payment: 'POST /console/payments/{merchant}/{id}/refund',
+    surplus: 'POST /console/transactions/{merchant}/{id}/surplus',
+  },
+}
+
+const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
+const KNOWN =
+  'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
+
+/** The ids of a refund about to be stored, and the fingerprint of its parameters. */
+export type RefundIntent = { refundId: string; idempotencyKey: string; fingerprint: Fingerprint }
+
+/** A refund whose intent was stored, with the events to record after that of the refund. */
+export type StoredRefund = { stored: ShownRefund; more: readonly NewEvent[] }
+
+/**
+ * Stores the intent of a refund, with its history and audit entries, and makes its transaction due. The unique constraints
+ * on its id and its key refuse a second one. The caller holds the rows that it was judged by.
+ */
+export async function storeRefund(
+  ctx: Pick<Context, 'encryption' | 'log'>,
+  tx: Tx,
+  accepted: AcceptedRefund,
+  intent: RefundIntent,
+): Promise<StoredRefund> {
+  const { access, key, facts, judged, surplus } = accepted
+  const { merchantCode, transactionId } = key
+  const { refundId } = intent
+  const subject = surplus === undefined ? 'payment' : 'surplus'
+  const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][subject]
+  const [[refund]] = await pipeline(
+    build(tx)
+      .insert(refunds)
+      .values(buildRow(ctx, accepted, intent))
+      .returning()
+      .execute(),
+    recordChanges(tx, listSteps(accepted, refundId)),
+    recordEntry(tx, ctx.log, access, { operation, merchantCode, objectId: refundId }),
+    reopen(tx, key),
+  )
+  if (!refund) throw new Error('the refund was not stored')
+  notifyAfterCommit(tx, SYNC_DUE)
+  notifyTransactionChanged(tx, { merchantCode, transactionId })
+  const external = judged.status === 'succeeded' ? judged.known?.external : undefined
+  const more = external ? await takeOver(tx, accepted, refundId, external) : []
+  return { stored: { refund, order: facts.order }, more }
+}
+
+function buildRow(
+  { encryption }: Pick<Context, 'encryption'>,
+  { access, key, params, surplus, facts: { today, payment }, judged }: AcceptedRefund,
+  { refundId, idempotencyKey, fingerprint }: RefundIntent,
+): PgInsertValue<typeof refunds> {
+  const { receiver, reason = null, onBehalfOf, metadata = {} } = params
+  const { status, amount, known } = judged
+  const encrypt = (one: Receiver, column: 'receiver' | 'receiver_shown') =>
+    encryptReceiver(encryption, one, column, refundId)
+  const proven = known?.proves ? known : undefined
+  return {
+    ...{ ...key, refundId, amount, reason, metadata, status },
+    ...{ idempotencyKey, fingerprint: fingerprint.value, fingerprintKeyId: fingerprint.keyId },
+    // One that has succeeded is never sent.
+    receiver: receiver && status !== 'succeeded' ? encrypt(receiver, 'receiver') : null,
+    receiverShown: receiver ? encrypt(maskReceiver(receiver), 'receiver_shown') : null,
+    surplus: surplus !== undefined,
+    ...{ requestedBy: access.name, requestedPrincipal: access.principal },
+    ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf) },
+    needsApproval: status === 'awaiting_approval',
+    dueAt: status === 'pending' ? sql`now()` : null,
+    matched: proven?.matched ?? false,
+    inFirstSight: proven?.inFirstSight ?? false,
+    successNotifiedAt: proven?.notifiedAt ?? null,
+    review: status === 'needs_review' ? 'contradicted' : null,
+    // What was sent before its row was lost was counted then.
+    ...(known ? {} : { capKeyId: today && access.chainId, capDay: today?.day }),
+    capCurrency: known ? null : payment.verifiedCurrency,
+  }
+}
+
+function listSteps({ access, key, params, surplus, judged }: AcceptedRefund, refundId: string) {
+  const { reason, onBehalfOf } = params
+  const { status, known } = judged
+  const what = surplus !== undefined ? 'what was paid beyond one success, ' : ''
+  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
+  const cause = `${what}requested ${describeActor(access)}${forWhom}${reason ? `: ${reason}` : ''}`
+  const first: ChangeRow = {
+    ...{ ...key, refundId, field: 'status', before: null, after: known ? 'pending' : status },
+    cause,
+  }
+  if (!known) return [first]
+  const { proves, ipnEventId } = known
+  const step = { before: 'pending', after: status, ipnEventId, cause: proves ? PROVEN : KNOWN }
+  return [first, { ...first, ...step }]
+}
+
+async function reopen(
+  tx: Tx,
+  { merchantCode, transactionId }: AcceptedRefund['key'],
+): Promise<void> {
+  await tx`
+    update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(tx)}
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+}
+
+/**
+ * Marks an external refund as one of ours whose row was lost and is stored again.
+ * @returns the event to record as the last statement of the unit of work
+ */
+async function takeOver(
+  tx: Tx,
+  { key }: AcceptedRefund,
+  refundId: string,
+  { externalId, matched, outcome }: PriorEvidence,
+): Promise<NewEvent[]> {
+  if (externalId === null || outcome === 'own') return []
+  const { merchantCode, paymentId } = key
+  await build(tx)
+    .update(externalRefunds)
+    .set({ outcome: 'own', matched: false })
+    .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, externalId)))
+  const reason = `it is refund ${refundId}, whose row was lost and is stored again`
+  const before = deriveExternalState({ matched, outcome })
+  const changes = [{ externalId, paymentId, before, after: 'own' as const, cause: { reason } }]
+  await recordExternalChanges(tx, key, changes)
+  const found = await readExternalRefunds(tx, merchantCode, [externalId])
+  return buildExternalEvents(found, changes)
+}
