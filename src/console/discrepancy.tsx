@@ -1,27 +1,19 @@
 import { z } from 'zod'
-import { narrowMerchants } from '../access/authenticate.ts'
-import { listDeciders } from '../access/principal.ts'
 import { addNote, assignDiscrepancy } from '../decisions/annotations.ts'
-import { findDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
+import { resolveDiscrepancy } from '../decisions/discrepancies.ts'
 import { resolveExternalRefund } from '../decisions/external.ts'
-import { findMayEnd, type MayEnd } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
-import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
 import { Card, Facts, Identifier } from '../platform/html/components.tsx'
-import { readGrowth } from '../refunds/evidence.ts'
-import {
-  deriveExternalState,
-  type ExternalRecord,
-  findExternalRefund,
-  listExternalRefunds,
-} from '../refunds/external-view.ts'
-import { findTransaction } from '../transactions/find-transaction.ts'
+import { deriveExternalState, findExternalRefund } from '../refunds/external-view.ts'
 import { Annotations, annotations } from './annotate.tsx'
 import { Time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleRequest } from './env.ts'
+import {
+  findPathDiscrepancy,
+  readDiscrepancyPage,
+  type ShownDiscrepancyPage,
+} from './discrepancy-subject.ts'
 import { ExternalCard } from './external.tsx'
 import { formatMoney } from './format-money.ts'
 import { Form, TextArea } from './forms.tsx'
@@ -136,69 +128,6 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
     ]
   },
 })
-
-/** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
-const MAX_EXTERNAL = 20
-
-/** Everything the page of a discrepancy shows. */
-export type ShownDiscrepancyPage = {
-  row: DiscrepancyRow
-  view: DiscrepancyView
-  currency: string | null
-  /** Of `unexplained_growth`: the amount that resolving it enters (decimal string). */
-  amount: string | undefined
-  /** Refunds of the payment made elsewhere. */
-  external: ExternalRecord[]
-  deciders: string[]
-  /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
-  mayResolve: MayEnd
-  mayDecideExternal: MayEnd
-}
-
-/**
- * Finds the discrepancy in the path, of an account that the person may see.
- * @throws DomainError `discrepancy_not_found`
- */
-async function findPathDiscrepancy(
-  { sql }: ConsoleContext,
-  c: ConsoleRequest,
-): Promise<DiscrepancyRow> {
-  const { merchant, id = '' } = c.req.param()
-  return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
-}
-
-/** Reads everything the page of a discrepancy shows. */
-async function readDiscrepancyPage(
-  ctx: ConsoleContext,
-  c: ConsoleRequest,
-  row: DiscrepancyRow,
-): Promise<ShownDiscrepancyPage> {
-  const access = c.get('access')
-  const { merchantCode, paymentId, kind } = row
-  const payment = paymentId === null ? undefined : { merchantCode, paymentId }
-  const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
-  const [currency, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
-    readCurrency(ctx, row),
-    payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
-    payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
-    listDeciders(ctx.sql, merchantCode),
-    findMayEnd(ctx.sql, access, row),
-    findMayEnd(ctx.sql, access, { merchantCode, paymentId, refundId: null }),
-  ])
-  const amount = entersGrowth ? (growth?.unexplained ?? '0') : undefined
-  const view = showDiscrepancy(row)
-  const shown = { row, view, currency, amount, external: external.slice(0, MAX_EXTERNAL), deciders }
-  return { ...shown, mayResolve, mayDecideExternal }
-}
-
-/** A discrepancy may be about a transaction that is not known. */
-async function readCurrency(
-  ctx: ConsoleContext,
-  { merchantCode, transactionId }: DiscrepancyRow,
-): Promise<string | null> {
-  const found = await findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined)
-  return found?.transaction.currency ?? null
-}
 
 function explainKind(kind: string) {
   const { meaning, steps } = Object.fromEntries(listTexts(`discrepancyHelp.${kind}`))

@@ -3,33 +3,31 @@ import { recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import {
   addPerson,
-  changeReading,
   endPerson,
   findPerson,
-  LANGUAGES,
   type ListedPerson,
   listPeople,
   type Person,
   PersonEmail,
   PersonName,
-  TimeZone,
 } from '../access/people.ts'
-import { endSession, type ListedSession, listSessions } from '../access/sessions.ts'
+import { listSessions } from '../access/sessions.ts'
 import { createSignInLink, formatSignInUrl } from '../access/sign-in.ts'
 import { type Access, ROLES } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isUuid } from '../http/fields.ts'
-import { Badge, Card, Facts, Identifier } from '../platform/html/components.tsx'
+import { Card, Facts, Identifier } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/owner.ts'
-import { cell, type ListColumn, Rows, Time, text, time } from './cells.tsx'
+import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleRequest, FormFields } from './env.ts'
-import { Choices, Form, Select, TextInput } from './forms.tsx'
+import { Choices, Form, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { nameIn, t, useKept, usePerson, useView } from './view.ts'
+import { endOne, nameMerchant, PersonFacts, Sessions } from './person-parts.tsx'
+import { t, useKept, usePerson } from './view.ts'
 
 const PATH = '/console/people'
 
@@ -43,8 +41,6 @@ const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
 function listGrantable({ coversAll, merchants }: Access): readonly string[] {
   return coversAll ? [EVERY_MERCHANT, ...merchants] : merchants
 }
-
-const nameMerchant = (code: string) => (code === EVERY_MERCHANT ? t('account.everyMerchant') : code)
 
 const PEOPLE: readonly ListColumn<ListedPerson>[] = [
   cell(
@@ -253,11 +249,6 @@ async function findPathPerson(tx: Tx | ConsoleContext['sql'], c: ConsoleRequest)
   return person
 }
 
-async function endOne(tx: Tx, personId: string, sessionId: string): Promise<void> {
-  const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
-  if (!isEnded) throw new DomainError('not_found', 'There is no such session')
-}
-
 function Made({ name, link: { url, until } }: { name: string; link: z.infer<typeof MadeLink> }) {
   return (
     <Card title={t('people.link.made', { name })}>
@@ -267,141 +258,4 @@ function Made({ name, link: { url, until } }: { name: string; link: z.infer<type
       <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
     </Card>
   )
-}
-
-function PersonFacts(props: {
-  email?: string | null
-  roles: readonly string[]
-  merchants: readonly string[]
-}) {
-  const { email, roles, merchants } = props
-  const own = ROLES.filter((role) => roles.includes(role))
-  return (
-    <Facts
-      rows={[
-        ...(email ? [[t('field.email'), email] as const] : []),
-        [t('field.roles'), own.map((role) => <div>{t(`account.roles.${role}`)}</div>)],
-        [t('field.merchants'), merchants.map(nameMerchant).join(', ')],
-      ]}
-    />
-  )
-}
-
-/** The live sessions of a person, each with a button that ends it. */
-function Sessions({ of, path }: { of: readonly ListedSession[]; path: string }) {
-  const { sessionId } = usePerson()
-  const columns: readonly ListColumn<ListedSession>[] = [
-    cell(
-      'browser',
-      ({ userAgent }) => userAgent,
-      ({ id, userAgent }) => (
-        <>
-          {userAgent}{' '}
-          {id === sessionId ? <Badge tone="good">{t('account.sessions.thisBrowser')}</Badge> : null}
-        </>
-      ),
-    ),
-    text('address', ({ address }) => address),
-    time('signedIn', ({ signedInAt }) => signedInAt),
-    time('lastUsed', ({ lastUsedAt }) => lastUsedAt),
-    time('ends', ({ expiresAt }) => expiresAt),
-    cell(
-      'actions',
-      () => null,
-      ({ id }) => (
-        <Form action={`${path}/sessions/${id}/end`}>
-          <button class="quiet" type="submit">
-            {t('account.sessions.end')}
-          </button>
-        </Form>
-      ),
-    ),
-  ]
-  const caption = t('field.sessions')
-  return <Rows {...{ caption, columns, rows: of, empty: t('account.sessions.none') }} />
-}
-
-const ACCOUNT = '/console/account'
-
-/** A person's own page: who they are here, how they read, and their sessions. */
-export const accountPage = definePage({
-  path: ACCOUNT,
-  load: (ctx) => listSessions(ctx.sql, usePerson().id),
-  async show(_, c, sessions) {
-    const { name, roles } = usePerson()
-    const { coversAll, merchants } = c.get('access')
-    return {
-      title: t('frame.pages.account'),
-      current: 'account',
-      body: (
-        <>
-          <Card title={name}>
-            <PersonFacts roles={roles} merchants={coversAll ? [EVERY_MERCHANT] : merchants} />
-          </Card>
-          <Card title={t('account.reading.title')}>
-            <Reading />
-          </Card>
-          <Card title={t('account.sessions.title')}>
-            <p>{t('account.sessions.explain')}</p>
-            <Sessions of={sessions} path={ACCOUNT} />
-          </Card>
-        </>
-      ),
-    }
-  },
-  actions: {
-    reading: {
-      async run({ ctx, c, access, fields }) {
-        const language = LANGUAGES.find((one) => one === fields.language)
-        const timeZone = TimeZone.safeParse(fields.timeZone?.trim())
-        if (!language || !timeZone.success) {
-          throw new InvalidFieldsError({ timeZone: t('account.reading.problem') })
-        }
-        const { id } = usePerson()
-        await runInTransaction(ctx.sql, async (tx) => {
-          const write = { operation: nameOperation(c), merchantCode: null, objectId: id }
-          await recordWrite(tx, ctx.log, access, write)
-          await changeReading(tx, id, { language, timeZone: timeZone.data })
-        })
-        return { notice: 'saved' }
-      },
-    },
-    'sessions/:sessionId/end': {
-      async run({ ctx, c }) {
-        await endOwn(ctx, c, c.req.param('sessionId') ?? '')
-        return { notice: 'sessionEnded' }
-      },
-    },
-  },
-})
-
-/** The language and the zone of a person. */
-function Reading() {
-  const action = `${ACCOUNT}/reading`
-  const { fields, problems } = useKept(action)
-  const { language, zone } = useView()
-  return (
-    <Form action={action} stacked>
-      <Select
-        {...{ name: 'language', label: t('account.reading.language') }}
-        value={fields.language ?? language}
-        options={LANGUAGES.map((value) => ({ value, label: nameIn('account.languages', value) }))}
-      />
-      <TextInput
-        {...{ name: 'timeZone', label: t('account.reading.zone'), problem: problems.timeZone }}
-        hint={t('account.reading.zoneHint')}
-        value={fields.timeZone ?? zone}
-      />
-      <button type="submit">{t('account.reading.save')}</button>
-    </Form>
-  )
-}
-
-/** Ends a session of the person who asks, and records it. */
-export async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) {
-  await runInTransaction(ctx.sql, async (tx) => {
-    const write = { operation: nameOperation(c), merchantCode: null, objectId: sessionId }
-    await recordWrite(tx, ctx.log, c.get('access'), write)
-    await endOne(tx, usePerson().id, sessionId)
-  })
 }

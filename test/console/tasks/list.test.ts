@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { SectionName } from '../../../src/console/tasks.tsx'
+import type { SectionName } from '../../../src/console/task-sections.tsx'
 import { en } from '../../../src/console/texts/en.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addPrincipal } from '../../support/approvals.ts'
