@@ -63,7 +63,7 @@ function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): Kep
 function describeAccess(
   { merchants }: Pick<ConsoleContext, 'merchants'>,
   c: ConsoleRequest,
-  { person }: StoredSession,
+  { id: sessionId, person }: StoredSession,
 ): Access {
   const requestId = c.get('requestId')
   return {
@@ -72,6 +72,7 @@ function describeAccess(
     requestId,
     required: new Set(),
     isPerson: true,
+    sessionId,
   }
 }
 

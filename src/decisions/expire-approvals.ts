@@ -1,13 +1,14 @@
 import type { Context } from '../context.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import { type LockedRefunds, lockRefunds } from '../refunds/case.ts'
+import { lockRefunds } from '../refunds/case.ts'
 import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
 import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
-import { type RefundDraft, sendToReview, transition } from '../refunds/lifecycle.ts'
+import { move, type RefundDraft, sendToReview } from '../refunds/lifecycle.ts'
 import { explainMayHaveMoved } from '../refunds/obstacle.ts'
+import type { LockedRefunds } from '../refunds/types.ts'
 import { lockTransaction, recheckTransaction } from './unit-of-work.ts'
 
 const BATCH = 100
@@ -62,9 +63,10 @@ function end(
   const failureMessage = `not approved within ${withinMs} ms`
   const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
   if (mayHaveMoved !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${mayHaveMoved}` })
+    const reason = `${failureMessage}, but ${mayHaveMoved}`
+    sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
     return
   }
-  const failure = { failureSource: 'service' as const, failureReason: 'approval_expired' }
-  transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
+  const failure = { failureReason: 'approval_expired', failureMessage }
+  move(draft, 'approval_expired', { reason: failureMessage }, failure)
 }

@@ -23,10 +23,10 @@ import {
   readExternalRefunds,
   recordExternalChanges,
 } from '../refunds/events.ts'
+import { nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
-import type { ExternalChange } from '../refunds/lifecycle.ts'
 import { measureUnexplained } from '../refunds/obstacle.ts'
-import { nameExternal } from '../refunds/record-external.ts'
+import type { ExternalChange } from '../refunds/types.ts'
 import {
   checkFirstSight,
   type ExternalOutcome,

@@ -7,17 +7,11 @@ import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { LockedRefunds } from '../refunds/case.ts'
 import { DECIDED } from '../refunds/external-view.ts'
-import {
-  NO_FAILURE,
-  RELEASED,
-  type RefundDraft,
-  type RefundRow,
-  transition,
-} from '../refunds/lifecycle.ts'
+import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
 import { namesRefund, readResult } from '../refunds/notifications.ts'
 import { measureUnmatched } from '../refunds/obstacle.ts'
+import type { LockedRefunds } from '../refunds/types.ts'
 import {
   type Circumstances,
   isDecidedByPerson,
@@ -105,15 +99,10 @@ async function applyOutcome(
   const { reason, againstEvidence } = decided.resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
   const { status, paymentId } = draft.now
-  const failure = {
-    failureSource: 'service' as const,
-    failureReason: 'resolved',
-    failureMessage: reason,
-  }
-  const patch =
-    outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false, ...NO_FAILURE }
+  const failure = { failureReason: 'resolved', failureMessage: reason }
+  const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
   const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
-  transition(draft, outcome, cause, { ...patch, ...NOT_BACK, ...decided })
+  move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, draft, locked)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)

@@ -13,7 +13,7 @@ import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
 import type { RefundRecord } from '../refunds/find.ts'
-import { type RefundDraft, transition } from '../refunds/lifecycle.ts'
+import { move, type RefundDraft } from '../refunds/lifecycle.ts'
 import { explainOwnGrowth, formatApproved } from '../refunds/obstacle.ts'
 import { decryptReceiver } from '../refunds/receiver.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
@@ -117,8 +117,8 @@ async function apply(
       return []
     case 'cancel': {
       const cause = { reason: `cancelled ${describeActor(access)}: ${request.reason}` }
-      const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
-      transition(draft, 'failed', cause, { ...failure, failureMessage: request.reason })
+      const failure = { failureReason: 'cancelled', failureMessage: request.reason }
+      move(draft, 'cancelled', cause, failure)
       draft.dueInMs = null
       return []
     }
@@ -145,19 +145,18 @@ function approve(
   const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId }
   const approvedAt = draft.now.lockedAt
   const cause = { reason: describe('approved', access, reason) }
-  transition(draft, 'pending', cause, { ...nameDecider(access, reason), ...approved, approvedAt })
+  move(draft, 'approved', cause, { ...nameDecider(access, reason), ...approved, approvedAt })
   draft.dueInMs = 0
 }
 
 function decline({ draft, access }: LockedRefund, { reason }: Reason): void {
   const failure = {
-    failureSource: 'merchant' as const,
     failureReason: 'declined',
     failureMessage: reason ?? `declined by ${access.name}`,
   }
   const declinedAt = draft.now.lockedAt
   const cause = { reason: describe('declined', access, reason) }
-  transition(draft, 'failed', cause, { ...nameDecider(access, reason), ...failure, declinedAt })
+  move(draft, 'declined', cause, { ...nameDecider(access, reason), ...failure, declinedAt })
 }
 
 function nameDecider({ name, principal }: Access, reason: string | undefined) {

@@ -95,6 +95,7 @@ export const DISCREPANCY_KINDS = {
     severity: 'high',
     namesRefund: true,
   },
+  refund_rule_missing: { ours: 'service', theirs: 'service', severity: 'high', namesRefund: true },
   decided_against_evidence: {
     ours: 'person',
     theirs: 'service',

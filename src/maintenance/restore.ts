@@ -13,6 +13,7 @@ import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { listStatusesSql } from '../refunds/lifecycle.ts'
 
 type RestoreContext = Pick<Parameters<typeof changeHold>[0], 'encryption'> & { sql: Sql; log: Log }
 
@@ -64,6 +65,7 @@ const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: nu
 type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
 
 const BATCH = 100
+const UNSENT = listStatusesSql('unsent')
 
 /**
  * Holds the refunds that were not sent and are not held, also those that were asked for since: one of them may repeat a
@@ -75,7 +77,7 @@ async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
     const rows = await ctx.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
         payment_id as "paymentId"
-      from refunds where status in ('awaiting_approval', 'pending') and hold is null
+      from refunds where status in ${ctx.sql.unsafe(UNSENT)} and hold is null
       order by requested_at limit ${BATCH}`
     if (rows.length === 0) return held
     for (const row of rows) held += (await holdOne(ctx, actor, row)) ? 1 : 0

@@ -1,60 +1,11 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import { refundAttempts } from '../db/schema.ts'
 import { describeCode, explainCode } from '../gateway/response-codes.ts'
-import type { GatewayOutcome } from '../gateway/types.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt, SentAttempt } from './attempt.ts'
-import { isUnsent, NO_FAILURE, type RefundDraft, sendToReview, transition } from './lifecycle.ts'
-import { maskAccount } from './receiver.ts'
-
-/**
- * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
- * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
- * @param signal cuts the call short when the process stops
- */
-export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
-  const { prepared, permit } = attempt
-  if (performance.now() < permit.sendBefore) {
-    return { attempt, call: await prepared.send(signal, permit.breaker) }
-  }
-  permit.breaker.release()
-  const reason = 'the lease would have expired during the call'
-  const record = { command: 'REFUND' as const, bodyHmac: prepared.bodyHmac, durationMs: 0 }
-  return {
-    attempt,
-    call: {
-      outcome: { kind: 'unavailable', reason },
-      record: { ...record, httpStatus: undefined },
-    },
-  }
-}
-
-/**
- * Masks an account number in every text and number of a stored answer.
- * @param json as `src/gateway/format-received.ts` writes it; it stays JSON
- */
-export function maskAccountIn(json: string, accountNumber: string): string {
-  if (accountNumber === '') return json
-  return stringify(maskValue(parse(json), accountNumber)) ?? json
-}
-
-function maskValue(value: unknown, accountNumber: string): unknown {
-  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  if (typeof value === 'string') return mask(value)
-  if (isLosslessNumber(value)) {
-    return value.value.includes(accountNumber) ? mask(value.value) : value
-  }
-  if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === 'omittedBytes' ? one : maskValue(one, accountNumber),
-    ]),
-  )
-}
+import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
+import { maskAccountIn, maskAccountNumber } from './receiver.ts'
 
 /**
  * Records the outcome of an attempt and applies it to its refund. The caller holds the lease under which the
@@ -92,7 +43,7 @@ export function describeOutcome({ attempt: { accountNumber }, call }: SentAttemp
 
 /** What of an attempt and of its answer decides what becomes of the refund. */
 type Answered = {
-  attempt: Pick<Attempt, 'before' | 'accountNumber'>
+  attempt: Pick<Attempt, 'before' | 'recorded' | 'accountNumber'>
   call: Pick<SentAttempt['call'], 'outcome'>
 }
 
@@ -106,10 +57,7 @@ export function applyOutcome(
   switch (outcome.kind) {
     case 'answered': {
       const cause = { reason: 'the gateway accepted the refund (code 0)' }
-      transition(draft, 'accepted', cause, {
-        gatewayRefundId: outcome.value ?? null,
-        ...NO_FAILURE,
-      })
+      move(draft, 'accepted', cause, { gatewayRefundId: outcome.value ?? null })
       break
     }
     case 'rejected':
@@ -119,36 +67,23 @@ export function applyOutcome(
       const { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered } = before
       const cause = { reason: `not sent: ${outcome.reason}` }
       const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
-      transition(draft, before.status, cause, restored)
+      const name = before.status === 'unknown' ? 'not_written_again' : 'not_written'
+      move(draft, name, cause, restored)
       // Somebody sent it, if not this attempt.
       if (isUnsent(draft.now) && draft.now.failureCode !== null) {
         const reason = 'its failure was notified, but as far as is known it was not sent'
-        sendToReview(draft, 'contradicted', { reason })
+        sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
       }
       break
     }
     case 'unknown':
-      transition(
+      move(
         draft,
-        'unknown',
+        'unanswered',
         { reason: `no valid answer: ${outcome.reason}` },
         { unanswered: true },
       )
   }
-}
-
-/** Shorter texts are no account numbers, and may be part of any word. */
-const MIN_ACCOUNT_NUMBER = 4
-
-function maskAccountNumber<T>(
-  outcome: GatewayOutcome<T>,
-  accountNumber: string | undefined,
-): GatewayOutcome<T> {
-  if (accountNumber === undefined || !('message' in outcome)) return outcome
-  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
-  // A function, because a replacement text may contain patterns like $&, which insert what was found.
-  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  return { ...outcome, message }
 }
 
 /** The message of an attempt whose answer was not recorded. */
@@ -158,20 +93,28 @@ export const INTERRUPTED = 'interrupted'
  * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
  * recorded. The caller holds the lease, so no other worker is sending now.
  */
-export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise<void> {
+export function endInterrupted(draft: RefundDraft): void {
   if (draft.now.status !== 'sending') return
   const reason = 'the attempt was interrupted; the request may have been sent'
-  transition(draft, 'unknown', { reason }, { unanswered: true })
-  await build(tx)
-    .update(refundAttempts)
-    .set({ outcome: 'unknown', message: INTERRUPTED })
-    .where(
-      and(
-        eq(refundAttempts.merchantCode, draft.now.merchantCode),
-        eq(refundAttempts.refundId, draft.now.refundId),
-        isNull(refundAttempts.outcome),
-      ),
-    )
+  move(draft, 'unanswered', { reason }, { unanswered: true })
+  draft.interrupted = true
+}
+
+/** Ends the records of interrupted attempts. Another attempt is recorded after that. */
+export async function saveInterrupted(tx: Tx, drafts: readonly RefundDraft[]): Promise<void> {
+  for (const { now, interrupted } of drafts) {
+    if (!interrupted) continue
+    await build(tx)
+      .update(refundAttempts)
+      .set({ outcome: 'unknown', message: INTERRUPTED })
+      .where(
+        and(
+          eq(refundAttempts.merchantCode, now.merchantCode),
+          eq(refundAttempts.refundId, now.refundId),
+          isNull(refundAttempts.outcome),
+        ),
+      )
+  }
 }
 
 /** Only a code for the first attempt is evidence of a failure, and only after the confirmation window. */
@@ -182,9 +125,9 @@ function applyRejection(
 ): void {
   const reason = `the gateway answered with ${describeCode(code, message)}`
   const isFirst = draft.now.attempts === 1
-  transition(
+  move(
     draft,
-    'unknown',
+    'refused',
     { reason },
     {
       ...(isFirst ? { refusedCode: code, refusedAt } : {}),
@@ -226,26 +169,34 @@ export async function endLateAttempt(
         values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
           ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
         returning clock_timestamp()::text as "endedAt"`
-  if (!found) restoreAttempt(draft, attempt, outcome)
-  if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
-  else applyEarlier(draft, sent)
+  if (row) applyLateAnswer(draft, sent, { isLost: !found, endedAt: row.endedAt })
   return true
+}
+
+/** Applies the answer of an attempt whose lease has ended since. Another attempt may have followed it. */
+export function applyLateAnswer(
+  draft: RefundDraft,
+  sent: Answered,
+  { isLost, endedAt }: { isLost: boolean; endedAt: string },
+): void {
+  if (isLost) restoreAttempt(draft, sent.attempt, sent.call.outcome.kind)
+  if (isLast(draft, sent.attempt)) applyLate(draft, sent, endedAt)
+  else applyEarlier(draft, sent)
 }
 
 /**
  * Applies the answer of an attempt that another one followed. Code 0 accepts the refund; anything else but that nothing
  * was sent shows that there was more than one attempt, and then no code proves a failure.
  */
-function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): void {
+function applyEarlier(draft: RefundDraft, { call: { outcome } }: Answered): void {
   if (draft.now.status !== 'unknown' || outcome.kind === 'unavailable') return
   draft.now = { ...draft.now, unanswered: true }
   if (outcome.kind !== 'answered') return
   const cause = { reason: 'the gateway accepted the refund (code 0) at an earlier attempt' }
-  const accepted = { gatewayRefundId: outcome.value ?? null, ...NO_FAILURE }
-  transition(draft, 'accepted', cause, accepted)
+  move(draft, 'accepted', cause, { gatewayRefundId: outcome.value ?? null })
 }
 
-function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {
+function isLast({ now }: RefundDraft, { recorded }: Answered['attempt']): boolean {
   return now.lastSentAt === recorded.lastSentAt
 }
 
@@ -265,7 +216,11 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
  * a cancellation, or whose approval was lost as well, is left to a person: its amount may already be released, and
  * once approved again it would be sent as if it were new.
  */
-function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
+function restoreAttempt(
+  draft: RefundDraft,
+  { before, recorded }: Answered['attempt'],
+  outcome: string,
+): void {
   const { status, approvedFingerprint, needsApproval } = draft.now
   if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
@@ -273,18 +228,18 @@ function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outco
   const isUndone = status === 'failed' || status === 'awaiting_approval'
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
     const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`
-    sendToReview(draft, 'no_evidence', { reason })
+    sendToReview(draft, 'attempt_found', 'no_evidence', { reason })
     // The table has no attempts of what nobody approved.
     const counted = needsApproval && approvedFingerprint === null ? { attempts: 0 } : {}
     draft.now = { ...draft.now, ...NO_FAILURE, ...sent, ...counted }
     return
   }
   if (status !== before.status) return
-  transition(draft, 'sending', { reason: 'attempt recorded again: its record was lost' }, sent)
+  move(draft, 'attempt_recorded', { reason: 'attempt recorded again: its record was lost' }, sent)
 }
 
 /** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
-function applyLate(draft: RefundDraft, sent: SentAttempt, endedAt: string): void {
+function applyLate(draft: RefundDraft, sent: Answered, endedAt: string): void {
   const { status } = draft.now
   if (status !== 'sending' && status !== 'unknown') return
   // Its only reason was that this answer was missing.

@@ -1,34 +1,16 @@
 import type { Context } from '../context.ts'
 import { MAY_SEND_SQL } from '../db/installation.ts'
 import { DomainError } from '../errors.ts'
-import type { BodyHmac } from '../gateway/body-hmac.ts'
-import type { GatewayCall, PreparedCall } from '../gateway/types.ts'
+import type { BodyHmac, GatewayCall, PreparedCall } from '../gateway/types.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { hasNotGrown, mayResend } from './deadlines.ts'
-import {
-  isDue,
-  type LockedPayment,
-  mayLeaveRefundedAmount,
-  type RefundDraft,
-  type RefundRow,
-  sendToReview,
-  transition,
-} from './lifecycle.ts'
-import {
-  checkApproved,
-  explainMayHaveMoved,
-  findObstacle,
-  mayBeItsOwnGrowth,
-  mayClear,
-  measureCounted,
-  measureUnexplained,
-  NOT_HELD_SQL,
-  type Obstacle,
-} from './obstacle.ts'
+import { chooseSendable, startAttempt } from './choose.ts'
+import { move, type RefundDraft, type RefundRow } from './lifecycle.ts'
+import { checkApproved, NOT_HELD_SQL } from './obstacle.ts'
 import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, type Receiver } from './receiver.ts'
+import type { LockedPayment, LockedRefunds } from './types.ts'
 
 /** The context needed to prepare an attempt. */
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
@@ -70,9 +52,8 @@ export function isAsApproved(
   log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
   if (checked === 'unknown' || status !== 'pending') return false
   const failureMessage = 'it has changed since it was approved'
-  const failure = { failureSource: 'service' as const, failureReason: 'approval_mismatch' }
   const reason = `check before sending: ${failureMessage}; nothing was sent`
-  transition(draft, 'failed', { reason }, { ...failure, failureMessage })
+  move(draft, 'check_failed', { reason }, { failureReason: 'approval_mismatch', failureMessage })
   return false
 }
 
@@ -85,110 +66,18 @@ export function isAsApproved(
 export async function prepareAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  locked: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
+  locked: LockedRefunds,
   snapshot: SnapshotRef,
   permit: SendPermit,
 ): Promise<Attempt | undefined> {
-  const { drafts, payments } = locked
-  for (const payment of payments) {
-    // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
-    if (!payment.listed && !payment.missing) continue
-    if (isReadOddly(payment)) continue
-    const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
-    // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
-    if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
-    const candidates = pickSendable(ctx, payment, own, snapshot)
-    for (const draft of candidates) {
-      const { surplus, attempts } = draft.now
-      const isFirst = surplus && attempts === 0
-      if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
-      const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
-      if (attempt) return attempt
-    }
+  for (const { draft, payment } of chooseSendable(locked, snapshot, ctx.config)) {
+    const { surplus, attempts } = draft.now
+    const isFirst = surplus && attempts === 0
+    if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
+    const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
+    if (attempt) return attempt
   }
   return undefined
-}
-
-/** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
-function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
-  return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
-}
-
-/** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
-function* pickSendable(
-  { config }: Pick<AttemptContext, 'config'>,
-  payment: LockedPayment,
-  own: readonly RefundDraft[],
-  { callId }: SnapshotRef,
-): Generator<RefundDraft> {
-  const unknown = own.find(({ now }) => now.status === 'unknown')
-  if (unknown) {
-    const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
-    if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
-    return
-  }
-  // The commit that resolves an unknown outcome also sends the refunds it blocked, whenever they were due.
-  const unblocked = own.some(
-    ({ before: { status } }) => status === 'unknown' || status === 'sending',
-  )
-  for (const draft of own) {
-    const { status, attempts, requestedBeforeSnapshot, sinceRequestedMs } = draft.now
-    if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
-    if (!config.REFUNDS_ENABLED && attempts === 0) continue
-    if (!requestedBeforeSnapshot) continue
-    const obstacle = findObstacle(payment, own, draft)
-    const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
-    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
-    const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
-    if (mayBeItsOwn && !isPaymentGone) {
-      if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)
-      continue
-    }
-    if (!obstacle) {
-      yield draft
-      continue
-    }
-    const waits = mayClear(obstacle, own, draft, measureCounted(payment, own))
-    if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
-    failUnsent(payment, own, draft, { ...obstacle, callId })
-  }
-}
-
-/** The restored database may have forgotten that the refund was sent, and the payment shows growth that it may have made. */
-function reviewForgotten(draft: RefundDraft, callId: number): void {
-  const reason =
-    'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
-  sendToReview(draft, 'contradicted', { reason, callId })
-}
-
-/** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
-function failUnsent(
-  payment: LockedPayment,
-  own: readonly RefundDraft[],
-  draft: RefundDraft,
-  { reason: failureReason, message, callId }: Obstacle & { callId: number },
-): void {
-  const reason = `check before sending: ${message}`
-  const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
-  if (mayHaveMoved !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${reason}; ${mayHaveMoved}`, callId })
-    return
-  }
-  const failure = { failureSource: 'service' as const, failureReason, failureMessage: message }
-  transition(draft, 'failed', { reason: `${reason}; nothing was sent`, callId }, failure)
-}
-
-/** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
-function showsNothing(
-  payment: LockedPayment,
-  own: readonly RefundDraft[],
-  { now }: RefundDraft,
-): boolean {
-  const { unmatchedDelta, refundedNow, refundedAtFirst, returning, countedRefunded } = payment
-  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
-  if (countedRefunded !== null || unmatchedDelta === undefined) return false
-  if (measureUnexplained(payment, own) !== '0') return false
-  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
 }
 
 type AttemptToRecord = {
@@ -219,21 +108,7 @@ async function recordAttempt(
   const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
-  const isFirst = before.firstSentAt === null
-  transition(
-    draft,
-    'sending',
-    { reason: 'attempt recorded before sending', callId: snapshot.callId },
-    {
-      attempts: before.attempts + 1,
-      refundedBefore: isFirst
-        ? (payment.countedRefunded ?? payment.refundedNow)
-        : before.refundedBefore,
-      firstSentAt: before.firstSentAt ?? recordedAt,
-      lastSentAt: recordedAt,
-      noGrowthSince: null,
-    },
-  )
+  startAttempt(draft, payment, { recordedAt, callId: snapshot.callId })
   const accountNumber = receiver?.accountNumber
   const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
   return { refundId, ...recording, prepared, accountNumber, permit }
@@ -283,4 +158,26 @@ async function insertAttempt(
       and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}
     returning id as "attemptId", recorded_at::text as "recordedAt"`
   return row
+}
+
+/**
+ * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
+ * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
+ * @param signal cuts the call short when the process stops
+ */
+export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
+  const { prepared, permit } = attempt
+  if (performance.now() < permit.sendBefore) {
+    return { attempt, call: await prepared.send(signal, permit.breaker) }
+  }
+  permit.breaker.release()
+  const reason = 'the lease would have expired during the call'
+  const record = { command: 'REFUND' as const, bodyHmac: prepared.bodyHmac, durationMs: 0 }
+  return {
+    attempt,
+    call: {
+      outcome: { kind: 'unavailable', reason },
+      record: { ...record, httpStatus: undefined },
+    },
+  }
 }

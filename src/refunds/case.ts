@@ -1,41 +1,22 @@
+import { randomUUID } from 'node:crypto'
 import { payments, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ListedPayment } from '../gateway/types.ts'
-import { addAmounts } from '../money.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { selectRefundNotifications } from '../transactions/due.ts'
+import { REQUEST_ID, selectRefundNotifications } from '../transactions/due.ts'
 import { lockRefundRows } from './draft.ts'
-import {
-  type ExternalChange,
-  type ExternalRefund,
-  type LockedPayment,
-  type RefundDraft,
-  startDraft,
-} from './lifecycle.ts'
-
-/** A refund notification that is not handled yet. */
-export type RefundNotification = {
-  id: number
-  requestId: string
-  paymentId: string | null
-  amount: string | null
-  code: string | null
-  verified: boolean
-  /** Its place among the readings of its text: the first is trusted. */
-  reading: number
-  /** In the form that gateways of this family document. */
-  documented: boolean
-  /** Another reading of its text with the same refund, payment and amount, and a result, was handled before. */
-  handledBefore: boolean
-  /** As it was received; null for one that is too long to be of use. */
-  body: string | null
-  receivedAt: string
-  /** It was received before the current snapshot's query was sent. */
-  beforeSnapshot: boolean
-}
+import { countExternal } from './external.ts'
+import { startDraft } from './lifecycle.ts'
+import type {
+  ExternalDraft,
+  ExternalRow,
+  LockedPayment,
+  LockedRefunds,
+  RefundNotification,
+} from './types.ts'
 
 const OF_TEXT = byKey('o', ['merchant_code', 'text_hash'], 'e')
 
@@ -45,36 +26,58 @@ const IS_HANDLED = `exists (
   where o.id <> e.id and o.handled_at is not null and o.code is not null and o.request_id = e.request_id
     and o.payment_id is not distinct from e.payment_id and o.amount is not distinct from e.amount)`
 
+/**
+ * Whether growth has shown an external refund that was read from the same signed text as the notification, on whichever
+ * payment: only one of the two can have happened.
+ */
+function isOtherShown(notification: string, merchant: string): string {
+  return `exists (
+    select from ipn_events n
+      join ipn_events r on r.merchant_code = n.merchant_code and r.text_hash = n.text_hash and r.id <> n.id
+      join foreign_refunds o on o.merchant_code = r.merchant_code
+        and o.request_id in (r.request_id, lower(r.request_id))
+        and o.payment_id = r.payment_id and o.amount = r.amount
+    where n.id = ${notification} and n.merchant_code = ${merchant} and o.matched and o.outcome is null)`
+}
+
 /** Bounds what is read of a flood of notifications; the longest of documented ones has 600 characters. */
 const MAX_BODY = 8_192
 
-/**
- * Reads the unhandled refund notifications of a transaction, oldest first.
- * @param asOf when the current snapshot's query was sent (database time); null without one
- */
-export async function readUnhandledNotifications(
+const OF_PAYMENT = ['merchant_code', 'payment_id']
+const OF_REQUEST = byExpressions(
+  ['o.merchant_code', 'lower(o.request_id)'],
+  ['e.merchant_code', 'lower(e.request_id)'],
+)
+
+/** When the failure of the refund that `e` names was notified first, by the trusted reading of a text. */
+const FAILED_AT = `(
+  select min(o.first_received_at) from (select * from ipn_events as o where ${OF_REQUEST} offset 0) as o
+  where o.kind = 'refund' and o.verdict = 'verified' and o.reading = 1
+    and (o.request_id = e.request_id or e.request_id ~* '${REQUEST_ID.source}')
+    and o.payment_id = e.payment_id and o.amount = e.amount
+    and o.code ~ '^-?[1-9][0-9]{0,8}$' and o.code not in ('9', '99'))`
+
+type NotificationRow = Omit<RefundNotification, 'externalId' | 'details'>
+
+/** Reads the unhandled refund notifications of a transaction, oldest first. */
+async function readUnhandledNotifications(
   tx: Tx,
   key: TransactionKey,
   asOf: string | null,
-): Promise<RefundNotification[]> {
-  return await tx<RefundNotification[]>`
+): Promise<NotificationRow[]> {
+  return await tx<NotificationRow[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
       e.verdict = 'verified' as verified, e.reading, e.documented,
-      ${tx.unsafe(IS_HANDLED)} as "handledBefore",
+      ${tx.unsafe(IS_HANDLED)} as "handledBefore", ${tx.unsafe(isOtherShown('e.id', 'e.merchant_code'))} as "isOtherShown",
+      ${tx.unsafe(FAILED_AT)}::text as "failedAt",
       case when length(e.body) <= ${MAX_BODY} then e.body end as body,
       e.first_received_at::text as "receivedAt",
-      coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
+      coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot",
+      coalesce(e.first_received_at < (
+        select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'e'))} limit 1
+      ), false) as "beforeFirst"
     from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
     order by e.id`
-}
-
-/** The refunds of a transaction, locked until the commit, and their unhandled notifications. */
-export type LockedRefunds = {
-  drafts: RefundDraft[]
-  payments: LockedPayment[]
-  notifications: RefundNotification[]
-  /** Changed states of external refunds, to be recorded. */
-  externalChanges: ExternalChange[]
 }
 
 /**
@@ -87,70 +90,38 @@ export async function lockRefunds(
   asOf: string | null,
 ): Promise<LockedRefunds> {
   // Payments are locked first.
-  const [rows, refunds, notifications, external] = await pipeline(
+  const [payments, refunds, notifications, external] = await pipeline(
     lockPaymentRows(tx, key, asOf),
     lockRefundRows(tx, key, asOf),
     readUnhandledNotifications(tx, key, asOf),
     lockExternalRefunds(tx, key),
   )
-  const payments = rows.map((row) => ({
-    ...row,
-    external: [],
-    released: [],
-    explainedAtFirst: '0',
-    returning: '0',
-    unmatchedDelta: undefined,
-  }))
-  const drafts = refunds.map(startDraft)
-  return { drafts, payments: assign(payments, external), notifications, externalChanges: [] }
+  const locked = {
+    payments: payments.map((row) => ({ ...row, ...NOT_COUNTED })),
+    drafts: refunds.map(startDraft),
+    external: external.map((row): ExternalDraft => ({ before: row, now: row, changes: [] })),
+    notifications: notifications.map((one) => ({
+      ...one,
+      externalId: randomUUID(),
+      details: {},
+    })),
+    freed: [],
+  }
+  countExternal(locked)
+  return locked
 }
 
-/**
- * Reads the external refunds again, after notifications may have changed some.
- * @returns whether there are others than before
- */
-export async function refreshExternalRefunds(
-  tx: Tx,
-  key: TransactionKey,
-  locked: LockedRefunds,
-): Promise<boolean> {
-  const list = () =>
-    locked.payments.flatMap(({ external }) =>
-      external.map(({ id, amount, matched }) => `${id} ${amount} ${matched}`),
-    )
-  const before = list()
-  locked.payments = assign(locked.payments, await lockExternalRefunds(tx, key))
-  return list().join('\n') !== before.join('\n')
+const NOT_COUNTED = {
+  external: [],
+  released: [],
+  explainedAtFirst: '0',
+  returning: '0',
+  unmatchedDelta: undefined,
 }
 
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
-type ExternalRow = ExternalRefund & {
-  paymentId: string
-  outcome: 'part_of_first_sight' | 'released' | 'never_happened' | null
-}
-
-function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {
-  return payments.map((payment) => {
-    const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
-    const explained = own.filter(({ outcome }) => outcome === 'part_of_first_sight')
-    // What a person decided never to have happened may show all the same.
-    const released = own.filter(
-      ({ outcome }) => outcome === 'released' || outcome === 'never_happened',
-    )
-    return {
-      ...payment,
-      external: own.filter(({ outcome }) => outcome === null),
-      released: released.map(({ amount }) => amount),
-      explainedAtFirst: addAmounts(explained.map(({ amount }) => amount)),
-    }
-  })
-}
-
-type PaymentRow = Omit<
-  LockedPayment,
-  'external' | 'released' | 'explainedAtFirst' | 'returning' | 'unmatchedDelta'
->
+type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 
 async function lockPaymentRows(
   tx: Tx,
@@ -171,26 +142,16 @@ async function lockPaymentRows(
     order by payment_id`
 }
 
-/**
- * Whether growth has shown an external refund that was read from the same signed text as `f`, on whichever payment: only
- * one of the two can have happened.
- */
-const OTHER_IS_MATCHED = `exists (
-  select from ipn_events e
-    join ipn_events r on r.merchant_code = e.merchant_code and r.text_hash = e.text_hash and r.id <> e.id
-    join foreign_refunds o on o.merchant_code = r.merchant_code
-      and o.request_id in (r.request_id, lower(r.request_id))
-      and o.payment_id = r.payment_id and o.amount = r.amount
-  where e.id = f.ipn_event_id and o.matched and o.outcome is null)`
-
 async function lockExternalRefunds(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
-    select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
-      f.failure_notified_at is not null as contradicted,
-      f.outcome is null and not f.matched and ${tx.unsafe(OTHER_IS_MATCHED)} as "isOtherReading",
+    select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.source, f.matched,
+      f.outcome, f.ipn_event_id as "ipnEventId", f.failure_notified_at::text as "failureNotifiedAt",
+      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution ->> 'by' as "decidedBy",
+      f.outcome is null and not f.matched
+        and ${tx.unsafe(isOtherShown('f.ipn_event_id', 'f.merchant_code'))} as "isOtherReading",
       coalesce(f.notified_at < p.first_as_of, false) as "notifiedBeforeFirst",
       (extract(epoch from clock_timestamp() - f.first_seen_at) * 1000)::float8 as "sinceSeenMs"
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
@@ -199,9 +160,7 @@ async function lockExternalRefunds(
       where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
       select * from foreign_refunds as f
-      where f.outcome is distinct from 'own'
-        and (f.source <> 'person' or coalesce(f.outcome, 'part_of_first_sight') = 'part_of_first_sight')
-        and ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`
 }
@@ -210,7 +169,6 @@ const ANSWER_COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId'),
   index: 'int',
 }
-const OF_PAYMENT = ['merchant_code', 'payment_id']
 const LISTED_COLUMNS = {
   ...pickColumns(payments, 'merchantCode', 'transactionId', 'paymentId', 'refundedAmount'),
   index: 'int',

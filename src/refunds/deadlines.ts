@@ -6,14 +6,8 @@ import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { repoll } from '../platform/concurrency/timing.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import {
-  type Disagreement,
-  isAwaited,
-  type RefundDraft,
-  type RefundRow,
-  sendToReview,
-  transition,
-} from './lifecycle.ts'
+import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
+import type { Disagreement } from './types.ts'
 
 export type RefundSettings = Pick<
   Config,
@@ -57,11 +51,12 @@ export function expireUnsent(
   if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
   const failureMessage = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
   if (mayHaveMoved !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${mayHaveMoved}` })
+    const reason = `${failureMessage}, but ${mayHaveMoved}`
+    sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
     return
   }
-  const failure = { failureSource: 'service' as const, failureReason: 'not_sent_in_time' }
-  transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
+  const failure = { failureReason: 'not_sent_in_time', failureMessage }
+  move(draft, 'not_sent_in_time', { reason: failureMessage }, failure)
 }
 
 /**
@@ -91,7 +86,8 @@ export function applyDeadlines(
     snapshot !== undefined && now.failureBeforeSnapshot && now.noGrowthSince === null
   if (now.status === 'unknown' || contradicted) {
     const reason = `still unresolved ${settings.REFUND_RESOLVE_FOR_MS} ms after the last attempt`
-    sendToReview(draft, now.failureCode === null ? 'no_evidence' : 'contradicted', { reason })
+    const review = now.failureCode === null ? 'no_evidence' : 'contradicted'
+    sendToReview(draft, 'given_up', review, { reason })
     return undefined
   }
   return { kind: 'refund_without_end', ours: 'accepted', theirs: 'no notification, no growth' }
@@ -135,22 +131,15 @@ function judgeNotifiedFailure(
   const notified = `the gateway notified a failure (code ${failureCode})`
   if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode)) {
     const reason = `${notified}, and no success within ${waitMs} ms; the code is not known to be final (IPN_REFUND_FINAL_CODES)`
-    sendToReview(draft, 'contradicted', { reason })
+    sendToReview(draft, 'failure_unclear', 'contradicted', { reason })
     return true
   }
   if (!isConfirmed(draft, snapshot, waitMs)) return false
   const { callId } = snapshot
   const reason = `${notified}, and two later queries, ${waitMs} ms apart, show no increase of the refunded amount`
-  transition(
-    draft,
-    'failed',
-    { reason, callId },
-    {
-      failureSource: 'gateway',
-      failureReason: failureCode,
-      failureMessage: explainFailure(failureCode, failureWords),
-    },
-  )
+  const failureMessage = explainFailure(failureCode, failureWords)
+  const failure = { failureReason: failureCode, failureMessage }
+  move(draft, 'failure_confirmed', { reason, callId }, failure)
   return true
 }
 
@@ -172,12 +161,12 @@ function judgeRefusal(
   const { callId } = snapshot
   const refused = `refused with code ${refusedCode}, and the refunded amount did not increase within ${waitMs} ms`
   if (settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)) {
-    const failure = { failureSource: 'gateway' as const, failureReason: refusedCode }
-    transition(draft, 'failed', { reason: refused, callId }, failure)
+    const cause = { reason: refused, callId }
+    move(draft, 'refusal_confirmed', cause, { failureReason: refusedCode })
     return true
   }
   const reason = `${refused}; the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)`
-  sendToReview(draft, 'no_evidence', { reason, callId })
+  sendToReview(draft, 'refusal_unclear', 'no_evidence', { reason, callId })
   return true
 }
 

@@ -91,11 +91,25 @@ const SHOWN = [
 ] as const
 
 /**
+ * Writes the draft of a decision, as `writeDraft` does.
+ * @throws Error when no rule admits the decision: it is not made
+ */
+export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
+  const { missing, now } = draft
+  if (missing) {
+    throw new Error(
+      `no rule: refund ${now.refundId} is ${missing.status}, not to be ${missing.move}`,
+    )
+  }
+  await writeDraft(tx, draft)
+}
+
+/**
  * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it
  * was read with.
  * @throws Error when the row has changed since, which the locks exclude
  */
-export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
+async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
   const isDueChanged = dueInMs !== before.dueInMs
   if (now === before && notes.length === 0 && !isDueChanged) return
@@ -180,7 +194,7 @@ export async function saveDrafts(
     const { before, now } = draft
     changed ||= hasVisibleChange(draft) || before.matched !== now.matched
     changed ||= before.inFirstSight !== now.inFirstSight
-    await saveDraft(tx, draft)
+    await writeDraft(tx, draft)
     if (isOver(draft) && draft.transitions.length > 0) {
       await scheduleReceiverErasure(tx, config, draft)
     }

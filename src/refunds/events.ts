@@ -8,7 +8,7 @@ import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.t
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ExternalRecord, showExternalRefund } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
-import type { ExternalChange } from './lifecycle.ts'
+import type { ExternalChange } from './types.ts'
 import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
 
 const REFUND_COLUMNS = listColumns(refunds, 'r')

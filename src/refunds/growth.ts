@@ -1,5 +1,5 @@
 import { Big } from 'big.js'
-import type { ExternalRefund } from './lifecycle.ts'
+import type { ExternalRefund } from './types.ts'
 
 /** A refund of ours, as matching sees it. Amounts are decimal strings. */
 export type OwnRefund = {

@@ -1,6 +1,4 @@
 import type { refunds } from '../db/schema.ts'
-import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
-import type { ExternalState } from './external-view.ts'
 
 export type RefundStatus = RefundRow['status']
 
@@ -55,73 +53,11 @@ export type RefundDraft = {
   notes: Note[]
   /** ms until the next check; null when none is scheduled. */
   dueInMs: number | null
+  /** The attempt under way was interrupted: its record is ended. */
+  interrupted?: true
+  /** A move was to be made that its status does not admit: the rules have a defect. */
+  missing?: { move: MoveName; status: RefundStatus }
 }
-
-/** A refund made at the gateway's portal, known from its notification, that still counts. */
-export type ExternalRefund = {
-  /** Of its row. */
-  externalId: string
-  /** Its request id: with payment and amount the key of its row. */
-  id: string
-  amount: string
-  matched: boolean
-  /** Its failure was notified as well: growth settles nothing about it, a person does. */
-  contradicted: boolean
-  /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
-  isOtherReading: boolean
-  /** It was notified before the payment was first seen. */
-  notifiedBeforeFirst: boolean
-  /** Since it is known here (ms). */
-  sinceSeenMs: number
-}
-
-/** A changed state of an external refund. */
-export type ExternalChange = {
-  /** Of its row. */
-  externalId: string
-  paymentId: string
-  /** Null when it becomes known. */
-  before: ExternalState | null
-  after: ExternalState
-  cause: Cause
-}
-
-/** A payment's row, locked until the commit; amounts are decimal strings. */
-export type LockedPayment = {
-  paymentId: string
-  status: string
-  paymentMethod: string
-  missing: boolean
-  amount: string
-  refundedNow: string
-  refundedAtFirst: string
-  /** The part of it that is known to be refunds, ours or external. */
-  explainedAtFirst: string
-  /** The newest answer lists it, with values that can be read. */
-  listed: boolean
-  /** SUCCESS while the newest answer gives the payment a status that nobody knows; otherwise null. */
-  countedStatus: string | null
-  /** The amount that counts for refunds, while answers do not agree about another one; otherwise null. */
-  countedAmount: string | null
-  /** The refunded amount that counts for what is left, while answers show less that is not confirmed; otherwise null. */
-  countedRefunded: string | null
-  /** The part of it that the newest answers may lack already, because refunds of ours came back. */
-  returning: string
-  external: ExternalRefund[]
-  /** Amounts of external refunds that a person decided never to have happened, or that another reading replaced. */
-  released: string[]
-  /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
-  unmatchedDelta: string | undefined
-}
-
-/** Two sides that disagree, for `discrepancies`. */
-export type Disagreement = { kind: DiscrepancyKind; ours: string; theirs: string }
-
-/** A disagreement about a payment, or about one refund of it. */
-export type Finding = Disagreement & { paymentId: string; refundId?: string }
-
-/** Clears the failure of a refund that succeeded after all. */
-export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
 /** What a status means. */
 type StateOfRefund = {
@@ -151,6 +87,12 @@ export const STATES: Readonly<Record<RefundStatus, StateOfRefund>> = {
   returned: { shown: 'returned', over: true, ended: true },
 }
 
+/** Lists the statuses that have a meaning, as SQL writes them: `('accepted', 'unknown')`. */
+export function listStatusesSql(meaning: keyof StateOfRefund): string {
+  const names = Object.entries(STATES).filter(([, state]) => state[meaning])
+  return `(${names.map(([name]) => `'${name}'`).join(', ')})`
+}
+
 /**
  * The condition in SQL that a refund has not ended. The planner finds the index of open refunds by the first part.
  * @param from the table's name or alias in the statement
@@ -159,27 +101,121 @@ export function isUnendedSql(from: string): string {
   return `${from}.status not in ('succeeded', 'failed') and ${from}.status <> 'returned'`
 }
 
+const UNSENT = ['awaiting_approval', 'pending'] as const
+const SENT = ['sending', 'unknown'] as const
+const AWAITED = ['accepted', 'unknown'] as const
+const UNDECIDED = [...UNSENT, 'sending', ...AWAITED] as const
+
+/** A move: the statuses that a refund may be in, the one it gets, and who is the source of a failure. */
+type Move = {
+  from: readonly RefundStatus[]
+  to: RefundStatus
+  source?: NonNullable<RefundRow['failureSource']>
+}
+
+/** Every way in which a stored refund changes its status. */
+export const MOVES = {
+  approved: { from: ['awaiting_approval'], to: 'pending' },
+  declined: { from: ['awaiting_approval'], to: 'failed', source: 'merchant' },
+  cancelled: { from: UNSENT, to: 'failed', source: 'merchant' },
+  approval_expired: { from: ['awaiting_approval'], to: 'failed', source: 'service' },
+  not_sent_in_time: { from: ['pending'], to: 'failed', source: 'service' },
+  check_failed: { from: ['pending'], to: 'failed', source: 'service' },
+  // Instead of failing as unsent: a row of it that was lost may have been sent.
+  may_have_moved: { from: UNSENT, to: 'needs_review' },
+  attempt_recorded: { from: ['pending', 'unknown'], to: 'sending' },
+  attempt_found: { from: ['awaiting_approval', 'failed'], to: 'needs_review' },
+  // An answer may come late, once the attempt counts as interrupted.
+  accepted: { from: SENT, to: 'accepted' },
+  refused: { from: SENT, to: 'unknown' },
+  unanswered: { from: SENT, to: 'unknown' },
+  not_written: { from: SENT, to: 'pending' },
+  not_written_again: { from: SENT, to: 'unknown' },
+  notified_success: { from: [...UNDECIDED, 'needs_review', 'failed'], to: 'succeeded' },
+  notified_contradiction: { from: [...UNDECIDED, 'succeeded', 'failed'], to: 'needs_review' },
+  notified_unsent: { from: UNSENT, to: 'needs_review' },
+  inferred: { from: [...AWAITED, 'needs_review'], to: 'succeeded' },
+  doubted: { from: ['succeeded'], to: 'needs_review' },
+  grown_after_failure: { from: ['failed'], to: 'needs_review' },
+  failure_confirmed: { from: AWAITED, to: 'failed', source: 'gateway' },
+  failure_unclear: { from: AWAITED, to: 'needs_review' },
+  refusal_confirmed: { from: ['unknown'], to: 'failed', source: 'gateway' },
+  refusal_unclear: { from: ['unknown'], to: 'needs_review' },
+  given_up: { from: AWAITED, to: 'needs_review' },
+  decided_succeeded: {
+    from: [...AWAITED, 'needs_review', 'succeeded', 'failed', 'returned'],
+    to: 'succeeded',
+  },
+  decided_failed: {
+    from: [...AWAITED, 'needs_review', 'succeeded', 'returned'],
+    to: 'failed',
+    source: 'service',
+  },
+  decided_returned: { from: ['succeeded', 'failed', 'returned'], to: 'returned' },
+} as const satisfies Record<string, Move>
+
+export type MoveName = keyof typeof MOVES
+
 /** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
   return { before: row, now: row, transitions: [], notes: [], dueInMs: row.dueInMs }
 }
 
-/** Moves a refund to another status. Nothing else changes a draft's status. */
-export function transition(
+/**
+ * Moves a refund to another status. Nothing else changes a draft's status. A move that the refund's status does not admit
+ * is a defect of the rules: whatever was to happen does not, and a person decides.
+ */
+export function move(
+  draft: RefundDraft,
+  name: MoveName,
+  cause: Cause,
+  facts: Partial<Omit<RefundRow, 'status'>> = {},
+): void {
+  const { from, to, source }: Move = MOVES[name]
+  const { status } = draft.now
+  if (!from.includes(status)) {
+    draft.missing = { move: name, status }
+    const reason = `no rule lets a refund that is ${status} be ${name} (${cause.reason})`
+    change(draft, 'needs_review', { ...cause, reason }, { review: 'rule_missing' })
+    return
+  }
+  const failure = source === undefined ? {} : { failureSource: source }
+  change(draft, to, cause, { ...failure, ...facts })
+}
+
+/**
+ * Leaves a refund to a person, unless it waits for one already: then only the reason changes. Its amount stays reserved,
+ * and what it was matched to is released.
+ */
+export function sendToReview(
+  draft: RefundDraft,
+  name: MoveName,
+  review: ReviewReason,
+  cause: Cause,
+): void {
+  if (draft.now.status === 'needs_review') draft.now = { ...draft.now, review }
+  else move(draft, name, cause, { review })
+}
+
+/** Clears the failure of a refund that succeeded after all. */
+export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
+
+/** What every refund of a status has in common; only one in review has a reason for it. */
+const EFFECTS: Partial<Record<RefundStatus, Partial<RefundRow>>> = {
+  needs_review: { inferred: false, matched: false, inFirstSight: false },
+  accepted: NO_FAILURE,
+  succeeded: NO_FAILURE,
+  returned: NO_FAILURE,
+}
+
+function change(
   draft: RefundDraft,
   to: RefundStatus,
   cause: Cause,
-  patch: Partial<Omit<RefundRow, 'review'>> = {},
+  facts: Partial<RefundRow>,
 ): void {
   draft.transitions.push({ from: draft.now.status, to, cause })
-  draft.now = { ...draft.now, ...patch, review: null, status: to }
-}
-
-/** Leaves a refund to a person. Its amount stays reserved, and what it was matched to is released. */
-export function sendToReview(draft: RefundDraft, review: ReviewReason, cause: Cause): void {
-  const unproven = { inferred: false, matched: false, inFirstSight: false }
-  if (draft.now.status !== 'needs_review') transition(draft, 'needs_review', cause, unproven)
-  draft.now = { ...draft.now, review }
+  draft.now = { ...draft.now, review: null, ...EFFECTS[to], ...facts, status: to }
 }
 
 /** Whether the refund has ended or needs a person's decision. */

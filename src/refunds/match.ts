@@ -1,10 +1,8 @@
 import type { Config } from '../config/config.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
-import type { Tx } from '../platform/postgres/types.ts'
-import type { LockedRefunds } from './case.ts'
 import { hasNotGrown } from './deadlines.ts'
+import { countExternal, markExternal } from './external.ts'
 import {
   type DeltaMatch,
   findDoubtful,
@@ -14,25 +12,20 @@ import {
 } from './growth.ts'
 import {
   type Cause,
-  type ExternalChange,
-  type ExternalRefund,
-  type Finding,
   isExpired,
   isFailedAfterSending,
   isFreed,
   isFreedByPeople,
   isOpen,
   isUnsent,
-  type LockedPayment,
-  NO_FAILURE,
+  move,
   type RefundDraft,
   type RefundRow,
   sendToReview,
-  transition,
 } from './lifecycle.ts'
 import { describeGrowth, measureUnexplained, measureUnmatched } from './obstacle.ts'
-import { type ExternalEnd, markExternalRefunds } from './record-external.ts'
 import { trackReturns } from './returns.ts'
+import type { Finding, LockedPayment, LockedRefunds, Snapshot } from './types.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -43,35 +36,32 @@ export type MatchedPayments = {
   externalChanged: boolean
 }
 
-/** An answer whose payments are matched. */
-export type SnapshotToMatch = SnapshotRef & {
-  /** It differs from the one before. */
-  changed: boolean
-}
-
 /**
  * Matches the refunded delta of each payment that the answer lists to its refunds, and applies the result to them.
  * Sets each such payment's `unmatchedDelta`.
  */
-export async function matchPayments(
+export function matchPayments(
+  locked: LockedRefunds,
+  snapshot: Snapshot,
   { REFUND_CONFIRM_FAILED_MS: waitMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
-  tx: Tx,
-  key: TransactionKey,
-  { drafts, payments, externalChanges }: LockedRefunds,
-  { changed, ...snapshot }: SnapshotToMatch,
-): Promise<MatchedPayments> {
+): MatchedPayments {
+  const { drafts, payments, external } = locked
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
     lowerBaselines(payment, drafts)
-    const freed = await trackReturns(tx, key, payment, drafts, { ...snapshot, waitMs })
-    const externalChanged = externalChanges.some((one) => one.paymentId === payment.paymentId)
+    const freed = trackReturns(locked, payment, snapshot, waitMs)
+    const changes = external.flatMap((one) => one.changes)
+    const externalChanged = changes.some(({ paymentId }) => paymentId === payment.paymentId)
     const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)
-    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
+    markExternal(locked, payment, match.matchedExternal, { matched: true }, snapshot.callId)
+    const early = { outcome: 'part_of_first_sight' } as const
+    markExternal(locked, payment, match.firstSightExternal, early, snapshot.callId)
+    countExternal(locked)
     matched.findings.push(...findGrowth(payment, drafts))
-    if (changed || freed || externalChanged || changesAnything(match)) {
+    if (snapshot.changed || freed || externalChanged || changesAnything(match)) {
       matched.rematched.push(payment.paymentId)
     }
     if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
@@ -115,28 +105,6 @@ function forgetDecidedGrowth(
     if (compareAmounts(decidedGrowth, unmatchedDelta) === 0) continue
     draft.now = { ...draft.now, decidedGrowth: null }
   }
-}
-
-async function saveMatch(
-  tx: Tx,
-  key: TransactionKey,
-  payment: LockedPayment,
-  { matchedExternal, firstSightExternal }: DeltaMatch,
-  { callId }: SnapshotRef,
-): Promise<ExternalChange[]> {
-  const { paymentId, external, explainedAtFirst } = payment
-  const mark = (marked: readonly ExternalRefund[], end: ExternalEnd) =>
-    markExternalRefunds(tx, key, paymentId, marked, end, callId)
-  const changes = [
-    ...(await mark(matchedExternal, { matched: true })),
-    ...(await mark(firstSightExternal, { outcome: 'part_of_first_sight' })),
-  ]
-  payment.external = external
-    .filter((one) => !firstSightExternal.includes(one))
-    .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
-  const explained = firstSightExternal.map(({ amount }) => amount)
-  payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
-  return changes
 }
 
 function describeDelta(
@@ -202,11 +170,11 @@ function applyMatch(
     if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
     if (inferred === refundId) {
       const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
-      transition(draft, 'succeeded', { reason, callId }, { inferred: true, ...NO_FAILURE })
+      move(draft, 'inferred', { reason, callId }, { inferred: true })
     }
     if (contradicted.includes(refundId)) {
       const reason = `it had failed, but nothing else explains ${draft.now.amount} of the refunded amount, which is its amount`
-      sendToReview(draft, 'contradicted', { reason, callId })
+      sendToReview(draft, 'grown_after_failure', 'contradicted', { reason, callId })
     }
   }
   doubt(doubtful, drafts, { callId })
@@ -220,7 +188,7 @@ function doubt(
   const reason = 'the increase that it was inferred from may belong to another refund'
   for (const draft of drafts) {
     if (doubtful.includes(draft.now.refundId))
-      sendToReview(draft, 'contradicted', { reason, ...of })
+      sendToReview(draft, 'doubted', 'contradicted', { reason, ...of })
   }
 }
 

@@ -1,78 +1,60 @@
-import { and, eq, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import { ipnEvents } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import { type RefundDetails, readRefundDetails } from '../gateway/read-stored.ts'
 import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
+import { type RefundDetails, readRefundDetails } from '../gateway/stored-body.ts'
 import { compareAmounts } from '../money.ts'
-import { build } from '../platform/postgres/drizzle.ts'
-import type { Tx } from '../platform/postgres/types.ts'
-import type { LockedRefunds, RefundNotification } from './case.ts'
-import {
-  type Disagreement,
-  type Finding,
-  isUnsent,
-  NO_FAILURE,
-  type RefundDraft,
-  type RefundRow,
-  sendToReview,
-  transition,
-} from './lifecycle.ts'
+import { recordExternal } from './external.ts'
+import { isUnsent, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
 import { decryptReceiver, maskAccount } from './receiver.ts'
-import { recordExternal } from './record-external.ts'
+import type { Disagreement, Finding, LockedRefunds, RefundNotification } from './types.ts'
 
-type NotificationContext = Pick<Context, 'config' | 'encryption'>
+/**
+ * Reads the details of the notifications of refunds of ours: the fee, the gateway's words and its reference, of which an
+ * undocumented reading is believed the words. An account number in the words is masked.
+ */
+export function readDetails(
+  { config, encryption }: Pick<Context, 'config' | 'encryption'>,
+  { drafts, notifications }: LockedRefunds,
+): void {
+  for (const one of notifications) {
+    const own = findOwn(drafts, one)
+    if (!own) continue
+    const details = readRefundDetails(one.body ?? '', config.GATEWAY_FIELD_PREFIX)
+    const { receiver, refundId } = own.now
+    const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
+    const message = known
+      ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
+      : details.message
+    one.details = one.documented ? { ...details, message } : { message }
+  }
+}
+
+function findOwn(drafts: readonly RefundDraft[], { requestId }: RefundNotification) {
+  return drafts.find(({ now }) => now.refundId === requestId.toLowerCase())
+}
 
 /**
  * Handles the refund notifications of a transaction, once each. A notification changes a refund of ours only if
  * its hash verified and merchant, payment, request id and amount are all ours: the hash joins values without
  * their names, so it does not prove which field a value belongs to. A verified success with another request id
  * is recorded as an external refund, for matching. Any other notification is only a hint to query.
- * The caller holds the rows of the transaction, its payments and its refunds.
- * @param locked gets the changed states of external refunds
  */
-export async function handleNotifications(
-  ctx: NotificationContext,
-  tx: Tx,
-  key: TransactionKey,
-  { drafts, notifications, externalChanges }: LockedRefunds,
-): Promise<Finding[]> {
-  const findings: Finding[] = []
-  for (const one of notifications) {
-    const own = drafts.find(({ now }) => now.refundId === one.requestId.toLowerCase())
-    const finding = own && applyToOwn(ctx, own, one)
-    if (finding) findings.push(finding)
-    if (own) continue
-    const external = await recordExternal(tx, key, one, readResult(one.code))
-    externalChanges.push(...external.changes)
-    findings.push(...external.findings)
-  }
-  if (notifications.length === 0) return findings
-  const ids = notifications.map(({ id }) => id)
-  await build(tx)
-    .update(ipnEvents)
-    .set({ handledAt: sql`now()` })
-    .where(
-      and(
-        eq(ipnEvents.merchantCode, key.merchantCode),
-        sql`${ipnEvents.id} = any(${sql.param(ids)}::bigint[])`,
-      ),
-    )
-  return findings
+export function handleNotifications(locked: LockedRefunds): Finding[] {
+  return locked.notifications.flatMap((one) => {
+    const own = findOwn(locked.drafts, one)
+    if (own) return applyToOwn(own, one) ?? []
+    return recordExternal(locked, one, readResult(one.code))
+  })
 }
 
-function applyToOwn(
-  ctx: NotificationContext,
-  draft: RefundDraft,
-  one: RefundNotification,
-): Finding | undefined {
+function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
   const { refundId, paymentId, amount } = draft.now
   const same = namesRefund(one, draft.now)
   if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
-    if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now))
+      sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
@@ -84,27 +66,13 @@ function applyToOwn(
   const result = readResult(one.code)
   if (result === undefined) {
     const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
-    if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now))
+      sendToReview(draft, 'notified_unsent', 'no_evidence', { reason, ipnEventId: one.id })
     return undefined
   }
-  const details = readDetails(ctx, draft.now, one)
   const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
-  const disagreement = apply(draft, { ...one, ...details, code: one.code ?? '' })
+  const disagreement = apply(draft, { ...one, ...one.details, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
-}
-
-/** The fee, the gateway's words and its reference, of which an undocumented reading is believed the words. */
-function readDetails(
-  { config, encryption }: NotificationContext,
-  { receiver, refundId }: RefundRow,
-  { body, documented }: RefundNotification,
-): RefundDetails {
-  const details = readRefundDetails(body ?? '', config.GATEWAY_FIELD_PREFIX)
-  const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
-  const message = known
-    ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
-    : details.message
-  return documented ? { ...details, message } : { message, fee: undefined, reference: undefined }
 }
 
 /** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
@@ -158,12 +126,12 @@ export function applySuccessNotification(
   }
   if (failureCode !== null) {
     const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
-    sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
+    sendToReview(draft, 'notified_contradiction', 'contradicted', { reason, ipnEventId: id })
     return disagreement
   }
   const proven = { inferred: false }
   if (status === 'succeeded') draft.now = { ...draft.now, ...proven }
-  else transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
+  else move(draft, 'notified_success', cause, proven)
   return disagreement
 }
 
@@ -193,7 +161,8 @@ export function applyFailureNotification(
   draft.notes.push({ code, cause: reason, ipnEventId: id })
   const why = findContradiction(draft.now, failureCode)
   if (why === undefined) return undefined
-  sendToReview(draft, 'contradicted', { reason: `${reason} ${why}`, ipnEventId: id })
+  const cause = { reason: `${reason} ${why}`, ipnEventId: id }
+  sendToReview(draft, 'notified_contradiction', 'contradicted', cause)
   if (status !== 'succeeded') return undefined
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
 }

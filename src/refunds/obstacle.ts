@@ -4,15 +4,9 @@ import { computeRefundable } from '../payments/find-payments.ts'
 import type { Encryption, FingerprintCheck } from '../platform/crypto/encryption.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import {
-  type Finding,
-  isFreed,
-  isOpen,
-  type LockedPayment,
-  type RefundDraft,
-  type RefundRow,
-} from './lifecycle.ts'
+import { isFreed, isOpen, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import type { Receiver } from './receiver.ts'
+import type { Finding, LockedPayment } from './types.ts'
 
 /**
  * Locks the account's hold for a commit that may record an attempt, before any other lock. A hold that is being set

@@ -7,8 +7,9 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
-import { isFreed, type LockedPayment, type RefundDraft, transition } from './lifecycle.ts'
+import { isFreed, move, type RefundDraft } from './lifecycle.ts'
 import { transactionVersionSql } from './target.ts'
+import type { LockedPayment } from './types.ts'
 
 /** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */
 export type OrderPayment = {
@@ -230,9 +231,9 @@ export async function isStillSurplus(
     return false
   }
   const failureMessage = 'nothing is left of what was paid beyond one success of the order'
-  const failure = { failureSource: 'service' as const, failureReason: 'not_surplus' }
   const reason = `check before sending: ${failureMessage}; nothing was sent`
-  transition(draft, 'failed', { reason, callId }, { ...failure, failureMessage })
+  const failure = { failureReason: 'not_surplus', failureMessage }
+  move(draft, 'check_failed', { reason, callId }, failure)
   return false
 }
 

@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
+import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { DomainError, type FieldError } from '../errors.ts'
+import type { GatewayOutcome } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
 /** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
@@ -49,6 +51,46 @@ export function maskAccount(accountNumber: string): string {
   const characters = [...accountNumber]
   const shown = Math.min(4, Math.floor(characters.length / 2))
   return `${MASK} ${characters.slice(characters.length - shown).join('')}`.trimEnd()
+}
+
+/**
+ * Masks an account number in every text and number of a stored answer.
+ * @param json as `src/gateway/storable.ts` writes it; it stays JSON
+ */
+export function maskAccountIn(json: string, accountNumber: string): string {
+  if (accountNumber === '') return json
+  return stringify(maskValue(parse(json), accountNumber)) ?? json
+}
+
+function maskValue(value: unknown, accountNumber: string): unknown {
+  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  if (typeof value === 'string') return mask(value)
+  if (isLosslessNumber(value)) {
+    return value.value.includes(accountNumber) ? mask(value.value) : value
+  }
+  if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name,
+      name === 'omittedBytes' ? one : maskValue(one, accountNumber),
+    ]),
+  )
+}
+
+/** Shorter texts are no account numbers, and may be part of any word. */
+const MIN_ACCOUNT_NUMBER = 4
+
+/** Masks an account number in what the gateway says about an attempt. */
+export function maskAccountNumber<T>(
+  outcome: GatewayOutcome<T>,
+  accountNumber: string | undefined,
+): GatewayOutcome<T> {
+  if (accountNumber === undefined || !('message' in outcome)) return outcome
+  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
+  // A function, because a replacement text may contain patterns like $&, which insert what was found.
+  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  return { ...outcome, message }
 }
 
 /** The columns that hold a receiver. */

@@ -1,12 +1,8 @@
-import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/kinds.ts'
-import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
-import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { endAttempt, endInterruptedAttempt, endLateAttempt } from './answer.ts'
+import { endAttempt, endInterrupted, endLateAttempt, saveInterrupted } from './answer.ts'
 import {
   type Attempt,
   type AttemptContext,
@@ -14,32 +10,13 @@ import {
   type SendPermit,
   type SentAttempt,
 } from './attempt.ts'
-import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './case.ts'
-import { applyDeadlines } from './deadlines.ts'
-import { type SendingTurn, saveDrafts } from './draft.ts'
-import { recordExternalChanges } from './events.ts'
-import type { ExternalChange, Finding, LockedPayment, RefundDraft } from './lifecycle.ts'
-import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
-import { handleNotifications } from './notifications.ts'
-import { explainMayHaveMoved } from './obstacle.ts'
-import { releaseOtherReadings } from './record-external.ts'
-
-/** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
-export function findUnmatchedExternal(
-  payments: readonly LockedPayment[],
-  { REFUND_RESOLVE_FOR_MS }: Pick<Config, 'REFUND_RESOLVE_FOR_MS'>,
-): Finding[] {
-  return payments.flatMap(({ paymentId, external }) =>
-    external
-      .filter(({ matched, sinceSeenMs }) => !matched && sinceSeenMs >= REFUND_RESOLVE_FOR_MS)
-      .map(({ id, amount }) => ({
-        kind: 'external_refund_unmatched',
-        ours: 'no increase of the refunded amount shows it',
-        theirs: `success notification, request ${id}, amount ${amount}`,
-        paymentId,
-      })),
-  )
-}
+import { lockRefunds } from './case.ts'
+import type { SendingTurn } from './draft.ts'
+import { judge } from './judge.ts'
+import type { RefundDraft } from './lifecycle.ts'
+import { readDetails } from './notifications.ts'
+import { type SavedRefunds, saveRefunds } from './save.ts'
+import type { ExternalChange, LockedPayment, LockedRefunds } from './types.ts'
 
 /** The context needed to reconcile refunds. */
 export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>
@@ -57,13 +34,9 @@ export type ReconcileInput = {
 }
 
 /** The refunds of a transaction as the commit leaves them. */
-export type ReconciledRefunds = {
+export type ReconciledRefunds = SavedRefunds & {
   drafts: readonly RefundDraft[]
   payments: readonly LockedPayment[]
-  /** Something visible to readers has changed. */
-  changed: boolean
-  /** Discrepancies recorded for the first time. */
-  found: RecordedDiscrepancy[]
   externalChanges: readonly ExternalChange[]
 }
 
@@ -80,15 +53,17 @@ export async function reconcileRefunds(
   { snapshot, changed, answered, sending }: ReconcileInput,
 ): Promise<ReconciledRefunds & { attempt: Attempt | undefined }> {
   const locked = await lockRefunds(tx, key, snapshot?.asOf ?? null)
-  for (const draft of locked.drafts) await endInterruptedAttempt(tx, draft)
-  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot, changed })
+  for (const draft of locked.drafts) endInterrupted(draft)
+  await saveInterrupted(tx, locked.drafts)
+  readDetails(ctx, locked)
+  const judged = judge(locked, snapshot && { ...snapshot, changed }, ctx.config)
   const maySend = snapshot && 'breaker' in sending && !ctx.stopping.aborted
   const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
   const turn: SendingTurn =
     snapshot && 'pausedMs' in sending
       ? { answered, had: false, pausedMs: sending.pausedMs }
       : { answered, had: attempt === undefined }
-  return { ...(await saveRefunds(ctx, tx, locked, turn, judged)), attempt }
+  return { ...(await save(ctx, tx, key, locked, { turn, judged })), attempt }
 }
 
 /**
@@ -105,13 +80,13 @@ export async function recordAttemptResult(
   const locked = await lockRefunds(tx, key, null)
   if (!locked.drafts.some(({ now }) => now.refundId === sent.attempt.refundId)) return 'moved'
   for (const draft of locked.drafts) {
-    if (draft.now.refundId !== sent.attempt.refundId) await endInterruptedAttempt(tx, draft)
+    if (draft.now.refundId !== sent.attempt.refundId) endInterrupted(draft)
     else if (draft.now.status === 'sending') await endAttempt(tx, draft, sent)
     // A failover may keep the lease and lose the record of the attempt.
     else await endLateAttempt(tx, draft, sent)
   }
-  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
-  return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
+  await saveInterrupted(tx, locked.drafts)
+  return await finish(ctx, tx, key, locked)
 }
 
 /**
@@ -128,131 +103,34 @@ export async function recordLateResult(
   const draft = locked.drafts.find(({ now }) => now.refundId === sent.attempt.refundId)
   if (!draft) return 'gone'
   if (!(await endLateAttempt(tx, draft, sent))) return 'busy'
-  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
-  return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
+  return await finish(ctx, tx, key, locked)
 }
 
-type JudgedRefunds = { found: RecordedDiscrepancy[]; externalChanged: boolean }
-
-/** Applies notifications, the refunded delta (with a snapshot) and deadlines to the refunds, in this order. */
-async function judgeRefunds(
-  ctx: Pick<RefundsContext, 'config' | 'encryption'>,
+/** Judges the refunds of a transaction after the answer to an attempt, which gives no waiting refund its turn. */
+async function finish(
+  ctx: RefundsContext,
   tx: Tx,
   key: TransactionKey,
   locked: LockedRefunds,
-  { snapshot, changed }: Pick<ReconcileInput, 'snapshot' | 'changed'>,
-): Promise<JudgedRefunds> {
-  const { config } = ctx
-  const { drafts } = locked
-  const { findings: notified, externalNotified } = await handleEvidence(
-    ctx,
-    tx,
-    key,
-    locked,
-    snapshot,
-  )
-  const matched =
-    snapshot && (await matchPayments(config, tx, key, locked, { ...snapshot, changed }))
-  const timedOut = drafts.flatMap((draft) => {
-    const view = snapshot && viewSnapshot(snapshot, draft, locked)
-    const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
-    const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: view }, config)
-    const { paymentId, refundId } = draft.now
-    return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
-  })
-  const unmatched = findUnmatchedExternal(locked.payments, config)
-  const findings = [...notified, ...(matched?.findings ?? []), ...timedOut, ...unmatched]
-  const externalChanged = externalNotified || matched?.externalChanged === true
-  const found = await recordFindings(tx, key, locked, findings, { ...matched, externalChanged })
-  await recordExternalChanges(tx, key, locked.externalChanges)
-  return { found, externalChanged }
-}
-
-/** Handles notifications, and judges again what was inferred where they changed external refunds. */
-async function handleEvidence(
-  ctx: Pick<RefundsContext, 'config' | 'encryption'>,
-  tx: Tx,
-  key: TransactionKey,
-  locked: LockedRefunds,
-  snapshot: SnapshotRef | undefined,
-): Promise<{ findings: Finding[]; externalNotified: boolean }> {
-  const findings = await handleNotifications(ctx, tx, key, locked)
-  for (const payment of locked.payments) {
-    locked.externalChanges.push(...(await releaseOtherReadings(tx, key, payment)))
-  }
-  if (locked.notifications.length === 0 && locked.externalChanges.length === 0) {
-    return { findings, externalNotified: false }
-  }
-  const externalNotified = await refreshExternalRefunds(tx, key, locked)
-  for (const payment of locked.payments) {
-    const isChanged = locked.externalChanges.some((one) => one.paymentId === payment.paymentId)
-    const isMatchedNext = snapshot !== undefined && payment.listed
-    if (isChanged && !isMatchedNext) rejudgeInferred(payment, locked.drafts)
-  }
-  return { findings, externalNotified }
-}
-
-/** What the snapshot shows about the payment of a refund, once its refunded delta is matched. */
-function viewSnapshot(
-  { callId }: SnapshotRef,
-  { now: { paymentId } }: RefundDraft,
-  { payments }: LockedRefunds,
-) {
-  const payment = payments.find((one) => one.paymentId === paymentId)
-  if (payment?.unmatchedDelta === undefined) return undefined
-  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
-  return { callId, unmatchedDelta, refundedNow, refundedAtFirst, returning }
-}
-
-/** Resolves the discrepancies that are over, then records the new ones, so that one found again ends up open. */
-async function recordFindings(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  { drafts, payments }: LockedRefunds,
-  findings: readonly Finding[],
-  { rematched = [], externalChanged }: Partial<MatchedPayments>,
-): Promise<RecordedDiscrepancy[]> {
-  const key = { merchantCode, transactionId }
-  const resolved: ResolvedDiscrepancy[] = [
-    // What is still unmatched is among the findings.
-    ...(externalChanged ? payments : []).map(
-      ({ paymentId }): ResolvedDiscrepancy => ({
-        ...key,
-        kind: 'external_refund_unmatched',
-        paymentId,
-      }),
-    ),
-    ...rematched.flatMap((paymentId): ResolvedDiscrepancy[] => [
-      { ...key, kind: 'unexplained_growth', paymentId },
-      { ...key, kind: 'refunded_amount_fell', paymentId },
-    ]),
-    ...drafts
-      .filter(({ transitions }) => transitions.some(({ from }) => from === 'accepted'))
-      .map(
-        ({ now: { refundId } }): ResolvedDiscrepancy => ({
-          ...key,
-          kind: 'refund_without_end',
-          refundId,
-        }),
-      ),
-  ]
-  const [, found] = await pipeline(
-    resolveDiscrepancies(tx, resolved),
-    recordDiscrepancies(
-      tx,
-      findings.map((one) => ({ ...one, ...key })),
-    ),
-  )
-  return found
-}
-
-async function saveRefunds(
-  { config }: Pick<RefundsContext, 'config'>,
-  tx: Tx,
-  { drafts, payments, externalChanges }: LockedRefunds,
-  turn: SendingTurn,
-  { found, externalChanged }: JudgedRefunds,
 ): Promise<ReconciledRefunds> {
-  const saved = await saveDrafts(tx, config, drafts, turn)
-  return { drafts, payments, changed: saved || externalChanged, found, externalChanges }
+  readDetails(ctx, locked)
+  const judged = judge(locked, undefined, ctx.config)
+  return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
+}
+
+async function save(
+  { config, log }: Pick<RefundsContext, 'config' | 'log'>,
+  tx: Tx,
+  key: TransactionKey,
+  locked: LockedRefunds,
+  judged: Parameters<typeof saveRefunds>[4],
+): Promise<ReconciledRefunds> {
+  const saved = await saveRefunds(tx, config, key, locked, judged)
+  for (const { now, missing } of locked.drafts) {
+    if (!missing) continue
+    const { merchantCode, refundId } = now
+    log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
+  }
+  const { drafts, payments, external } = locked
+  return { ...saved, drafts, payments, externalChanges: external.flatMap((one) => one.changes) }
 }

@@ -1,17 +1,9 @@
 import { Big } from 'big.js'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import { recordChanges } from '../events/record-events.ts'
 import { addAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
-import type { Tx } from '../platform/postgres/types.ts'
-import {
-  isFreedByPeople,
-  type LockedPayment,
-  mayLeaveRefundedAmount,
-  RELEASED,
-  type RefundDraft,
-} from './lifecycle.ts'
+import { isFreedByPeople, mayLeaveRefundedAmount, RELEASED, type RefundDraft } from './lifecycle.ts'
 import { measureUnmatched } from './obstacle.ts'
+import type { LockedPayment, LockedRefunds } from './types.ts'
 
 /**
  * Releases the refunds of a payment that came back, once two answers show the refunded amount lower by them,
@@ -19,14 +11,13 @@ import { measureUnmatched } from './obstacle.ts'
  * from a stale replica releases nothing. Sets the payment's `returning`.
  * @returns whether one was released
  */
-export async function trackReturns(
-  tx: Tx,
-  key: TransactionKey,
+export function trackReturns(
+  locked: LockedRefunds,
   payment: LockedPayment,
-  drafts: readonly RefundDraft[],
-  { callId, waitMs }: SnapshotRef & { waitMs: number },
-): Promise<boolean> {
-  const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+  { callId }: SnapshotRef,
+  waitMs: number,
+): boolean {
+  const own = locked.drafts.filter(({ now }) => now.paymentId === payment.paymentId)
   const returned = own.filter(({ now }) => mayLeaveRefundedAmount(now))
   let fallen = new Big(measureUnmatched(payment, own)).neg()
   let released = false
@@ -35,7 +26,9 @@ export async function trackReturns(
     if (isShown) fallen = fallen.minus(draft.now.amount)
     noteReturn(draft, isShown, own)
     if (isShown && isShownLongEnough(draft, waitMs)) {
-      await free(tx, key, payment, own, draft, callId)
+      free(payment, own, draft)
+      const reason = `two answers, apart, show the refunded amount at ${payment.refundedNow}, lower by the refund that came back: its amount can be refunded again`
+      locked.freed.push({ ...draft.now, cause: { reason, callId } })
       released = true
     }
   }
@@ -70,23 +63,12 @@ export function measureReturning(own: readonly RefundDraft[]): string {
   return addAmounts(returning.map(({ now }) => now.amount))
 }
 
-async function free(
-  tx: Tx,
-  key: TransactionKey,
-  payment: LockedPayment,
-  own: readonly RefundDraft[],
-  draft: RefundDraft,
-  callId: number,
-): Promise<void> {
-  const { amount, inFirstSight, refundId } = draft.now
-  const { paymentId, refundedNow } = payment
+function free(payment: LockedPayment, own: readonly RefundDraft[], draft: RefundDraft): void {
+  const { amount, inFirstSight } = draft.now
   const standing = { matched: false, inFirstSight: false, returnSightings: RELEASED }
   draft.now = { ...draft.now, ...standing }
   if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
-    await tx`
-      update payments set refunded_at_first = ${payment.refundedAtFirst}
-      where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
   }
   for (const one of own) {
     const { refundedBefore } = one.now
@@ -94,20 +76,6 @@ async function free(
     const lowered = lowerBaseline(refundedBefore, amount, payment.refundedAtFirst)
     one.now = { ...one.now, refundedBefore: lowered }
   }
-  const { merchantCode, transactionId } = key
-  const cause = `two answers, apart, show the refunded amount at ${refundedNow}, lower by the refund that came back: its amount can be refunded again`
-  await recordChanges(tx, [
-    {
-      merchantCode,
-      transactionId,
-      paymentId,
-      refundId,
-      field: 'freed',
-      after: amount,
-      callId,
-      cause,
-    },
-  ])
 }
 
 /**

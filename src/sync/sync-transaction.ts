@@ -1,4 +1,4 @@
-import { sendAttempt } from '../refunds/answer.ts'
+import { sendAttempt } from '../refunds/attempt.ts'
 import { commitAnswer } from './commit.ts'
 import { recordRefundAnswer } from './record-refund-answer.ts'
 import type { Claim, ClaimEnd, QueryAnswer, SyncContext } from './types.ts'

@@ -96,7 +96,7 @@ describe('imports', () => {
     expect(of('sync/sync-transaction.ts')).toEqual(
       expect.arrayContaining([
         'sync/commit.ts',
-        'refunds/answer.ts',
+        'refunds/attempt.ts',
         'sync/record-refund-answer.ts',
       ]),
     )

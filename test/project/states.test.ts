@@ -4,9 +4,17 @@ import { z } from 'zod'
 import { createApp } from '../../src/app.ts'
 import { discrepancies, refunds, transactions } from '../../src/db/schema.ts'
 import { EXTERNAL_STATES } from '../../src/refunds/external-view.ts'
+import { MOVES } from '../../src/refunds/lifecycle.ts'
 import { useRig } from '../support/use-started.ts'
 
-type Row = { object: string; state: string; exit: string; who: string; call: string }
+type Row = {
+  object: string
+  state: string
+  states: string[]
+  exit: string
+  who: string
+  call: string
+}
 
 /** Reads the table behind the mark in the page: one row for each exit. */
 function readTable(): Row[] {
@@ -23,6 +31,7 @@ function readTable(): Row[] {
       return {
         object,
         state: /`(\w+)`/.exec(state)?.[1] ?? '',
+        states: state.replace(/, shown as.*/, '').match(/\w+/g) ?? [],
         exit,
         who: who.replaceAll('`', ''),
         call: call.replaceAll('`', ''),
@@ -37,6 +46,15 @@ const STATES: Record<string, readonly string[]> = {
   transaction: transactions.state.enumValues,
   // Its state is whether this column is set.
   discrepancy: discrepancies.resolvedAt.notNull ? [] : ['open', 'resolved'],
+}
+
+/** The statuses that the exits of a refund's status lead to, as the table names them. */
+function listTold(rows: readonly Row[], state: string): string[] {
+  const exits = rows.filter((row) => row.object === 'refund' && row.states.includes(state))
+  const named = exits.flatMap(({ exit }) => [...exit.matchAll(/`(\w+)`/g)].map(([, to]) => to))
+  return [
+    ...new Set(refunds.status.enumValues.filter((to) => named.includes(to) && to !== state)),
+  ].sort()
 }
 
 /** States without an exit that a person can take with a call. */
@@ -114,6 +132,15 @@ describe('the table of states', () => {
       if (call === '') expect(who).toBe('service')
       else expect(call).toMatch(/^(POST|DELETE) \/v1\/[\w{}/-]+$/)
     }
+  })
+
+  it('tells of a refund exactly what the rules admit', () => {
+    const told = refunds.status.enumValues.map((state) => [state, listTold(rows, state)])
+    const admitted = refunds.status.enumValues.map((state) => {
+      const moves = Object.values(MOVES).filter(({ from }) => from.some((one) => one === state))
+      return [state, [...new Set(moves.map(({ to }) => to))].filter((to) => to !== state).sort()]
+    })
+    expect(told).toEqual(admitted)
   })
 
   it('names only routes that the service has, with the scope that they need', () => {

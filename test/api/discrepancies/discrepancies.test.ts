@@ -6,6 +6,7 @@ import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { recordDiscrepancies } from '../../../src/discrepancies/store.ts'
 import { checkMissingAccounts } from '../../../src/maintenance/missing-accounts.ts'
 import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
+import { MOVES, type MoveName, type RefundStatus } from '../../../src/refunds/lifecycle.ts'
 import { contradicts } from '../../../src/sync/find-disagreements.ts'
 import { readNotifiedPayments } from '../../../src/sync/name-transaction.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
@@ -50,6 +51,14 @@ async function sendNotified(...codes: number[]) {
     await lab.pass(payment)
   }
   return refundId
+}
+
+/** Plants a defect of the rules. @returns what mends it */
+function forbid(name: MoveName, from: readonly RefundStatus[]) {
+  const rule: { from: readonly RefundStatus[] } = MOVES[name]
+  const kept = rule.from
+  Object.assign(rule, { from })
+  return () => void Object.assign(rule, { from: kept })
 }
 
 async function finish(payments: Parameters<typeof makeTransaction>[2] = [{}]) {
@@ -139,6 +148,20 @@ const PLAYED = {
     const { ours, theirs } = await readOnly('notification_mismatch')
     expect(ours.says).toBe(`request ${refundId}, payment ${payment.id}, amount 30`)
     expect(theirs.says).toBe(`request ${refundId}, payment ${payment.id}, amount 31`)
+  },
+  async refund_rule_missing() {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const restore = forbid('accepted', [])
+    await lab.pass(payment)
+    restore()
+    expect(await readOnly('refund_rule_missing')).toMatchObject({
+      ...{ refundId, open: true },
+      ours: { source: 'service', says: 'a refund that was sending' },
+      theirs: { source: 'service', says: 'accepted' },
+    })
+    const { status, review, attempts } = await lab.row(refundId)
+    expect([status, review, attempts]).toEqual(['needs_review', 'rule_missing', 1])
   },
   async refund_without_end() {
     const payment = await lab.open()
@@ -421,15 +444,23 @@ const PLAYED = {
   },
 }
 
-async function decideAgainst(refundId: string): Promise<void> {
+async function decideAgainst(refundId: string, expected = 200): Promise<void> {
   const decision = { outcome: 'failed', reason: 'the gateway says so', againstEvidence: true }
   const { status } = await lab.api(`/v1/refunds/${refundId}/resolution`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(decision),
   })
-  expect(status).toBe(200)
+  expect(status).toBe(expected)
 }
+
+it('a decision that no rule admits is not made', async () => {
+  const refundId = await sendNotified(0, 5)
+  const restore = forbid('decided_failed', [])
+  await decideAgainst(refundId, 500)
+  restore()
+  expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', resolution: null })
+})
 
 describe('a discrepancy', () => {
   it.each(Object.entries(PLAYED))('%s', async (kind, play) => {

@@ -2,6 +2,23 @@ import type { Guard } from './guard.ts'
 
 export const ATTEMPTS: readonly Guard[] = [
   {
+    file: 'src/refunds/lifecycle.ts',
+    text: 'if (!from.includes(status)) {',
+    mutation: 'if (from.length === 0) {',
+    test: 'test/unit/refunds/moves.test.ts',
+    claim:
+      'each move in each status is made where a rule admits it, and otherwise leaves the refund to a person',
+    control: 'each event in each status success notified',
+  },
+  {
+    file: 'src/refunds/draft.ts',
+    text: '  if (missing) {',
+    mutation: '  if (missing && now.attempts < 0) {',
+    test: 'test/api/discrepancies/discrepancies.test.ts',
+    claim: 'a decision that no rule admits is not made',
+    control: 'a discrepancy refund_rule_missing',
+  },
+  {
     file: 'src/refunds/answer.ts',
     text: '  else applyEarlier(draft, sent)',
     mutation: '  else if (row === undefined) applyEarlier(draft, sent)',
@@ -32,8 +49,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: "transition(draft, 'unknown', { reason }, { unanswered: true })",
-    mutation: "transition(draft, 'pending', { reason }, { unanswered: true })",
+    text: "move(draft, 'unanswered', { reason }, { unanswered: true })",
+    mutation: "move(draft, 'not_written', { reason }, { unanswered: true })",
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',
@@ -88,7 +105,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (!payment.listed && !payment.missing) continue',
     mutation: "if (!payment.listed && !payment.missing && payment.status === '') continue",
     test: 'test/plays/evidence/smaller.test.ts',
@@ -107,7 +124,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'at the same time copies of one request are one refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'const fits = showsNothing(payment, own, unknown) &&',
     mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
     test: 'test/plays/transitions-played.test.ts',
@@ -115,16 +132,16 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
-    text: 'if (!config.REFUNDS_ENABLED && attempts === 0) continue',
-    mutation: 'if (!config.REFUNDS_ENABLED && attempts < 0) continue',
+    file: 'src/refunds/choose.ts',
+    text: 'if (!settings.REFUNDS_ENABLED && attempts === 0) continue',
+    mutation: 'if (!settings.REFUNDS_ENABLED && attempts < 0) continue',
     test: 'test/plays/transitions-played.test.ts',
     claim:
       'with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved',
     control: 'before sending a payment that has failed since fails the refund',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (!requestedBeforeSnapshot) continue',
     mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
     test: 'test/plays/attacks.test.ts',
@@ -133,7 +150,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (mayBeItsOwn && !isPaymentGone) {',
     mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
     test: 'test/plays/evidence/lost-rows.test.ts',
@@ -143,7 +160,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: '    if (!obstacle) {\n',
     mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
     test: 'test/plays/sequences.test.ts',
@@ -152,7 +169,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && callId < 0) {',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -161,7 +178,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: "if (measureUnexplained(payment, own) !== '0') return false",
     mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
     test: 'test/plays/transitions-played.test.ts',
@@ -187,7 +204,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: '  if (unknown) {\n',
     mutation: 'if (unknown && unknown.now.attempts > 1) {',
     test: 'test/plays/sequences.test.ts',
@@ -197,9 +214,9 @@ export const ATTEMPTS: readonly Guard[] = [
       'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
   },
   {
-    file: 'src/refunds/attempt.ts',
-    text: '? (payment.countedRefunded ?? payment.refundedNow)',
-    mutation: '? payment.refundedNow',
+    file: 'src/refunds/choose.ts',
+    text: '? (countedRefunded ?? refundedNow)',
+    mutation: '? refundedNow',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is not what the growth of a refund sent after it is measured from',
@@ -207,7 +224,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (countedRefunded !== null || unmatchedDelta === undefined) return false',
     mutation: "if (countedRefunded === '' || unmatchedDelta === undefined) return false",
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -217,7 +234,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/answer.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'if (performance.now() < permit.sendBefore) {',
     mutation: 'if (performance.now() < permit.sendBefore + 1e12) {',
     test: 'test/plays/attempt/lease.test.ts',

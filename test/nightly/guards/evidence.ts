@@ -83,7 +83,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/reconcile.ts',
+    file: 'src/refunds/judge.ts',
     text: 'snapshot !== undefined && payment.listed',
     mutation: '(snapshot !== undefined || payment.listed) && payment.listed',
     test: 'test/plays/evidence/stale-answers.test.ts',
@@ -93,7 +93,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/record-external.ts',
+    file: 'src/refunds/external.ts',
     text: 'return UUID.test(requestId) ? requestId.toLowerCase() : requestId',
     mutation: "return UUID.test('') ? requestId.toLowerCase() : requestId",
     test: 'test/plays/evidence/stale-answers.test.ts',

@@ -61,17 +61,18 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/record-external.ts',
-    text: 'if (!one.verified || result === undefined',
-    mutation: 'if ((!one.verified && one.reading > 1) || result === undefined',
+    file: 'src/refunds/external.ts',
+    text: 'if (!documented || !verified || result === undefined)',
+    mutation: 'if (!documented || (!verified && reading > 1) || result === undefined)',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
     control: 'a notification of our own refund with code 99 changes nothing',
   },
   {
-    file: 'src/refunds/record-external.ts',
-    text: "where f.outcome = 'released'",
-    mutation: "where f.outcome in ('released', 'never_happened')",
+    file: 'src/refunds/external.ts',
+    text: "  if (outcome === 'never_happened') {",
+    mutation:
+      "  if (outcome === 'never_happened') {\n    changeState(draft, { outcome: null }, describeReserved(one))",
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'an external refund that a person decided never to have happened stays so, whatever is notified later',
@@ -79,9 +80,9 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/record-external.ts',
-    text: "and (outcome is null or outcome = 'part_of_first_sight')",
-    mutation: 'and outcome is not null',
+    file: 'src/refunds/external.ts',
+    text: 'failureNotifiedAt !== null || isDropped(draft.now)',
+    mutation: 'failureNotifiedAt === null || isDropped(draft.now)',
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
       'the external refunds of a payment whose failure is notified stay reserved until a person decides',
@@ -89,9 +90,9 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/record-external.ts',
-    text: "and e.code ~ '^-?[1-9][0-9]{0,8}$' and",
-    mutation: "and e.code ~ '^x$' and",
+    file: 'src/refunds/case.ts',
+    text: "and o.code ~ '^-?[1-9][0-9]{0,8}$' and",
+    mutation: "and o.code ~ '^x$' and",
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'a portal refund whose failure is notified before its success is not released silently either',

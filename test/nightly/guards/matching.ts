@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const MATCHING: readonly Guard[] = [
   {
     file: 'src/refunds/match.ts',
-    text: '{ inferred: true, ...NO_FAILURE }',
-    mutation: '{ inferred: true, matched: true, ...NO_FAILURE }',
+    text: '{ inferred: true })',
+    mutation: '{ inferred: true, matched: true })',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'inference never frees money (f) until its own notification, or a person, makes it known',
@@ -161,8 +161,8 @@ export const MATCHING: readonly Guard[] = [
   },
   {
     file: 'src/refunds/reconcile.ts',
-    text: 'for (const draft of locked.drafts) await endInterruptedAttempt(tx, draft)',
-    mutation: 'for (const draft of locked.drafts.slice(1)) await endInterruptedAttempt(tx, draft)',
+    text: 'for (const draft of locked.drafts) endInterrupted(draft)',
+    mutation: 'for (const draft of locked.drafts.slice(1)) endInterrupted(draft)',
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',

@@ -116,9 +116,8 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: "if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
-    mutation:
-      "if (isUnsent(draft.now) && same) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
+    text: "sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })",
+    mutation: 'draft.notes.push()',
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'while it awaits approval a notification of its id with another amount leaves it to a person',
@@ -144,8 +143,8 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: 'now.refundId === one.requestId.toLowerCase())',
-    mutation: 'now.refundId === one.requestId)',
+    text: 'now.refundId === requestId.toLowerCase())',
+    mutation: 'now.refundId === requestId)',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim: 'a request id in upper case (l) is that of the refund: its success ends it',
     control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',

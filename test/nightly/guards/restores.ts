@@ -101,7 +101,7 @@ export const RESTORES: readonly Guard[] = [
     control: IS_SAME,
   },
   {
-    file: 'src/refunds/attempt.ts',
+    file: 'src/refunds/choose.ts',
     text: 'if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)',
     mutation:
       'if (draft.now.requestedBeforeRestore && draft.now.attempts > 0) reviewForgotten(draft, callId)',
@@ -136,8 +136,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/maintenance/restore.ts',
-    text: "from refunds where status in ('awaiting_approval', 'pending') and hold is null",
-    mutation: "from refunds where status in ('awaiting_approval') and hold is null",
+    text: "const UNSENT = listStatusesSql('unsent')",
+    mutation: "const UNSENT = listStatusesSql('awaited')",
     test: TEST,
     claim:
       'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',

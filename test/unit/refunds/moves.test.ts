@@ -4,9 +4,13 @@ import type { GatewayOutcome } from '../../../src/gateway/types.ts'
 import { applyOutcome } from '../../../src/refunds/answer.ts'
 import { applyDeadlines } from '../../../src/refunds/deadlines.ts'
 import {
+  MOVES,
+  type MoveName,
+  move,
   type RefundDraft,
   type RefundRow,
   type RefundStatus,
+  sendToReview,
   startDraft,
 } from '../../../src/refunds/lifecycle.ts'
 import {
@@ -37,7 +41,7 @@ const doubt = (draft: RefundDraft) =>
   void applyDeadlines(draft, { mayHaveMoved: 'it grew', snapshot: QUIET }, REFUND_SETTINGS)
 const answer = (outcome: GatewayOutcome<string | undefined>) => (draft: RefundDraft) => {
   const before = { ...draft.now, status: 'pending' as const, attempts: 0 }
-  const attempt = { before, accountNumber: undefined }
+  const attempt = { before, recorded: before, accountNumber: undefined }
   applyOutcome(draft, { attempt, call: { outcome } }, '2026-01-02')
 }
 const CONFIRMED = { noGrowthSince: '2026-01-01', sinceNoGrowthMs: CONFIRM }
@@ -75,6 +79,7 @@ function play({ facts = {}, event }: Play, statuses: readonly RefundStatus[]) {
       const draft = startDraft(makeRefundRow({ status, inferred: false, ...facts }))
       event(draft)
       expect(draft.transitions.length > 0).toBe(draft.now.status !== status)
+      expect(draft.missing).toBeUndefined()
       return draft.now.status === status ? [] : [[status, draft.now.status]]
     }),
   )
@@ -83,6 +88,50 @@ function play({ facts = {}, event }: Play, statuses: readonly RefundStatus[]) {
 const UNENDED = ['pending', 'sending', 'accepted', 'unknown'] as const
 const to = (status: RefundStatus, ...from: readonly RefundStatus[]) =>
   Object.fromEntries(from.map((one) => [one, status]))
+
+describe('each move in each status', () => {
+  const cause = { reason: 'played' }
+  const proven = { inferred: true, matched: true, failureReason: '1', review: null }
+  const moves = Object.entries(MOVES) as [MoveName, { from: readonly RefundStatus[]; to: string }][]
+  const cells = moves.flatMap(([name, { from, to: after }]) =>
+    refunds.status.enumValues.map((status) => ({
+      ...{ name, status, after },
+      isAdmitted: from.includes(status),
+    })),
+  )
+
+  it('is made where a rule admits it, and otherwise leaves the refund to a person', () => {
+    for (const { name, status, after, isAdmitted } of cells) {
+      const draft = startDraft(makeRefundRow({ ...proven, status }))
+      move(draft, name, cause)
+      const { now, missing, transitions } = draft
+      const expected = isAdmitted ? after : 'needs_review'
+      expect([name, status, now.status, missing?.move]).toEqual([
+        ...[name, status, expected],
+        isAdmitted ? undefined : name,
+      ])
+      expect(transitions).toMatchObject([{ from: status, to: expected }])
+      if (!isAdmitted) expect(now).toMatchObject({ review: 'rule_missing', matched: false })
+    }
+  })
+
+  it('says who is the source of a failure, and nothing of one that is none', () => {
+    for (const [name, { from, to: after }] of moves) {
+      const draft = startDraft(makeRefundRow({ ...proven, status: from[0] ?? 'unknown' }))
+      move(draft, name, cause)
+      const { failureSource, failureReason } = draft.now
+      expect([name, failureSource !== null]).toEqual([name, after === 'failed'])
+      const isCleared = ['accepted', 'succeeded', 'returned'].includes(after)
+      expect([name, failureReason]).toEqual([name, isCleared ? null : '1'])
+    }
+  })
+
+  it('that leaves it to a person only changes the reason while it is left to one', () => {
+    const draft = startDraft(makeRefundRow({ status: 'needs_review', review: 'no_evidence' }))
+    sendToReview(draft, 'notified_contradiction', 'contradicted', cause)
+    expect(draft).toMatchObject({ transitions: [], now: { review: 'contradicted' } })
+  })
+})
 
 describe('each event in each status', () => {
   it.each([

@@ -6,7 +6,7 @@ import {
   type OwnRefund,
   type RefundedDelta,
 } from '../../../../src/refunds/growth.ts'
-import type { ExternalRefund } from '../../../../src/refunds/lifecycle.ts'
+import type { ExternalRefund } from '../../../../src/refunds/types.ts'
 
 const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRefund => ({
   id,
@@ -28,7 +28,6 @@ const external = (
   amount: string,
   facts: Partial<ExternalRefund> = {},
 ): ExternalRefund => ({
-  externalId: id,
   id,
   amount,
   matched: false,

@@ -1,0 +1,193 @@
+import { addAmounts, compareAmounts } from '../money.ts'
+import { deriveExternalState, type ExternalState } from './external-view.ts'
+import type { Cause } from './lifecycle.ts'
+import type {
+  ExternalDraft,
+  ExternalRefund,
+  ExternalRow,
+  Finding,
+  LockedPayment,
+  LockedRefunds,
+  RefundNotification,
+} from './types.ts'
+
+/** Changes the state of an external refund. */
+function changeState(draft: ExternalDraft, patch: Partial<ExternalRow>, cause: Cause): void {
+  const before = deriveExternalState(draft.now)
+  draft.now = { ...draft.now, ...patch }
+  recordState(draft, before, cause)
+}
+
+function recordState(draft: ExternalDraft, before: ExternalState | null, cause: Cause): void {
+  const { externalId, paymentId } = draft.now
+  const after = deriveExternalState(draft.now)
+  draft.changes.push({ externalId, paymentId, before, after, cause })
+}
+
+/** Whether it is deducted, or part of what was refunded at first. What a person entered and took back is neither. */
+function isDropped({ outcome }: ExternalRow): boolean {
+  return outcome === 'released' || outcome === 'never_happened'
+}
+
+/** Sets what of the external refunds counts for each payment, once they were read or have changed. */
+export function countExternal({
+  payments,
+  external,
+}: Pick<LockedRefunds, 'payments' | 'external'>): void {
+  const rows = external.map(({ now }) => now).sort(byAge)
+  for (const payment of payments) {
+    const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
+    payment.external = own
+      .filter(({ outcome }) => outcome === null)
+      .map((one) => ({ ...one, contradicted: one.failureNotifiedAt !== null }))
+    // What a person decided never to have happened may show all the same.
+    payment.released = own
+      .filter((one) => isDropped(one) && one.source !== 'person')
+      .map(({ amount }) => amount)
+    payment.explainedAtFirst = addAmounts(
+      own.filter(({ outcome }) => outcome === 'part_of_first_sight').map(({ amount }) => amount),
+    )
+  }
+}
+
+const byAge = (a: ExternalRow, b: ExternalRow) =>
+  a.knownAt < b.knownAt ? -1 : Number(a.knownAt > b.knownAt)
+
+/** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
+export function markExternal(
+  locked: LockedRefunds,
+  { paymentId }: LockedPayment,
+  marked: readonly ExternalRefund[],
+  end: { matched: true } | { outcome: 'part_of_first_sight' },
+  callId: number,
+): void {
+  const shown = 'outcome' in end ? 'when the payment was first seen' : 'now'
+  for (const draft of locked.external) {
+    const { id, amount } = draft.now
+    if (draft.now.paymentId !== paymentId) continue
+    if (!marked.some((one) => one.id === id && one.amount === amount)) continue
+    const reason = `the refunded amount shows ${shown} the refund of ${amount} made elsewhere (request ${id})`
+    changeState(draft, end, { reason, callId })
+  }
+}
+
+/**
+ * Releases the external refunds of which growth has shown another reading of the same signed text. Each transaction does
+ * that for its own, so that a change is recorded with its payment.
+ */
+export function releaseOtherReadings({ external }: LockedRefunds): void {
+  for (const draft of external) {
+    const { before, now } = draft
+    if (before?.outcome !== null || !before.isOtherReading) continue
+    const reason = `another reading of its notification was matched (request ${now.id})`
+    changeState(draft, { outcome: 'released' }, { reason })
+  }
+}
+
+/**
+ * Records a verified success as an external refund, which is reserved until growth shows it or a person decides. A
+ * failure of the same refund, in whatever order, contradicts it: it stays as it is, and a person decides. What a person
+ * decided never to have happened stays so.
+ */
+export function recordExternal(
+  locked: LockedRefunds,
+  notification: RefundNotification,
+  result: 'success' | 'failure' | undefined,
+): Finding[] {
+  const { verified, documented, reading, paymentId, amount } = notification
+  // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
+  if (!documented || !verified || result === undefined) return []
+  if (paymentId === null || amount === null || compareAmounts(amount, '0') === 0) return []
+  const one = { ...notification, requestId: foldUuid(notification.requestId), paymentId, amount }
+  const known = locked.external.find(
+    ({ now }) =>
+      now.id === one.requestId &&
+      now.paymentId === paymentId &&
+      compareAmounts(now.amount, amount) === 0,
+  )
+  if (result === 'failure') return reading > 1 || !known ? [] : contradict(known, one)
+  return known ? reserveAgain(known, one) : reserve(locked, one)
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A UUID is the same in any case; of other request ids that is not known. */
+function foldUuid(requestId: string): string {
+  return UUID.test(requestId) ? requestId.toLowerCase() : requestId
+}
+
+type ExternalNotification = RefundNotification & { paymentId: string; amount: string }
+
+function contradict(draft: ExternalDraft, one: ExternalNotification): Finding[] {
+  const { failureNotifiedAt } = draft.now
+  if (failureNotifiedAt !== null || isDropped(draft.now) || draft.now.outcome === 'own') return []
+  draft.now = { ...draft.now, failureNotifiedAt: one.receivedAt }
+  return describeContradiction(draft)
+}
+
+function reserve(locked: LockedRefunds, one: ExternalNotification): Finding[] {
+  const { paymentId, amount } = one
+  if (!locked.payments.some((payment) => payment.paymentId === paymentId)) return []
+  const draft: ExternalDraft = {
+    before: undefined,
+    now: {
+      ...{ externalId: one.externalId, id: one.requestId, paymentId, amount, ipnEventId: one.id },
+      ...{ source: 'notification', matched: false, outcome: null, decidedBy: null },
+      ...{ knownAt: one.receivedAt, notifiedBeforeFirst: one.beforeFirst, sinceSeenMs: 0 },
+      ...{ isOtherReading: one.isOtherShown, failureNotifiedAt: one.failedAt },
+    },
+    changes: [],
+  }
+  locked.external.push(draft)
+  recordState(draft, null, describeReserved(one))
+  return describeContradiction(draft)
+}
+
+/** What is known already changes nothing; what a person decided never to have happened is a discrepancy. */
+function reserveAgain(draft: ExternalDraft, one: ExternalNotification): Finding[] {
+  const { id, paymentId, amount, outcome, decidedBy } = draft.now
+  if (outcome === 'never_happened') {
+    const ours = `${nameExternal(id, amount)} decided as never_happened by ${decidedBy}`
+    const kind = 'decided_against_evidence'
+    return [{ kind, ours, theirs: 'another notification of its success', paymentId }]
+  }
+  if (outcome !== 'released') return []
+  const counted = { outcome: null, matched: false }
+  const notified = { ipnEventId: one.id, isOtherReading: one.isOtherShown }
+  changeState(draft, { ...counted, ...notified }, describeReserved(one))
+  return describeContradiction(draft)
+}
+
+function describeReserved({ id, requestId, amount }: ExternalNotification): Cause {
+  const reason = `the gateway notified a refund of ${amount} made elsewhere (request ${requestId})`
+  return { reason, ipnEventId: id }
+}
+
+function describeContradiction({ now }: ExternalDraft): Finding[] {
+  if (now.failureNotifiedAt === null) return []
+  const ours = nameExternal(now.id, now.amount)
+  const theirs = 'its success and its failure were both notified'
+  return [{ kind: 'external_refund_contradicted', ours, theirs, paymentId: now.paymentId }]
+}
+
+/** Names an external refund in its discrepancies. */
+export function nameExternal(requestId: string, amount: string): string {
+  return `external refund ${requestId} of ${amount}`
+}
+
+/** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
+export function findUnmatchedExternal(
+  payments: readonly LockedPayment[],
+  resolveForMs: number,
+): Finding[] {
+  return payments.flatMap(({ paymentId, external }) =>
+    external
+      .filter(({ matched, sinceSeenMs }) => !matched && sinceSeenMs >= resolveForMs)
+      .map(({ id, amount }) => ({
+        kind: 'external_refund_unmatched',
+        ours: 'no increase of the refunded amount shows it',
+        theirs: `success notification, request ${id}, amount ${amount}`,
+        paymentId,
+      })),
+  )
+}

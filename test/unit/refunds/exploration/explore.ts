@@ -1,0 +1,66 @@
+/** A step that may be taken in a state, and where it leads. */
+export type Step<S> = { name: string; next: () => S }
+
+/** A machine whose every play is tried. */
+export type Machine<S> = {
+  begin: S
+  /** Equal for states that cannot be told apart by what may follow. */
+  key(state: S): string
+  steps(state: S): Iterable<Step<S>>
+  /** What is wrong with a state that was reached; undefined for nothing. */
+  check(state: S): string | undefined
+}
+
+/** What was found: how much there is, or the shortest play that breaks a rule. */
+export type Explored = {
+  states: number
+  transitions: number
+  /** Steps of the longest of the shortest plays. */
+  depth: number
+  broken?: { rule: string; play: string[] }
+}
+
+/** A rule that a step has broken. */
+export class Broken extends Error {}
+
+/**
+ * Plays every order of steps, breadth first: what breaks a rule is found by a play than which none is shorter.
+ * @param limit of states; one that is reached is an error, because what lies behind it was not looked at
+ */
+export function explore<S>(machine: Machine<S>, limit: number): Explored {
+  const known = new Map([[machine.key(machine.begin), 0]])
+  const trail: { from: number; name: string }[] = [{ from: -1, name: '' }]
+  let level: { state: S; at: number }[] = [{ state: machine.begin, at: 0 }]
+  let transitions = 0
+  let depth = 0
+  const stop = (rule: string, at: number, name?: string): Explored => {
+    const play = name === undefined ? [] : [name]
+    for (let one = trail[at]; one && one.from >= 0; one = trail[one.from]) play.unshift(one.name)
+    return { states: known.size, transitions, depth, broken: { rule, play } }
+  }
+  for (; level.length > 0; depth += 1) {
+    const below: typeof level = []
+    for (const { state, at } of level) {
+      for (const { name, next } of machine.steps(state)) {
+        transitions += 1
+        let reached: S
+        try {
+          reached = next()
+        } catch (error) {
+          if (error instanceof Broken) return stop(error.message, at, name)
+          throw new Error(stop('', at, name).broken?.play.join('\n'), { cause: error })
+        }
+        const key = machine.key(reached)
+        if (known.has(key)) continue
+        const rule = machine.check(reached)
+        if (rule !== undefined) return stop(rule, at, name)
+        if (known.size >= limit) throw new Error(`more than ${limit} states`)
+        known.set(key, trail.length)
+        below.push({ state: reached, at: trail.length })
+        trail.push({ from: at, name })
+      }
+    }
+    level = below
+  }
+  return { states: known.size, transitions, depth: depth - 1 }
+}

@@ -1,0 +1,175 @@
+import { computeRefundable } from '../../../../src/payments/find-payments.ts'
+import { type RefundRow, STATES } from '../../../../src/refunds/lifecycle.ts'
+import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
+import { Broken, type Machine } from './explore.ts'
+import { listGateway, listOffered, listRight, listService, listSteps, tick } from './steps.ts'
+import { begin, keyOf, type Setting, type World } from './world.ts'
+
+type Options = Partial<Omit<Setting, 'checkSending'>>
+
+/** Describes a small world, and what must hold in it. */
+export function makeMachine(options: Options): Machine<World> {
+  const setting: Setting = {
+    ...{ paid: 50, amounts: [30], hasPortal: false, faults: 0, settings: REFUND_SETTINGS },
+    ...options,
+    checkSending: (world, of, row) => checkSending(world, setting, of, row),
+  }
+  const rested = new Set<string>()
+  return {
+    begin: begin(setting),
+    key: keyOf,
+    steps: (world) => listSteps(world, setting),
+    check: (world) => checkAlways(world, setting) ?? comeToRest(world, setting, rested),
+  }
+}
+
+const amountOf = ({ amounts }: Setting, of: number) => amounts[of] ?? 0
+
+/** What of the payment is known to have moved, or may have, whatever the service knows of it. */
+function measureMoved(world: World, setting: Setting, except?: number): number {
+  return world.orders.reduce((sum, { moved, isOpen, cameBack }, of) => {
+    const mayMove = moved > 0 || isOpen
+    const isKnown = isPortal(of, setting) ? isPortalKnown(world, of) : isReserved(world.rows[of])
+    return of === except || !mayMove || cameBack || !isKnown ? sum : sum + amountOf(setting, of)
+  }, 0)
+}
+
+const isPortal = (of: number, { hasPortal, amounts }: Setting) =>
+  hasPortal && of === amounts.length - 1
+
+const isReserved = (row: RefundRow | null | undefined) => !!row && row.status !== 'failed'
+
+function isPortalKnown({ external }: World, of: number): boolean {
+  return external.some(({ id, outcome }) => id.endsWith(String(of)) && outcome === null)
+}
+
+/** Rules of every state, whatever follows. */
+function checkAlways(world: World, setting: Setting): string | undefined {
+  const { orders, rows, external, payment, lost } = world
+  for (const [of, { moved }] of orders.entries()) {
+    if (moved > 1 && !lost.includes(of)) return `${of} has moved ${moved} times`
+  }
+  const own = rows.flatMap((row) => (row ? [row] : []))
+  const counted = external.filter(({ outcome }) => outcome === null)
+  const matched = [...own, ...counted].filter((one) => one.matched)
+  const gross = orders.reduce((sum, { moved }, of) => sum + moved * amountOf(setting, of), 0)
+  const explained = matched.reduce((sum, { amount }) => sum + Number(amount), 0)
+  if (explained > gross) return `${explained} are matched, and ${gross} have moved`
+  const left = computeRefundable({
+    ...{ amount: String(setting.paid), refundedNow: payment.counted ?? payment.now },
+    refundedAtFirst: '0',
+    matched: matched.map(({ amount }) => amount),
+    reserved: [
+      ...own.filter(
+        (row) =>
+          !row.matched &&
+          row.status !== 'failed' &&
+          !(row.status === 'returned' && row.returnSightings > 1),
+      ),
+      ...counted.filter((one) => !one.matched),
+    ].map(({ amount }) => amount),
+  })
+  const moved = measureMoved(world, setting)
+  if (Number(left) > Math.max(0, setting.paid - moved))
+    return `${left} can be refunded, and ${moved} have moved`
+  return undefined
+}
+
+/** Rules of sending: nothing that is not due, too much, or held. */
+function checkSending(world: World, setting: Setting, of: number, row: RefundRow): void {
+  if (!['pending', 'unknown'].includes(row.status))
+    throw new Broken(`${of} is sent, and is ${row.status}`)
+  if (row.needsApproval && row.approvedAt === null)
+    throw new Broken(`${of} is sent, and not approved`)
+  if (world.news[of]?.includes('requested')) throw new Broken(`${of} is sent on an older answer`)
+  const moved = measureMoved(world, setting, of)
+  if (moved + amountOf(setting, of) > setting.paid && !world.wrong.length) {
+    throw new Broken(`${of} is sent beside ${moved} that have moved`)
+  }
+  const own = world.orders[of]
+  if (
+    own &&
+    own.moved > 0 &&
+    own.shown > 0 &&
+    Number(world.query?.shown) >= amountOf(setting, of)
+  ) {
+    const others = world.orders.reduce(
+      (sum, { shown }, one) => (one === of ? sum : sum + shown * amountOf(setting, one)),
+      0,
+    )
+    if (Number(world.query?.shown) - others >= amountOf(setting, of))
+      throw new Broken(`${of} is sent again although the answer shows it`)
+  }
+}
+
+/** Follows good news: every state must end well, or leave it to a person who can end it. */
+function comeToRest(world: World, setting: Setting, rested: Set<string>): string | undefined {
+  const path: string[] = []
+  let at = world
+  for (;;) {
+    const key = keyOf(at)
+    if (rested.has(key)) break
+    path.push(key)
+    if (path.length > 60) return `no good news brings it to an end: ${path.slice(-4).join(' → ')}`
+    const next = improve(at, setting, key)
+    if (!next) {
+      const fault = checkEnd(at, setting)
+      if (fault) return `after good news: ${fault}`
+      break
+    }
+    at = next
+  }
+  for (const key of path) rested.add(key)
+  return undefined
+}
+
+function improve(world: World, setting: Setting, key: string): World | undefined {
+  const news = [...listGateway({ ...world, left: 0 }, setting)].find(
+    ({ name }) => /accepts|has it already|moves|shows/.test(name) && !/portal/.test(name),
+  )
+  if (news) return { ...news.next(), left: world.left }
+  const service = [...listService(world, setting)].filter(({ name }) => !name.startsWith('request'))
+  const told = service.find(({ name }) => /^(notify|reply|late reply|no answer|answer)/.test(name))
+  if (told) return told.next()
+  const ask = service.find(({ name }) => name === 'ask')
+  const answered =
+    ask &&
+    [...listService(ask.next(), setting)].find(({ name }) => name.startsWith('answer'))?.next()
+  if (answered && keyOf(answered) !== key) return answered
+  return tick(world)
+}
+
+/** Whether everything is as the gateway has it, or a person sees that it is not. */
+function checkEnd(world: World, setting: Setting): string | undefined {
+  for (const [of, row] of world.rows.entries()) {
+    const order = world.orders[of]
+    if (!row || !order || world.wrong.includes(of)) continue
+    const isOver = STATES[row.status].over
+    const mayDecide = listOffered(row).length > 0 || STATES[row.status].unsent
+    if (!isOver && !mayDecide) return `${of} stays ${row.status}`
+    if (row.status === 'needs_review' && listRight(row, order).length === 0)
+      return `nobody can end ${of}`
+    const isSeen = world.growth || world.open.length > 0
+    if (row.status === 'failed' && order.moved > 0 && !order.cameBack && !isSeen)
+      return `${of} failed, and has moved`
+    if (
+      row.status === 'succeeded' &&
+      order.moved === 0 &&
+      !isSeen &&
+      !isAccepted(world, setting, row)
+    ) {
+      return `${of} succeeded, and has not moved`
+    }
+  }
+  return undefined
+}
+
+/** A success inferred from growth that a portal refund made which was never notified: `docs/refunds.md` says so. */
+function isAccepted(
+  { orders, external }: World,
+  { hasPortal, amounts }: Setting,
+  row: RefundRow,
+): boolean {
+  const portal = orders[amounts.length - 1]
+  return hasPortal && row.inferred && portal?.moved === 1 && external.length === 0
+}
