@@ -93,7 +93,9 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
     await next()
     const { method, path } = c.req
     const { status } = c.res
-    if (method === 'GET' || method === 'HEAD' || status < 400 || status > 499) return
+    if (method === 'GET' || method === 'HEAD' || status > 499) return
+    // A form of the console that is refused leads back to its page.
+    if (status < 400 && c.get('refusal') === undefined) return
     // A dry run writes nothing.
     if (c.get('isDryRun')) return
     const route = matchedRoutes(c).at(-1)?.path ?? '*'

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { timeZone } from '../config/setting-types.ts'
 import { actors } from '../db/schema.ts'
@@ -150,6 +151,15 @@ export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPe
     endedAt: toIso(row.endedAt),
     lastUsedAt: toIso(row.lastUsedAt),
   }))
+}
+
+/** Changes how a person reads. */
+export async function changeReading(
+  tx: Tx,
+  id: string,
+  { language, timeZone }: Pick<Person, 'language' | 'timeZone'>,
+): Promise<void> {
+  await build(tx).update(actors).set({ language, timeZone }).where(eq(actors.id, id))
 }
 
 /**

@@ -5,8 +5,6 @@ import { listScopes, ROLES, type Role } from './types.ts'
 
 /** How long a session lasts without a request, and at most (minutes). */
 export const IDLE_MINUTES = 30
-/** For how long after a sign-in money may be moved without another (minutes). */
-export const RECENT_MINUTES = 15
 export const SESSION_MINUTES = 12 * 60
 
 /** Selects whether the row `s` of `sessions` is live, for use inside a statement. */
@@ -22,8 +20,6 @@ export type StoredSession = {
   /** Its last recorded use is more than a minute ago. */
   isDueForRecord: boolean
   roles: readonly Role[]
-  /** The person signed in within the last `RECENT_MINUTES`. */
-  isRecent: boolean
   language: 'en' | 'vi' | null
   timeZone: string | null
   /** The person as an API key; its id is the person's. */
@@ -40,8 +36,7 @@ type SessionRow = Omit<StoredSession, 'person' | 'roles'> &
 export async function findSession(sql: Sql, token: string): Promise<StoredSession | undefined> {
   const [row] = await sql<SessionRow[]>`
     select s.id, ${isLiveSession(sql)} as "isLive", s.person_id as "personId", p.name, p.roles, p.merchants, p.principal,
-      p.language, p.time_zone as "timeZone", s.last_used_at < now() - interval '1 minute' as "isDueForRecord",
-      s.signed_in_at > now() - ${RECENT_MINUTES} * interval '1 minute' as "isRecent"
+      p.language, p.time_zone as "timeZone", s.last_used_at < now() - interval '1 minute' as "isDueForRecord"
     from sessions as s join actors as p on p.id = s.person_id
     where s.token_hash = ${hashKey(token)} and p.ended_at is null`
   if (!row) return undefined

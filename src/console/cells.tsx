@@ -31,6 +31,16 @@ export function text<Row>(
   return { title, value, cell: (row) => value(row) ?? '', ...options }
 }
 
+/** A cell of its own kind, and what an export writes of it. */
+export function cell<Row>(
+  title: Title,
+  value: (row: Row) => CellValue,
+  write: (row: NoInfer<Row>) => Child,
+  options: Options & Pick<ColumnStyle, 'kind'> = {},
+): ListColumn<Row> {
+  return { title, value, cell: write, ...options }
+}
+
 /** A text that leads to a page about the row; `instead` is what the page shows where there is no text. */
 export function link<Row>(
   title: Title,

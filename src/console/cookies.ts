@@ -3,17 +3,15 @@ import { SESSION_MINUTES } from '../access/sessions.ts'
 import { isLoopback } from '../config/setting-types.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleRequest } from './env.ts'
+import { KEPT_S } from './kept.ts'
 
 type Settings = Pick<ConsoleContext, 'config'>
 
-export type CookieName = 'session' | 'draft'
-
-/** What was typed is kept for so long (s). */
-export const DRAFT_MAX_AGE_S = 3_600
+export type CookieName = 'session' | 'page'
 
 const MAX_AGE_S: Readonly<Record<CookieName, number>> = {
   session: SESSION_MINUTES * 60,
-  draft: DRAFT_MAX_AGE_S,
+  page: KEPT_S,
 }
 
 /**

@@ -6,11 +6,11 @@ import { Notice } from '../platform/html/components.tsx'
 import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
-import { Form } from './forms/form.tsx'
-import { hasRole, hasScope } from './permissions.ts'
+import { Form } from './forms.tsx'
+import { hasRole } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { t, useView } from './view.ts'
+import { can, t, useView } from './view.ts'
 
 /** Where the script speaks. */
 function ScriptParts() {
@@ -56,11 +56,12 @@ export function renderConsolePage(
   body: Child,
 ): Response | Promise<Response> {
   const { title, status = 200, refreshS, refreshTo } = options
-  const notice = c.get('draft') ? t('frame.restored') : readNotice(c)
+  const { language, kept } = useView()
+  const notice = kept?.isUnsent ? t('frame.restored') : readNotice(c)
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
-      language={useView().language}
+      language={language}
       title={t('frame.titleOf', { page: title })}
       styles={[ASSETS.style]}
       scripts={[ASSETS.script]}
@@ -73,27 +74,35 @@ export function renderConsolePage(
       <main id="main" tabindex={-1}>
         {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
         <h1>{title}</h1>
+        {kept?.alerts.map((alert) => (
+          <Notice tone="bad">{alert}</Notice>
+        ))}
+        {kept?.links.map(({ text, href }) => (
+          <p>
+            <a href={href}>{text}</a>
+          </p>
+        ))}
         {body}
       </main>
-      {c.get('session') ? <ScriptParts /> : null}
+      {useView().person ? <ScriptParts /> : null}
     </Document>,
     status,
   )
 }
 
 function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined }) {
-  const session = c.get('session')
-  if (!session) return null
+  const { person } = useView()
+  if (!person) return null
   const shown = PAGES.filter(
     ({ scope, role }) =>
-      (scope === undefined || hasScope(c, scope)) && (role === undefined || hasRole(c, role)),
+      (scope === undefined || can(scope)) && (role === undefined || hasRole(role)),
   )
   return (
     <header class="bar">
       <div>
         <strong>{t('frame.product')}</strong>
-        <a href="/console/account">{session.name}</a>
-        <Form c={c} action="/console/sign-out">
+        <a href="/console/account">{person.name}</a>
+        <Form action="/console/sign-out">
           <button class="quiet" type="submit">
             {t('frame.signOut')}
           </button>

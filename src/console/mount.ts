@@ -6,20 +6,23 @@ import { auditRefusals } from '../access/audit.ts'
 import { DomainError } from '../errors.ts'
 import type { BodyBudget } from '../http/body.ts'
 import type { HttpEnv } from '../http/problems.ts'
-import { accountRoutes } from './account/routes.tsx'
+import { accountPage } from './account.tsx'
 import { assetRoutes } from './assets.ts'
 import type { ConsoleContext } from './context.ts'
+import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleEnv } from './env.ts'
-import { protectForms, readOwnForms } from './forms/protect-forms.ts'
+import { protectForms, readOwnForms } from './form-guard.ts'
 import { listRoutes } from './lists/routes.tsx'
-import { peopleRoutes } from './people/routes.tsx'
-import { refundRoutes } from './refund-form/serve-refund-form.ts'
+import { peoplePage, personPage } from './people.tsx'
+import { reasonsPage } from './reasons.tsx'
+import { refundPage } from './refund.tsx'
+import { refundFormRoutes } from './refund-form.tsx'
 import { describeError, respondError, respondRefusal } from './respond-error.tsx'
 import { searchRoutes } from './search.tsx'
 import { requireSession } from './session.ts'
-import { signInRoutes } from './sign-in/routes.tsx'
-import { storyRoutes } from './story/routes.ts'
-import { taskRoutes } from './tasks/task-routes.ts'
+import { signInRoutes, signOutRoutes } from './sign-in.tsx'
+import { storyRoutes } from './story/story-page.tsx'
+import { taskRoutes } from './tasks.tsx'
 import { chooseLanguage, showTo } from './view.ts'
 
 /** Redirects whoever prefers a page to JSON. */
@@ -54,6 +57,8 @@ export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext, bodyBudget
   app.route('/', createConsole(ctx, bodyBudget))
 }
 
+const PAGES = [accountPage, peoplePage, personPage, reasonsPage, refundPage, discrepancyPage]
+
 function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()
   app.onError((error, c) => respondError(ctx, error, c))
@@ -82,14 +87,12 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
     refuseNul,
     protectForms(ctx),
   )
-  app.route('/', accountRoutes(ctx))
-  app.route('/', peopleRoutes(ctx))
-  app.route('/', taskRoutes(ctx))
-  // Every part adds its routes here.
+  app.route('/', signOutRoutes(ctx))
   app.route('/', listRoutes(ctx))
   app.route('/', searchRoutes(ctx))
-  app.route('/', storyRoutes(ctx))
-  app.route('/', refundRoutes(ctx))
+  storyRoutes(app, ctx)
+  taskRoutes(app, ctx)
+  for (const mount of [...PAGES, ...refundFormRoutes]) mount(app, ctx)
   return app
 }
 

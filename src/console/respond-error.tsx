@@ -2,18 +2,16 @@ import { DomainError, REFUSALS } from '../errors.ts'
 import { explainError } from '../http/problems.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleRequest } from './env.ts'
-import { keepDraft } from './forms/draft.ts'
-import { ForeignFormError, isUnsafe, PAGE_FIELD } from './forms/protect-forms.ts'
+import { ForeignFormError, isUnsafe, namePage, readFields } from './form-guard.ts'
+import { pageWith } from './kept.ts'
 import { renderConsolePage } from './layout.tsx'
-import { SignInAgainError } from './permissions.ts'
-import { t } from './view.ts'
+import { t, useView } from './view.ts'
 
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
 /** Answers an error with a page that explains what happened and what to do next. */
 export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
-  if (error instanceof SignInAgainError) return respondSignInAgain(ctx, c)
   if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
@@ -32,8 +30,9 @@ export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleReques
 
 /** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
 function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
-  keepDraft(ctx, c, c.get('session')?.personId)
-  const refreshTo = c.get('form')?.[PAGE_FIELD] ?? '/console'
+  const { person } = useView()
+  const form = { action: c.req.path, fields: readFields(c), isUnsent: true }
+  const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
   return respondRefusal(c, 503, { ...describeError('interrupted'), refreshS: RETRY_S, refreshTo })
 }
 
@@ -78,22 +77,6 @@ export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...sho
       <p>{body}</p>
       <p>
         <a href="/console">{t('errors.back')}</a>
-      </p>
-    </>,
-  )
-}
-
-/** Explains that the person has to sign in again first; what they typed is kept for when they come back. */
-function respondSignInAgain(ctx: ConsoleContext, c: ConsoleRequest) {
-  keepDraft(ctx, c, c.get('session')?.personId)
-  return renderConsolePage(
-    c,
-    { title: t('signIn.again.title'), status: 403 },
-    <>
-      <p>{t('signIn.again.why')}</p>
-      <p>{t('signIn.again.kept')}</p>
-      <p>
-        <a href="/console/sign-in">{t('signIn.how')}</a>
       </p>
     </>,
   )

@@ -4,7 +4,7 @@ import type { Access } from '../access/types.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { Id } from '../http/fields.ts'
-import { Card, Field, Notice } from '../platform/html/components.tsx'
+import { Card, Notice } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { readRefunds } from '../refunds/events.ts'
 import type { RefundRecord } from '../refunds/find.ts'
@@ -16,15 +16,15 @@ import type { TransactionWithPayments } from '../transactions/types.ts'
 import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleEnv, ConsoleRequest } from './env.ts'
-import { Form } from './forms/form.tsx'
-import { readForm } from './forms/protect-forms.ts'
+import { readFields } from './form-guard.ts'
+import { Form, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
-import { hasScope, requireScope } from './permissions.ts'
+import { requireScope } from './permissions.ts'
 import { redirectWith } from './redirect.ts'
 import { signPayment, signRefund, signTransaction } from './states.tsx'
-import { showTasks } from './tasks/list/show-tasks.tsx'
-import { count, listTexts, nameIn, t } from './view.ts'
+import { showTasks } from './tasks.tsx'
+import { can, count, listTexts, nameIn, t, usePerson } from './view.ts'
 
 /** Results of a search at most. */
 const MAX_HITS = 60
@@ -49,7 +49,7 @@ export function searchRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     })
     .post('/console/transactions', async (c) => {
       requireScope(c, 'payments:read')
-      const { transactionId, merchantCode = '' } = await readForm(c)
+      const { transactionId, merchantCode = '' } = readFields(c)
       const id = Id.safeParse(transactionId)
       const access = c.get('access')
       const merchants = narrowMerchants(access, merchantCode)
@@ -74,7 +74,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
     { title: t('search.title'), status: isText ? 200 : 422 },
     <>
       {isText ? null : <Notice tone="bad">{t('lists.problems.text')}</Notice>}
-      {isText && hits.length === 0 ? <NothingFound c={c} q={q} /> : null}
+      {isText && hits.length === 0 ? <NothingFound q={q} /> : null}
       {hits.length > 0 ? <p>{count('search.found', hits.length)}</p> : null}
       {hits.length === MAX_HITS ? (
         <Notice tone="soft">{t('search.cut', { count: MAX_HITS })}</Notice>
@@ -133,8 +133,8 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
 }
 
 /** What was searched without a result, and what else to try. */
-function NothingFound({ c, q }: { c: ConsoleRequest; q: string }) {
-  const searched = hasScope(c, 'refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
+function NothingFound({ q }: { q: string }) {
+  const searched = can('refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
   return (
     <>
       <Card title={t('search.none.title', { query: q })}>
@@ -145,7 +145,7 @@ function NothingFound({ c, q }: { c: ConsoleRequest; q: string }) {
           ))}
         </ul>
       </Card>
-      {looksLikeId(q) ? <Ask c={c} id={q} /> : null}
+      {looksLikeId(q) ? <Ask id={q} /> : null}
     </>
   )
 }
@@ -155,24 +155,19 @@ function looksLikeId(q: string): boolean {
   return /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
 }
 
-function Ask({ c, id }: { c: ConsoleRequest; id: string }) {
-  const accounts = c.get('access').merchants
+function Ask({ id }: { id: string }) {
+  const accounts = usePerson().access.merchants
   const [only, second] = accounts
   const fields = { transactionId: id, ...(second || !only ? {} : { merchantCode: only }) }
   return (
     <Card title={t('search.none.ask')}>
       <p>{t('search.none.askWhy')}</p>
-      <Form c={c} action="/console/transactions" fields={fields}>
+      <Form action="/console/transactions" fields={fields}>
         {second === undefined ? null : (
-          <Field name="merchantCode" label={t('field.account')}>
-            {(attributes) => (
-              <select {...attributes} required>
-                {accounts.map((code) => (
-                  <option value={code}>{code}</option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <Select
+            {...{ name: 'merchantCode', label: t('field.account'), value: only, required: true }}
+            options={accounts.map((value) => ({ value, label: value }))}
+          />
         )}
         <button type="submit">{t('search.none.askNow')}</button>
       </Form>

@@ -1,14 +1,21 @@
 import { createMiddleware } from 'hono/factory'
+import { z } from 'zod'
 import { listAccounts } from '../access/authenticate.ts'
 import { findLoss } from '../access/principal.ts'
 import { findSession, recordUse, type StoredSession } from '../access/sessions.ts'
 import type { Access } from '../access/types.ts'
 import type { ConsoleContext } from './context.ts'
-import { readCookie } from './cookies.ts'
-import type { ConsoleEnv, ConsoleRequest, ConsoleSession } from './env.ts'
-import { keepDraft, restoreDraft } from './forms/draft.ts'
-import { makeFormToken } from './forms/form-token.ts'
-import { carriesToken, ForeignFormError, isUnsafe } from './forms/protect-forms.ts'
+import { readCookie, removeCookie, writeCookie } from './cookies.ts'
+import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import {
+  carriesToken,
+  ForeignFormError,
+  isUnsafe,
+  makeFormToken,
+  namePage,
+  readFields,
+} from './form-guard.ts'
+import { KeptForm, open, pageWith, seal } from './kept.ts'
 import { showTo, useView } from './view.ts'
 
 const SIGN_IN = '/console/sign-in'
@@ -28,24 +35,29 @@ export function requireSession(ctx: ConsoleContext) {
     const stored = token === undefined ? undefined : await findSession(ctx.sql, token)
     if (token === undefined || !stored?.isLive) return leadToSignIn(ctx, c, token, stored)
     if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.sql, stored.id)
-    const { id, roles, isRecent, person } = stored
     const access = describeAccess(ctx, c, stored)
     c.set('access', access)
-    c.set('session', { id, personId: person.id, roles, isRecent, name: person.name })
-    c.set('makeFormToken', () => makeFormToken(token))
     c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
-    if (!isRefresh(c)) restoreDraft(ctx, c, person.id)
+    const { id, roles, person } = stored
     const view = useView()
     const language = stored.language ?? view.language
-    return await showTo({ language, zone: stored.timeZone ?? view.zone }, next)
+    const shown = {
+      language,
+      zone: stored.timeZone ?? view.zone,
+      kept: openKept(ctx, c, person.id),
+    }
+    const { name } = person
+    const makeToken = () => makeFormToken(token)
+    const who = { id: person.id, name, sessionId: id, roles, access, makeFormToken: makeToken }
+    return await showTo({ ...shown, person: { ...who, page: namePage(c) } }, next)
   })
 }
 
-/** Returns the session of a request. Use it behind `requireSession` only. */
-export function requireOwnSession(c: ConsoleRequest): ConsoleSession {
-  const session = c.get('session')
-  if (!session) throw new Error('the request has no session')
-  return session
+function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): KeptForm | undefined {
+  const token = isUnsafe(c) ? undefined : c.req.query('kept')
+  return token === undefined
+    ? undefined
+    : open(ctx, { personId, path: c.req.path }, token, KeptForm)
 }
 
 function describeAccess(
@@ -81,6 +93,46 @@ function leadToSignIn(
 ): Response {
   const isForeign = isUnsafe(c) && stored !== undefined && !carriesToken(c, token ?? '')
   if (isForeign) throw new ForeignFormError()
-  if (!isRefresh(c)) keepDraft(ctx, c, stored?.person.id)
+  if (!isRefresh(c)) rememberPage(ctx, c, stored?.person.id)
   return c.redirect(SIGN_IN, 303)
+}
+
+/** Where a person was when the session ended, and what they had sent from there. */
+const Then = z.strictObject({ page: z.string(), form: KeptForm.optional() })
+
+const ANYBODY = 'anybody'
+const ownerOf = (personId: string) => ({ personId, path: 'then' })
+
+/** Sealed it has to fit into a cookie of 4,096 bytes (RFC 6265, 6.1). */
+const MAX_COOKIE = 3_900
+
+/**
+ * Keeps the page of a request and what was typed there in the browser, until the person has signed in. Only the same
+ * person gets it back; too much is dropped.
+ */
+function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string | undefined): void {
+  const page = namePage(c)
+  const fields = readFields(c)
+  const form = { action: c.req.path, fields, isUnsent: true }
+  const isTyped = personId !== undefined && Object.keys(fields).length > 0
+  const whole = isTyped ? seal(ctx, ownerOf(personId), { page, form }) : undefined
+  if (whole !== undefined && whole.length <= MAX_COOKIE) {
+    writeCookie(ctx, c, 'page', whole)
+    return
+  }
+  // A page that was only opened does not replace what was typed on another.
+  const kept = readCookie(ctx, c, 'page')
+  if (kept !== undefined && !open(ctx, ownerOf(ANYBODY), kept, Then)) return
+  const empty = seal(ctx, ownerOf(ANYBODY), { page })
+  if (empty !== undefined && empty.length <= MAX_COOKIE) writeCookie(ctx, c, 'page', empty)
+}
+
+/** Where a person is led after the sign-in: to what was remembered for them or for anybody, which is then forgotten. */
+export function recallPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string): string {
+  const kept = readCookie(ctx, c, 'page')
+  if (kept === undefined) return '/console'
+  removeCookie(ctx, c, 'page')
+  const then = open(ctx, ownerOf(personId), kept, Then) ?? open(ctx, ownerOf(ANYBODY), kept, Then)
+  if (!then) return '/console'
+  return then.form ? pageWith(ctx, personId, then.page, then.form) : then.page
 }

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context as HttpContext } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
+import type { Scope } from '../access/keys.ts'
+import type { Access, Role } from '../access/types.ts'
+import type { KeptForm } from './kept.ts'
 import {
   type CountKey,
   findText,
@@ -10,11 +13,27 @@ import {
   type TextKey,
 } from './texts/text.ts'
 
-/** How a person reads. */
+/** How a person reads, who it is, and what is shown again. */
 export type View = {
   language: Language
   /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
   zone: string
+  person?: Person
+  /** A form of this page that was not carried out. */
+  kept?: KeptForm | undefined
+}
+
+/** Who is signed in. */
+export type Person = {
+  id: string
+  name: string
+  sessionId: string
+  roles: readonly Role[]
+  access: Access
+  /** Makes the token that every form of this session carries; each one differs. */
+  makeFormToken: () => string
+  /** The page that is shown, as it can be opened again. */
+  page: string
 }
 
 /** English, unless the browser prefers Vietnamese to it. */
@@ -36,6 +55,24 @@ export function useView(): View {
   const view = views.getStore()
   if (!view) throw new Error('nobody is being answered here')
   return view
+}
+
+/** Who is signed in. Use it behind `requireSession` only. */
+export function usePerson(): Person {
+  const { person } = useView()
+  if (!person) throw new Error('nobody is signed in here')
+  return person
+}
+
+/** Whether the person may do what this scope covers: decides what is shown, never what is done. */
+export function can(scope: Scope): boolean {
+  return useView().person?.access.scopes.includes(scope) ?? false
+}
+
+/** What a form shows again: what was typed, and what is wrong with it. @param action where it is sent */
+export function useKept(action: string): Pick<KeptForm, 'fields' | 'problems' | 'evidence'> {
+  const { kept } = useView()
+  return kept?.action === action ? kept : { fields: {}, problems: {}, evidence: [] }
 }
 
 /** A text of the catalogue, in the reader's language. */

@@ -39,7 +39,7 @@ export async function openAs(
   return { html, text: readText(html), status: response.status }
 }
 
-/** Sends a form of an open page, with its hidden fields, and returns the page that follows. */
+/** Sends a form of an open page, with its hidden fields, and returns what follows: of one that was refused its page, as 200. */
 export async function sendForm(
   rig: Pick<Rig, 'service'>,
   visitor: Visitor,
@@ -50,7 +50,10 @@ export async function sendForm(
   const hidden = readHidden(page.html, action)
   expect(hidden, `a form for ${action}`).toBeDefined()
   const response = await submitAs(rig, visitor, action, { ...hidden, ...fields })
-  const html = await response.text()
   const location = response.headers.get('location')
+  if (location !== null && /[?&]kept=/.test(location)) {
+    return { ...(await openAs(rig, visitor, location)), location }
+  }
+  const html = await response.text()
   return { html, text: readText(html), status: response.status, location }
 }

@@ -66,18 +66,18 @@ export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
   'GET /console/payments/:merchant/:id/refund': { roles: AGENTS, id: 'paymentId' },
   'POST /console/payments/:merchant/:id/refund': {
     ...{ roles: AGENTS, id: 'paymentId' },
-    fields: () => ({ amountKind: 'all', step: 'preview' }),
+    fields: () => ({ amountKind: 'all' }),
   },
   'GET /console/transactions/:merchant/:id/surplus': { roles: AGENTS, id: 'transactionId' },
   'POST /console/transactions/:merchant/:id/surplus': {
     ...{ roles: AGENTS, id: 'transactionId' },
-    fields: () => ({ amountKind: 'all', step: 'preview' }),
+    fields: () => ({ amountKind: 'all' }),
   },
   'GET /console/reasons': { roles: ADMIN },
   'POST /console/reasons': {
     ...{ roles: ADMIN, isNew: true },
     fields: ({ merchantCode, personId }) => ({
-      ...{ merchant: merchantCode, action: 'add', label: `Reason ${personId}` },
+      ...{ merchant: merchantCode, reasons: `Reason ${personId.slice(0, 8)}` },
     }),
   },
   'GET /console/tasks': { roles: ROLES },
@@ -90,6 +90,10 @@ export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
   ...OF_DISCREPANCIES,
   'POST /console/webhooks/:endpointId/enable': { roles: OPERATORS },
   'GET /console/account': { roles: ROLES, isOwn: true },
+  'POST /console/account/reading': {
+    ...{ roles: ROLES, isOwn: true },
+    fields: () => ({ language: 'en', timeZone: 'UTC' }),
+  },
   'POST /console/account/sessions/:sessionId/end': { roles: ROLES, isOwn: true },
   'POST /console/sign-out': { roles: ROLES, isOwn: true },
   'GET /console/people': { roles: ADMIN },

@@ -1,8 +1,7 @@
 import { addPerson, type NewPerson } from '../../src/access/people.ts'
 import { createSignInLink, signIn } from '../../src/access/sign-in.ts'
 import { ROLES, type Role } from '../../src/access/types.ts'
-import { makeFormToken } from '../../src/console/forms/form-token.ts'
-import { TOKEN_FIELD } from '../../src/console/forms/protect-forms.ts'
+import { makeFormToken, TOKEN_FIELD } from '../../src/console/form-guard.ts'
 import { createRateLimiter } from '../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
@@ -91,10 +90,28 @@ export function submitAs(
   })
 }
 
+/** Where a form led that was not carried out: its page, which shows what was typed and what is wrong. */
+export async function followBack(
+  rig: Pick<Rig, 'service'>,
+  visitor: Pick<Visitor, 'token'>,
+  response: Response,
+): Promise<Response> {
+  const location = response.headers.get('location') ?? ''
+  const isBack = response.status === 303 && /[?&]kept=[\w-]+/.test(location)
+  if (!isBack) throw new Error(`the form was answered with ${response.status} ${location}`)
+  return await visitAs(rig, visitor, location)
+}
+
 /** A signed-in person of each role, with every account. */
 export async function addVisitors(database: Database): Promise<Record<Role, Visitor>> {
   const visitors = await Promise.all(
     ROLES.map(async (role) => [role, await addVisitor(database, { roles: [role] })] as const),
   )
   return Object.fromEntries(visitors) as Record<Role, Visitor>
+}
+
+/** Sends a form that is not carried out, and returns its page, which says why. */
+export async function submitBack(...given: Parameters<typeof submitAs>): Promise<Response> {
+  const [rig, visitor] = given
+  return await followBack(rig, visitor, await submitAs(...given))
 }

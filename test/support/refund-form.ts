@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Role } from '../../src/access/types.ts'
-import { makeFormToken } from '../../src/console/forms/form-token.ts'
+import { makeFormToken } from '../../src/console/form-guard.ts'
 import { addVisitor, type Visitor, visitAs } from './console.ts'
 import type { TestDatabase } from './database.ts'
 import { findForm, type PageForm, readText } from './forms.ts'
@@ -52,19 +52,20 @@ export async function openRefundForm(person: Clerk, path: string): Promise<PageF
   return findForm(html, 'Preview')
 }
 
-/** Sends a form with one of its buttons, in the session of this person. */
+/** Sends a form in the session of this person, and opens the page of it where it leads back or to the check. */
 export async function sendForm(
   person: Clerk,
   form: PageForm,
-  step: 'preview' | 'confirm' | 'edit',
   fields: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const formToken = makeFormToken(person.token)
-  return await person.visit(form.action, {
+  const response = await person.visit(form.action, {
     method: 'POST',
     headers: SAME_ORIGIN,
-    body: new URLSearchParams({ ...form.fields, formToken, ...fields, step }),
+    body: new URLSearchParams({ ...form.fields, formToken, ...fields }),
   })
+  const location = response.headers.get('location') ?? ''
+  return /[?&](kept|check)=/.test(location) ? await person.visit(location) : response
 }
 
 /** Sends a form for a preview, and returns the page, and the form that confirms it. */
@@ -73,7 +74,7 @@ export async function previewForm(
   form: PageForm,
   fields: Readonly<Record<string, string>>,
 ): Promise<PageForm & { html: string; text: string }> {
-  const response = await sendForm(person, form, 'preview', fields)
+  const response = await sendForm(person, form, fields)
   const html = await response.text()
   expect({ status: response.status, text: readText(html) }).toMatchObject({ status: 200 })
   return { ...findForm(html, 'Confirm refund'), html, text: readText(html) }

@@ -3,22 +3,16 @@ import type { StoredHold } from '../../payments/view.ts'
 import { Badge, Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import type { TransactionView } from '../../transactions/view.ts'
 import { Time } from '../cells.tsx'
-import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
 import { nameAnchor, refundPath } from '../paths.ts'
-import { hasScope } from '../permissions.ts'
 import { describeMethod, PaymentStatus } from '../states.tsx'
-import { t } from '../view.ts'
-import { HoldFacts } from './hold-facts.tsx'
-import { HoldForm, type MayRelease } from './hold-form.tsx'
-import type { Draft } from './reason-form.tsx'
+import { can, t } from '../view.ts'
+import { HoldFacts, HoldForm, type MayRelease } from './hold.tsx'
 
 type Payment = TransactionView['payments'][number]
 type Props = {
-  c: ConsoleRequest
   accountHold: StoredHold
   mayRelease: MayRelease
-  draft: Draft | undefined
 }
 
 /** The payments of a transaction, each with what a person may do with it. */
@@ -60,19 +54,19 @@ function PaymentItem(props: Props & { payment: Payment }) {
 }
 
 function PaymentActions(props: Props & { payment: Payment }) {
-  const { c, payment, accountHold, mayRelease, draft } = props
+  const { payment, accountHold, mayRelease } = props
   const { id, merchantCode, hold, refundableAmount } = payment
   const isFree = hold === null && accountHold === null
   return (
     <div class="row">
-      {isFree && isPositive(refundableAmount) && hasScope(c, 'refunds:write') ? (
+      {isFree && isPositive(refundableAmount) && can('refunds:write') ? (
         <a class="button" href={refundPath(merchantCode, id)}>
           {t('story.actions.refund')}
         </a>
       ) : null}
-      {hasScope(c, 'ops') ? (
+      {can('ops') ? (
         <HoldForm
-          {...{ c, merchantCode, id, draft }}
+          {...{ merchantCode, id }}
           target="payment"
           isHeld={hold !== null}
           mayRelease={mayRelease('payment', id)}

@@ -5,19 +5,15 @@ import type { FoundRefund } from '../../refunds/find.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
 import { Time } from '../cells.tsx'
 import type { ConsoleContext } from '../context.ts'
-import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
 import { nameAnchor, refundPagePath } from '../paths.ts'
-import { hasScope } from '../permissions.ts'
 import { RefundStatus } from '../states.tsx'
 import type { NameIn } from '../texts/text.ts'
-import { t } from '../view.ts'
+import { can, t } from '../view.ts'
 import { nameRequester, withMore } from '../words.ts'
 import { describeNext } from './describe-next.ts'
-import { HoldFacts } from './hold-facts.tsx'
-import { HoldForm, type MayRelease } from './hold-form.tsx'
+import { HoldFacts, HoldForm, type MayRelease } from './hold.tsx'
 import type { Story } from './load-story.ts'
-import type { Draft } from './reason-form.tsx'
 
 /** Who approved or declined a refund, and why. */
 export function describeApproval(of: NonNullable<RefundView['approval']>): string {
@@ -42,9 +38,7 @@ export function describeFailure({ source, code, message }: NonNullable<RefundVie
 }
 
 type Props = {
-  c: ConsoleRequest
   ctx: ConsoleContext
-  draft: Draft | undefined
   /** Whether its account or its payment is held. */
   isHeld: (paymentId: string) => boolean
   mayRelease: MayRelease
@@ -147,15 +141,13 @@ const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', '
 const isOpen = ({ status }: RefundView) => OPEN.includes(status)
 
 function RefundActions({
-  c,
   ctx,
   found,
   shown,
   mayRelease,
-  draft,
 }: Props & { found: FoundRefund; shown: RefundView }) {
   const { id, merchantCode, hold } = shown
-  const offer = nameOffer(c, ctx, found)
+  const offer = nameOffer(ctx, found)
   return (
     <div class="row">
       {offer === undefined ? null : (
@@ -163,9 +155,9 @@ function RefundActions({
           {t(`refunds.offers.${offer}`)}
         </a>
       )}
-      {hasScope(c, 'ops') && (isOpen(shown) || hold !== null) ? (
+      {can('ops') && (isOpen(shown) || hold !== null) ? (
         <HoldForm
-          {...{ c, merchantCode, id, draft }}
+          {...{ merchantCode, id }}
           target="refund"
           isHeld={hold !== null}
           mayRelease={mayRelease('refund', id)}
@@ -177,20 +169,19 @@ function RefundActions({
 
 /** What the person may do on the refund's own page. */
 function nameOffer(
-  c: ConsoleRequest,
   { config, now }: ConsoleContext,
   { refund }: FoundRefund,
 ): NameIn<'refunds.offers'> | undefined {
   const { status, attempts, inferred } = refund
-  if (status === 'needs_review' && hasScope(c, 'ops')) return 'decide'
-  if (ENDED.includes(status) && hasScope(c, 'ops')) {
+  if (status === 'needs_review' && can('ops')) return 'decide'
+  if (ENDED.includes(status) && can('ops')) {
     const decidable = describeDecidable(refund, now())
     const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, UNHINDERED))
     return isOver ? undefined : inferred ? 'confirm' : 'correct'
   }
-  if (status === 'awaiting_approval' && hasScope(c, 'refunds:approve')) return 'approve'
+  if (status === 'awaiting_approval' && can('refunds:approve')) return 'approve'
   const isUnsent = (status === 'awaiting_approval' || status === 'pending') && attempts === 0
-  return isUnsent && hasScope(c, 'refunds:write') ? 'cancel' : undefined
+  return isUnsent && can('refunds:write') ? 'cancel' : undefined
 }
 
 /** Statuses that a person may decide otherwise. */

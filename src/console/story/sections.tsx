@@ -1,85 +1,93 @@
+import type { Child } from 'hono/jsx'
 import type { ListedWrite } from '../../access/audit.ts'
 import type { DiscrepancyRow } from '../../discrepancies/kinds.ts'
-import { showDiscrepancy } from '../../discrepancies/routes.ts'
-import { Card, DataTable, Facts, Identifier } from '../../platform/html/components.tsx'
+import { type DiscrepancyView, showDiscrepancy } from '../../discrepancies/routes.ts'
+import { Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import { type ExternalRecord, showExternalRefund } from '../../refunds/external-view.ts'
 import type { ReceivedMessage } from '../../transactions/read-timeline.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
 import type { SentEvent } from '../../webhooks/delivery-log.ts'
-import { Time } from '../cells.tsx'
-import { formatMoney } from '../format-money.ts'
+import { cell, type ListColumn, link, money, Rows, state, Time, text, time } from '../cells.tsx'
 import { discrepancyPath, storyPath } from '../paths.ts'
-import { ExternalRefundState, TransactionState } from '../states.tsx'
+import { ExternalRefundState, signTransaction } from '../states.tsx'
 import { nameIn, t } from '../view.ts'
 import { describeSide, nameKind } from '../words.ts'
+
+/** A part of the page that is a table. */
+function Section<Row>(props: {
+  title: string
+  note?: Child
+  columns: readonly ListColumn<Row>[]
+  rows: readonly Row[]
+  empty: string
+}) {
+  const { title, note, ...table } = props
+  return (
+    <Card title={title} note={note}>
+      <Rows caption={title} {...table} />
+    </Card>
+  )
+}
+
+/** An id that a script can copy. */
+const id = <Row,>(title: 'payment' | 'requestId' | 'object', value: (row: Row) => string | null) =>
+  cell<Row>(title, value, (row) => {
+    const shown = value(row)
+    return shown === null ? '' : <Identifier>{shown}</Identifier>
+  })
+
+const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
+  link(
+    'kind',
+    ({ kind }) => nameKind(kind),
+    (one) => discrepancyPath(one.merchantCode, one.id),
+  ),
+  text('ours', ({ ours }) => describeSide(ours)),
+  text('theirs', ({ theirs }) => describeSide(theirs)),
+  text('status', ({ resolvedAt, resolution, assignee: name }) => {
+    if (resolution !== null) return t('story.discrepancy.resolved', resolution)
+    if (resolvedAt !== null) return t('story.discrepancy.agreed')
+    return name === null ? t('lists.open') : t('story.discrepancy.assigned', { name })
+  }),
+  time('time', ({ firstSeenAt }) => firstSeenAt),
+]
 
 /** Where the sources disagree about a transaction; nothing for who may not read it. */
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
   return (
-    <Card title={t('frame.pages.discrepancies')}>
-      {rows.length === 0 ? (
-        <p>{t('story.sections.noDiscrepancies')}</p>
-      ) : (
-        <DataTable
-          caption={t('frame.pages.discrepancies')}
-          columns={[
-            { title: t('field.kind') },
-            { title: t('field.ours') },
-            { title: t('field.theirs') },
-            { title: t('field.status') },
-            { title: t('field.time') },
-          ]}
-          rows={rows
-            .map(showDiscrepancy)
-            .map((one) => [
-              <a href={discrepancyPath(one.merchantCode, one.id)}>{nameKind(one.kind)}</a>,
-              describeSide(one.ours),
-              describeSide(one.theirs),
-              describeStatus(one),
-              <Time iso={one.firstSeenAt} />,
-            ])}
-        />
-      )}
-    </Card>
+    <Section
+      {...{ title: t('frame.pages.discrepancies'), columns: DISCREPANCIES }}
+      rows={rows.map(showDiscrepancy)}
+      empty={t('story.sections.noDiscrepancies')}
+    />
   )
 }
 
-function describeStatus({ resolvedAt, resolution, assignee }: ReturnType<typeof showDiscrepancy>) {
-  if (resolution !== null)
-    return t('story.discrepancy.resolved', { by: resolution.by, reason: resolution.reason })
-  if (resolvedAt !== null) return t('story.discrepancy.agreed')
-  return assignee === null ? t('lists.open') : t('story.discrepancy.assigned', { name: assignee })
-}
+type ExternalView = ReturnType<typeof showExternalRefund>
+
+const EXTERNAL: readonly ListColumn<ExternalView>[] = [
+  money('amount', (one) => [one.amount, one.currency]),
+  cell(
+    'status',
+    (one) => one.state,
+    (one) => <ExternalRefundState state={one.state} />,
+  ),
+  id('payment', ({ paymentId }) => paymentId),
+  text('source', ({ source }) => t(`refunds.external.${source}`)),
+  id('requestId', ({ requestId }) => requestId),
+  time('time', ({ firstSeenAt }) => firstSeenAt),
+]
 
 /** Refunds of the transaction that were made at the gateway's own portal; nothing when there are none. */
 export function ExternalRefunds({ rows }: { rows: readonly ExternalRecord[] }) {
   if (rows.length === 0) return null
   return (
-    <Card title={t('story.sections.external')}>
-      <DataTable
-        caption={t('story.sections.external')}
-        columns={[
-          { title: t('field.amount'), kind: 'number' },
-          { title: t('field.status') },
-          { title: t('field.payment') },
-          { title: t('field.source') },
-          { title: t('field.requestId') },
-          { title: t('field.time') },
-        ]}
-        rows={rows
-          .map(showExternalRefund)
-          .map((one) => [
-            formatMoney(one.amount, one.currency),
-            <ExternalRefundState state={one.state} />,
-            <Identifier>{one.paymentId}</Identifier>,
-            t(`refunds.external.${one.source}`),
-            one.requestId === null ? '' : <Identifier>{one.requestId}</Identifier>,
-            <Time iso={one.firstSeenAt} />,
-          ])}
-      />
-    </Card>
+    <Section
+      {...{ title: t('story.sections.external'), columns: EXTERNAL, empty: '' }}
+      rows={rows.map(showExternalRefund)}
+    />
   )
 }
 
@@ -100,106 +108,83 @@ export function Messages({ messages }: { messages: readonly ReceivedMessage[] })
   )
 }
 
-function Body({ message: { members, text } }: { message: ReceivedMessage }) {
+function Body({ message: { members, text: received } }: { message: ReceivedMessage }) {
   if (members !== undefined) return <Facts rows={members.map(({ name, value }) => [name, value])} />
-  return text === '' ? <p>{t('story.messages.empty')}</p> : <pre>{text}</pre>
+  return received === '' ? <p>{t('story.messages.empty')}</p> : <pre>{received}</pre>
 }
+
+const REQUESTS: readonly ListColumn<ListedWrite>[] = [
+  text('who', ({ actor }) => actor),
+  text('what', ({ operation }) => nameIn('story.operations', operation)),
+  id('object', ({ objectId }) => objectId),
+  time('time', ({ at }) => at),
+]
 
 /** What people and order systems asked for, and who it was. */
 export function Requests({ requests }: { requests: readonly ListedWrite[] }) {
   return (
-    <Card title={t('story.sections.requests')} note={t('story.sections.webhooksNote')}>
-      {requests.length === 0 ? (
-        <p>{t('story.sections.noRequests')}</p>
-      ) : (
-        <DataTable
-          caption={t('story.sections.requests')}
-          columns={[
-            { title: t('field.who') },
-            { title: t('field.what') },
-            { title: t('field.object') },
-            { title: t('field.time') },
-          ]}
-          rows={requests.map(({ actor, operation, objectId, at }) => [
-            actor,
-            nameOperation(operation),
-            <Identifier>{objectId}</Identifier>,
-            <Time iso={at} />,
-          ])}
-        />
-      )}
-    </Card>
+    <Section
+      {...{ title: t('story.sections.requests'), note: t('story.sections.webhooksNote') }}
+      {...{ columns: REQUESTS, rows: requests, empty: t('story.sections.noRequests') }}
+    />
   )
 }
 
-/** An operation in words; one that has none here is shown as it is recorded. */
-function nameOperation(operation: string): string {
-  return nameIn('story.operations', operation)
-}
+const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
+  link(
+    'transaction',
+    ({ transaction }) => transaction.transactionId,
+    ({ transaction }) => storyPath(transaction),
+  ),
+  state('state', ({ transaction }) => signTransaction(transaction)),
+  money('paid', ({ transaction: { paidAmount, currency } }) => [paidAmount, currency]),
+  time('time', ({ transaction }) => toIso(transaction.firstSeenAt)),
+]
 
 /** The other transactions that name the same order. */
 export function SameOrder(props: {
   orderId: string | null
   others: readonly TransactionWithPayments[]
 }) {
-  const { orderId, others } = props
-  if (orderId === null)
-    return <Card title={t('story.sections.order')}>{t('story.sections.noOrder')}</Card>
+  const { orderId: order, others } = props
+  const title = t('story.sections.order')
+  if (order === null) return <Card title={title}>{t('story.sections.noOrder')}</Card>
   return (
-    <Card title={t('story.sections.order')} note={t('story.sections.orderOf', { order: orderId })}>
-      {others.length === 0 ? (
-        <p>{t('story.sections.noOthers')}</p>
-      ) : (
-        <DataTable
-          caption={t('story.sections.order')}
-          columns={[
-            { title: t('field.transaction') },
-            { title: t('field.state') },
-            { title: t('field.paid'), kind: 'number' },
-            { title: t('field.time') },
-          ]}
-          rows={others.map(({ transaction: t }) => [
-            <a href={storyPath(t)}>{t.transactionId}</a>,
-            <TransactionState state={t.state} />,
-            formatMoney(t.paidAmount, t.currency),
-            <Time iso={toIso(t.firstSeenAt)} />,
-          ])}
-        />
-      )}
-    </Card>
+    <Section
+      {...{ title, note: t('story.sections.orderOf', { order }), columns: TRANSACTIONS }}
+      {...{ rows: others, empty: t('story.sections.noOthers') }}
+    />
   )
+}
+
+const WEBHOOKS: readonly ListColumn<SentEvent>[] = [
+  text('event', ({ type }) => type),
+  text('endpoint', ({ url }) => nameHost(url)),
+  text('result', ({ sentAt, attempt, error, status }) => {
+    if (sentAt === null) return t('story.webhook.waiting')
+    return error === null
+      ? t('story.webhook.delivered', { status: status ?? t('story.webhook.none') })
+      : t('story.webhook.failed', { attempt, error })
+  }),
+  moment('sent', ({ sentAt }) => sentAt),
+  moment('next', ({ nextAttemptAt }) => nextAttemptAt),
+]
+
+/** A time that there may not be. */
+function moment(title: 'sent' | 'next', value: (row: SentEvent) => string | null) {
+  return cell<SentEvent>(title, value, (row) => {
+    const at = value(row)
+    return at === null ? t('story.webhook.none') : <Time iso={toIso(at)} />
+  })
 }
 
 /** The webhooks that were sent for a transaction, and what came of each. */
 export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
   return (
-    <Card title={t('story.sections.webhooks')} note={t('story.sections.webhooksNote')}>
-      {webhooks.length === 0 ? (
-        <p>{t('story.sections.noWebhooks')}</p>
-      ) : (
-        <DataTable
-          caption={t('story.sections.webhooks')}
-          columns={[
-            { title: t('field.event') },
-            { title: t('field.endpoint') },
-            { title: t('field.result') },
-            { title: t('field.sent') },
-            { title: t('field.next') },
-          ]}
-          rows={webhooks.map((one) => [
-            one.type,
-            nameHost(one.url),
-            describeResult(one),
-            one.sentAt === null ? t('story.webhook.none') : <Time iso={toIso(one.sentAt)} />,
-            one.nextAttemptAt === null ? (
-              t('story.webhook.none')
-            ) : (
-              <Time iso={toIso(one.nextAttemptAt)} />
-            ),
-          ])}
-        />
-      )}
-    </Card>
+    <Section
+      {...{ title: t('story.sections.webhooks'), note: t('story.sections.webhooksNote') }}
+      {...{ columns: WEBHOOKS, rows: webhooks, empty: t('story.sections.noWebhooks') }}
+    />
   )
 }
 
@@ -208,11 +193,4 @@ function nameHost(url: string | null): string {
   return url === null
     ? t('story.webhook.deleted')
     : (URL.parse(url)?.host ?? t('story.webhook.none'))
-}
-
-function describeResult({ sentAt, attempt, error, status }: SentEvent): string {
-  if (sentAt === null) return t('story.webhook.waiting')
-  return error === null
-    ? t('story.webhook.delivered', { status: status ?? '–' })
-    : t('story.webhook.failed', { attempt, error })
 }

@@ -1,11 +1,9 @@
 import type { Child } from 'hono/jsx'
 import { showTransaction, type TransactionView } from '../../transactions/view.ts'
 import type { ConsoleContext } from '../context.ts'
-import type { ConsoleRequest } from '../env.ts'
-import type { MayRelease } from './hold-form.tsx'
+import type { MayRelease } from './hold.tsx'
 import { nameHeld, type Story } from './load-story.ts'
 import { Payments } from './payments.tsx'
-import type { Draft } from './reason-form.tsx'
 import { Refunds } from './refunds.tsx'
 import {
   Discrepancies,
@@ -19,15 +17,13 @@ import { Summary } from './summary.tsx'
 import { Timeline } from './timeline.tsx'
 
 export type StoryProps = {
-  c: ConsoleRequest
   ctx: ConsoleContext
   story: Story
   cursor: string | undefined
-  draft?: Draft | undefined
 }
 
 /** The parts of the page about a transaction, each of which is replaced by itself when it changes. */
-export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
+export function StoryParts({ ctx, story, cursor }: StoryProps) {
   const { accountHold, refunds, sameOrder } = story
   const shown = showTransaction(story.found)
   const mayRelease: MayRelease = (target, id) => story.mayRelease.get(nameHeld(target, id))
@@ -35,13 +31,13 @@ export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
   return (
     <>
       <Part name="state" announce>
-        <Summary c={c} story={story} shown={shown} />
+        <Summary story={story} shown={shown} />
       </Part>
       <Part name="payments">
-        <Payments {...{ c, accountHold, mayRelease, draft }} payments={shown.payments} />
+        <Payments {...{ accountHold, mayRelease }} payments={shown.payments} />
       </Part>
       <Part name="refunds">
-        <Refunds {...{ c, ctx, refunds, isHeld, mayRelease, draft }} />
+        <Refunds {...{ ctx, refunds, isHeld, mayRelease }} />
         <ExternalRefunds rows={refunds?.external ?? []} />
       </Part>
       <Part name="discrepancies">

@@ -5,13 +5,11 @@ import { toIso } from '../../platform/postgres/row-set.ts'
 import type { ShownTransaction } from '../../transactions/types.ts'
 import type { TransactionView } from '../../transactions/view.ts'
 import { Time } from '../cells.tsx'
-import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
-import { Form } from '../forms/form.tsx'
+import { Form } from '../forms.tsx'
 import { storyPath, surplusPath } from '../paths.ts'
-import { hasScope } from '../permissions.ts'
 import type { NameIn } from '../texts/text.ts'
-import { t } from '../view.ts'
+import { can, t } from '../view.ts'
 import type { Story } from './load-story.ts'
 
 /** Returns the state of a transaction and its amounts in words, e.g. "Paid in full, 250,000 VND". */
@@ -27,6 +25,7 @@ export function describeState(shown: TransactionView): string {
     case 'failed':
       return t('story.headline.failed')
     case 'paid':
+      if (shown.duplicatePayment) return describeTwice(shown, amounts)
       return t(`story.headline.${comparePaid(shown)}`, amounts)
     case 'partially_refunded':
       return t('story.headline.partlyRefunded', {
@@ -37,6 +36,14 @@ export function describeState(shown: TransactionView): string {
     case 'refunded':
       return t('story.headline.refunded', amounts)
   }
+}
+
+function describeTwice(
+  { expectedAmount, currency }: TransactionView,
+  { paid }: { paid: string },
+): string {
+  if (expectedAmount === null) return t('story.headline.paidTwice', { paid })
+  return t('story.headline.paidTwiceOf', { paid, expected: formatMoney(expectedAmount, currency) })
 }
 
 function describePending({ sync, payments }: TransactionView): string {
@@ -61,7 +68,7 @@ export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' 
   return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
 }
 
-type Props = { c: ConsoleRequest; story: Story; shown: TransactionView }
+type Props = { story: Story; shown: TransactionView }
 
 /** The state in words, what to look at, the ids, and what a person may do. */
 export function Summary(props: Props) {
@@ -133,13 +140,13 @@ function listFacts(shown: TransactionView): (readonly [string, Child])[] {
   ]
 }
 
-function Actions({ c, story, shown }: Props) {
+function Actions({ story, shown }: Props) {
   const { transaction } = story.found
   const path = storyPath(shown)
-  const maySurplus = story.surplus !== undefined && hasScope(c, 'refunds:write')
+  const maySurplus = story.surplus !== undefined && can('refunds:write')
   return (
     <div class="row">
-      <Form c={c} action={`${path}/sync`}>
+      <Form action={`${path}/sync`}>
         <button id="ask" type="submit">
           {t('story.actions.ask')}
         </button>

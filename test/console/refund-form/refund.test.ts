@@ -94,7 +94,7 @@ describe('a refund in three steps', () => {
     expect(preview.text).toContain('Left to refund after it 70 CLF')
     expect(preview.text).toContain('Reason Paid twice: at the till')
     expect(preview.text).toContain('Not needed.')
-    const { refundId, notice } = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    const { refundId, notice } = readConfirmed(await sendForm(agent, preview))
     expect(notice).toBe('refundRequested')
     const reason = 'Paid twice: at the till'
     const stored = { amount: '30', reason, status: 'pending', by: 'Linh', for: null }
@@ -107,16 +107,15 @@ describe('a refund in three steps', () => {
     const preview = await prepareRefund(agent, refundPathOf(paid), ALL)
     expect(preview.text).toContain('99.75 CLF is sent')
     expect(preview.text).toContain('Left to refund after it 0')
-    readConfirmed(await sendForm(agent, preview, 'confirm'))
+    readConfirmed(await sendForm(agent, preview))
     expect(await listRefunds()).toMatchObject([{ amount: '99.75' }])
   })
 
-  it('to a bank account, whose number is masked wherever it is not typed in', async () => {
+  it('to a bank account, whose number is whole while it is checked, and masked once it is stored', async () => {
     const paid = await seedPaid(rig.database, QR)
     const preview = await prepareRefund(agent, refundPathOf(paid), { ...ALL, ...RECEIVER })
-    expect(preview.text).toContain('to NGUYEN VAN A, account •••• 6789 at ASCBVNVX')
-    expect(preview.text).not.toContain(RECEIVER.accountNumber)
-    const { refundId } = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    expect(preview.text).toContain('to NGUYEN VAN A, account 123456789 at ASCBVNVX')
+    const { refundId } = readConfirmed(await sendForm(agent, preview))
     expect((await rig.readRefund(refundId)).receiver?.accountNumber).toBe('•••• 6789')
     expect(await findInTables(rig.database, RECEIVER.accountNumber)).toEqual([])
   })
@@ -133,44 +132,57 @@ describe('a refund in three steps', () => {
     const paid = await seedPaid(rig.database, { amount: '501' })
     const preview = await prepareRefund(agent, refundPathOf(paid), ALL)
     expect(preview.text).toContain('Has to approve it.')
-    const { notice } = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    const { notice } = readConfirmed(await sendForm(agent, preview))
     expect(notice).toBe('refundAwaiting')
     expect(await listRefunds()).toMatchObject([{ status: 'awaiting_approval' }])
   })
 
-  it('warns when an amount was typed, but all that is left is chosen', async () => {
+  it('asks again when an amount was typed, but all that is left is chosen', async () => {
     const paid = await seedPaid(rig.database)
-    const { text } = await prepareRefund(agent, refundPathOf(paid), { ...ALL, amount: '30' })
-    expect(text).toContain('You also wrote an amount, 30. It is not used')
-    expect(text).toContain('100 CLF is sent')
+    const form = await openRefundForm(agent, refundPathOf(paid))
+    const response = await sendForm(agent, form, { ...ALL, amount: '30' })
+    const { amountKind } = readProblems(await response.text())
+    expect(amountKind).toContain('You also wrote an amount, 30.')
   })
 
   it('can be changed after the preview, with everything still filled in', async () => {
     const paid = await seedPaid(rig.database, QR)
     const typed = { ...PART, ...RECEIVER, reasonText: 'at the till' }
     const preview = await prepareRefund(agent, refundPathOf(paid), typed)
-    const response = await sendForm(agent, preview, 'edit')
-    const again = findForm(await response.text(), 'Preview')
+    const change = /<a class="button quiet" href="([^"]*)">Change/.exec(preview.html)?.[1] ?? ''
+    const again = findForm(await agent.read(change), 'Preview')
     expect(again.fields).toMatchObject(typed)
     const other = await previewForm(agent, again, { amount: '40' })
-    readConfirmed(await sendForm(agent, other, 'confirm'))
+    readConfirmed(await sendForm(agent, other))
     expect(await listRefunds()).toMatchObject([{ amount: '40' }])
   })
 
-  it('is confirmed only as it was previewed', async () => {
+  it('is confirmed only as it was checked', async () => {
     const paid = await seedPaid(rig.database)
     const preview = await prepareRefund(agent, refundPathOf(paid))
-    const [other] = [await prepareRefund(agent, refundPathOf(paid), { ...PART, amount: '99' })]
-    for (const previewed of ['', 'x', other?.fields.previewed ?? '']) {
-      const response = await sendForm(agent, preview, 'confirm', { previewed })
-      const html = await response.text()
-      expect(response.status).toBe(200)
-      expect(readText(html)).toContain('Check the refund once more')
-      expect(readText(html)).toContain('30 CLF is sent')
+    const { check = '' } = preview.fields
+    const middle = check.length >> 1
+    const changed =
+      check.slice(0, middle) + (check[middle] === 'A' ? 'B' : 'A') + check.slice(middle + 1)
+    for (const wrong of ['', 'x', changed, `${check}x`]) {
+      const response = await sendForm(agent, preview, { check: wrong })
+      expect(readText(await response.text())).toContain('This form can no longer be used')
     }
     // Other values beside it change nothing.
-    readConfirmed(await sendForm(agent, preview, 'confirm', { amount: '99', amountKind: 'all' }))
+    readConfirmed(await sendForm(agent, preview, { amount: '99', amountKind: 'all' }))
     expect(await listRefunds()).toMatchObject([{ amount: '30' }])
+  })
+
+  it.each([
+    ['37,000', '37000'],
+    ['1.110.000 VND', '1110000'],
+    ['1 110 000', '1110000'],
+    ['10,000.50', '10000.50'],
+  ])('reads %j as people write it', async (amount, stored) => {
+    const paid = await seedPaid(rig.database, { amount: '2000000' })
+    const preview = await prepareRefund(agent, refundPathOf(paid), { ...PART, amount })
+    readConfirmed(await sendForm(agent, preview))
+    expect(await listRefunds()).toMatchObject([{ amount: stored }])
   })
 
   it('does not depend on the list of reasons once it was previewed', async () => {
@@ -179,7 +191,7 @@ describe('a refund in three steps', () => {
     await rig.database.sql`
       insert into refund_reasons (merchant_code, label, position)
       values (${MERCHANT.merchantCode}, 'Only this', 1)`
-    readConfirmed(await sendForm(agent, preview, 'confirm'))
+    readConfirmed(await sendForm(agent, preview))
     const { options } = await openRefundForm(agent, refundPathOf(paid))
     expect(options.reason).toEqual(['', 'Only this', 'other'])
     await rig.database.sql`delete from refund_reasons`
@@ -190,13 +202,13 @@ describe('a form that is not filled in', () => {
   it('comes back with each problem beside its field, the values, and the focus on the first', async () => {
     const paid = await seedPaid(rig.database, QR)
     const form = await openRefundForm(agent, refundPathOf(paid))
-    const typed = { amountKind: 'part', amount: '1,000', accountNumber: '123456789' }
-    const response = await sendForm(agent, form, 'preview', typed)
+    const typed = { amountKind: 'part', amount: '1,00,0', accountNumber: '123456789' }
+    const response = await sendForm(agent, form, typed)
     const html = await response.text()
-    expect(response.status).toBe(422)
+    expect(response.status).toBe(200)
     const problems = readProblems(html)
     expect(Object.keys(problems).sort()).toEqual(['accountName', 'amount', 'reason', 'swiftCode'])
-    expect(problems.amount).toContain('without spaces or commas')
+    expect(problems.amount).toContain('Write an amount above zero')
     expect(findForm(html, 'Preview').fields).toMatchObject(typed)
     const focused = [...html.matchAll(/<[^>]* autofocus[^>]*>/g)].map(([tag]) => tag)
     expect(focused).toHaveLength(1)
@@ -205,14 +217,14 @@ describe('a form that is not filled in', () => {
     expect((await listRefunds()).length).toBe(0)
   })
 
-  it.each(['1e3', '１０', '-1', '0', '1,000', '10 ', '9'.repeat(40), '0.00001'])(
+  it.each(['1e3', '１０', '-1', '0', '1,00,0', '9'.repeat(40), '0.00001'])(
     'does not read %j as an amount',
     async (amount) => {
       const paid = await seedPaid(rig.database, { amount: '1000' })
       const form = await openRefundForm(agent, refundPathOf(paid))
-      const response = await sendForm(agent, form, 'preview', { ...PART, amount })
+      const response = await sendForm(agent, form, { ...PART, amount })
       const html = await response.text()
-      expect(response.status).toBe(422)
+      expect(response.status).toBe(200)
       expect(Object.keys(readProblems(html))).toEqual(['amount'])
       expect(findForm(html, 'Preview').fields.amount).toBe(amount)
     },
@@ -225,14 +237,14 @@ describe('a form that is not filled in', () => {
       update transactions set order_id = ${script} where transaction_id = ${paid.transactionId}`
     const form = await openRefundForm(agent, refundPathOf(paid))
     const typed = { amountKind: script, amount: script, reason: script, reasonText: script }
-    const response = await sendForm(agent, form, 'preview', { ...typed, accountName: script })
+    const response = await sendForm(agent, form, { ...typed, accountName: script })
     const html = await response.text()
     expect(html).not.toContain('<script>alert')
     expect(findForm(html, 'Preview').fields.accountName).toBe(script)
     const valid = { ...ALL, ...RECEIVER, accountName: script, reasonText: script }
     const preview = await prepareRefund(agent, refundPathOf(paid), valid)
     expect(preview.html).not.toContain('<script>alert')
-    readConfirmed(await sendForm(agent, preview, 'confirm'))
+    readConfirmed(await sendForm(agent, preview))
     expect(await agent.read(refundPathOf(paid))).not.toContain('<script>alert')
   })
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { hashKey } from '../../../src/access/keys.ts'
-import { PAGE_FIELD } from '../../../src/console/forms/protect-forms.ts'
+import { PAGE_FIELD } from '../../../src/console/form-guard.ts'
 import { addVisitor, makeLink, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -40,41 +40,23 @@ it('a form of an expired session comes back filled in after the sign-in, and is 
   await age(admin, 'last_used_at', 31)
   const led = await submitPerson(admin)
   expect([led.status, led.headers.get('location')]).toEqual([303, '/console/sign-in'])
-  const draft = readCookie(led, 'draft') ?? ''
+  const draft = readCookie(led, 'page') ?? ''
   expect(Buffer.from(draft, 'base64url').toString('latin1')).not.toContain('address')
-  expect(led.headers.getSetCookie().join()).toMatch(/draft=[^;]+; Max-Age=3600; Path=\/; HttpOnly/)
-  const { location, token } = await signInAgain(admin.personId, `draft=${draft}`)
-  expect(location).toBe(PEOPLE)
-  const page = await visitAs(rig, { token }, PEOPLE, { headers: { cookie: `draft=${draft}` } })
+  expect(led.headers.getSetCookie().join()).toMatch(/page=[^;]+; Max-Age=3600; Path=\/; HttpOnly/)
+  const { location, token } = await signInAgain(admin.personId, `page=${draft}`)
+  expect(location).toMatch(/^\/console\/people\?kept=/)
+  const page = await visitAs(rig, { token }, location ?? '')
   const text = await page.text()
   expect(text).toContain('Nothing was sent')
   expect(text).toContain('value="Lê Thị &lt;b&gt;Hoa&lt;/b&gt;"')
   expect(text).toMatch(/name="role-agent" checked/)
-  expect(page.headers.getSetCookie().join()).toContain('draft=; Max-Age=0')
   expect(await rig.database.sql`select from actors where name = ${TYPED.name}`).toHaveLength(0)
-})
-
-it('what needs a recent sign-in explains that, keeps what was typed, and changes nothing', async () => {
-  const admin = await addVisitor(rig.database, ADMIN)
-  await age(admin, 'signed_in_at', 16)
-  const fields = { ...TYPED, email: '', 'merchant-*': 'on', [PAGE_FIELD]: PEOPLE }
-  const refused = await submitAs(rig, admin, PEOPLE, fields)
-  expect(refused.status).toBe(403)
-  expect(await refused.text()).toContain('Sign in again to go on')
-  expect(await rig.database.sql`select from actors where name = ${TYPED.name}`).toHaveLength(0)
-  const cookie = `session=${admin.token}; draft=${readCookie(refused, 'draft')}`
-  const { location, token } = await signInAgain(admin.personId, cookie)
-  expect(location).toBe(PEOPLE)
-  const page = await (await visitAs(rig, { token }, PEOPLE, { headers: { cookie } })).text()
-  expect(page).toContain('Nothing was sent')
-  // The form carries a token of the new session, never the one that was typed with.
-  expect((await submitAs(rig, { token }, PEOPLE, fields)).status).toBe(303)
 })
 
 it('another person who signs in at that browser sees nothing of it', async () => {
   const admin = await addVisitor(rig.database, ADMIN)
   await age(admin, 'last_used_at', 31)
-  const cookie = `draft=${readCookie(await submitPerson(admin), 'draft')}`
+  const cookie = `page=${readCookie(await submitPerson(admin), 'page')}`
   const other = await addVisitor(rig.database, ADMIN)
   const { location, token } = await signInAgain(other.personId, cookie)
   expect(location).toBe('/console')
@@ -85,18 +67,18 @@ it('another person who signs in at that browser sees nothing of it', async () =>
 it('after an hour it is gone, and so is what somebody made up', async () => {
   const admin = await addVisitor(rig.database, ADMIN)
   await age(admin, 'last_used_at', 31)
-  const draft = readCookie(await submitPerson(admin), 'draft') ?? ''
+  const draft = readCookie(await submitPerson(admin), 'page') ?? ''
   const sealed = Buffer.from(draft, 'base64url')
   sealed[sealed.length - 1] = (sealed.at(-1) ?? 0) ^ 1
   for (const wrong of [sealed.toString('base64url'), 'made-up', '']) {
-    const { location } = await signInAgain(admin.personId, `draft=${wrong}`)
+    const { location } = await signInAgain(admin.personId, `page=${wrong}`)
     expect(location).toBe('/console')
   }
   const { ctx } = rig.service
   const now = ctx.now
   ctx.now = () => new Date(Date.now() + 3_601_000)
   try {
-    const { location } = await signInAgain(admin.personId, `draft=${draft}`)
+    const { location } = await signInAgain(admin.personId, `page=${draft}`)
     expect(location).toBe('/console')
   } finally {
     ctx.now = now
@@ -108,15 +90,15 @@ it('without a session only the page is kept, and opening another page does not d
   const opened = await fetch(`${rig.service.url}/console/account?a=1&notice=saved`, {
     redirect: 'manual',
   })
-  const page = readCookie(opened, 'draft')
-  expect((await signInAgain(admin.personId, `draft=${page}`)).location).toBe('/console/account?a=1')
+  const page = readCookie(opened, 'page')
+  expect((await signInAgain(admin.personId, `page=${page}`)).location).toBe('/console/account?a=1')
   await age(admin, 'last_used_at', 31)
-  const draft = readCookie(await submitPerson(admin), 'draft')
+  const draft = readCookie(await submitPerson(admin), 'page')
   const later = await fetch(`${rig.service.url}/console/account`, {
     redirect: 'manual',
-    headers: { cookie: `draft=${draft}` },
+    headers: { cookie: `page=${draft}` },
   })
-  expect(readCookie(later, 'draft')).toBeUndefined()
+  expect(readCookie(later, 'page')).toBeUndefined()
 })
 
 it.each([
@@ -131,22 +113,23 @@ it.each([
   await age(admin, 'last_used_at', 31)
   const led = await submitAs(rig, admin, PEOPLE, { ...TYPED, [PAGE_FIELD]: page })
   expect(led.headers.get('location')).toBe('/console/sign-in')
-  expect(readCookie(led, 'draft')).toBeUndefined()
+  const cookie = `page=${readCookie(led, 'page')}`
+  expect((await signInAgain(admin.personId, cookie)).location).toMatch(/^\/console(\?kept=|$)/)
 })
 
 it('what is too long for a cookie is dropped, and the page is kept', async () => {
   const admin = await addVisitor(rig.database, ADMIN)
   await age(admin, 'last_used_at', 31)
   const fields = { name: 'é'.repeat(2_000), [PAGE_FIELD]: PEOPLE }
-  const draft = readCookie(await submitAs(rig, admin, PEOPLE, fields), 'draft') ?? ''
+  const draft = readCookie(await submitAs(rig, admin, PEOPLE, fields), 'page') ?? ''
   expect(draft.length).toBeLessThan(4_000)
-  const longest = { name: 'x'.repeat(2_750), [PAGE_FIELD]: PEOPLE }
-  const full = readCookie(await submitAs(rig, admin, PEOPLE, longest), 'draft') ?? ''
+  const longest = { name: 'x'.repeat(2_550), [PAGE_FIELD]: PEOPLE }
+  const full = readCookie(await submitAs(rig, admin, PEOPLE, longest), 'page') ?? ''
   expect(full.length).toBeGreaterThan(3_500)
   expect(full.length).toBeLessThan(4_000)
-  const { location, token } = await signInAgain(admin.personId, `draft=${draft}`)
+  const { location, token } = await signInAgain(admin.personId, `page=${draft}`)
   expect(location).toBe(PEOPLE)
-  const page = await visitAs(rig, { token }, PEOPLE, { headers: { cookie: `draft=${draft}` } })
+  const page = await visitAs(rig, { token }, PEOPLE, { headers: { cookie: `page=${draft}` } })
   expect(await page.text()).not.toContain('éé')
 })
 

@@ -85,7 +85,7 @@ it('a used link shows a page that says so, and how to get another', async () => 
   const { path } = await inviteSomeone()
   await send(path, { method: 'POST', headers: OWN })
   const again = await send(path, { method: 'POST', headers: OWN })
-  expect(again.status).toBe(403)
+  expect(again.status).toBe(410)
   expect(again.headers.get('set-cookie')).toBeNull()
   expect(await again.text()).toContain('This link does not work')
 })

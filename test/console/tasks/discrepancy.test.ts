@@ -112,7 +112,7 @@ describe('a discrepancy', () => {
     const form = `${pathOf(id)}/resolution`
     await sendForm(lab, people.admin, await open(people.admin, id), form, { reason: 'refunded' })
     const late = await sendForm(lab, people.operator, page, form, { reason: 'accepted' })
-    expect(late.status).toBe(409)
+    expect(late.status).toBe(200)
     expect(late.text).toContain('this discrepancy is resolved already')
     expect(late.text).toContain(`${people.admin.name} resolved it: refunded`)
     const [row] = await lab.database.sql`select resolution from discrepancies where id = ${id}`
@@ -127,7 +127,7 @@ describe('a discrepancy', () => {
   ] as const)('keeps as it is with wrong input: %s %j', async (form, fields, problem) => {
     const id = await addDiscrepancy('amount_mismatch')
     const refused = await act(id, form, fields)
-    expect(refused.status).toBe(422)
+    expect(refused.status).toBe(200)
     expect(refused.text).toContain(problem)
     const [row] = await lab.database.sql`
       select resolved_at, assignee, notes from discrepancies where id = ${id}`
@@ -151,7 +151,7 @@ describe('growth that nothing explains', () => {
       update payments set refunded_amount = 70 where payment_id = ${payment.id}`
     const form = `${pathOf(id)}/resolution`
     const refused = await sendForm(lab, people.operator, page, form, { reason: 'x' })
-    expect(refused.status).toBe(409)
+    expect(refused.status).toBe(200)
     expect(refused.text).toContain('this has changed since you opened it')
     expect(await readExternal()).toEqual([])
     expect(refused.text).toContain('Resolving enters 70 as a refund')
@@ -191,7 +191,7 @@ describe('a refund made elsewhere', () => {
     const { id } = await makePortalRefund()
     const fields = { externalOutcome: 'matched', externalReason: 'x' }
     const refused = await act(id, 'external', fields)
-    expect(refused.status).toBe(409)
+    expect(refused.status).toBe(200)
     expect(refused.text).toContain('no such amount is left unexplained')
     expect(refused.html).toMatch(/value="matched" checked/)
     expect(await readExternal()).toMatchObject([{ matched: false, outcome: null }])
@@ -205,7 +205,7 @@ describe('a refund made elsewhere', () => {
     await act(id, 'external', fields)
     const other = { ...fields, externalOutcome: 'part_of_first_sight', againstEvidence: 'true' }
     const late = await sendForm(lab, people.operator, page, form, other)
-    expect(late.status).toBe(409)
+    expect(late.status).toBe(200)
     expect(late.text).toContain('this has changed since you opened it')
     expect(await readExternal()).toMatchObject([{ outcome: 'never_happened' }])
   })
@@ -232,7 +232,7 @@ describe('a refund made elsewhere', () => {
     const form = `${pathOf(id)}/external`
     const fields = { externalOutcome: 'part_of_first_sight', externalReason: 'ticket 2' }
     const refused = await sendForm(lab, people.operator, page, form, fields)
-    expect(refused.status).toBe(409)
+    expect(refused.status).toBe(200)
     expect(refused.text).toContain('a person decided it as never_happened')
     expect(refused.html).toContain('name="againstEvidence"')
   })
@@ -247,7 +247,7 @@ describe('a refund made elsewhere', () => {
     const { id } = await makePortalRefund()
     const fields = { externalOutcome: 'never_happened', externalReason: 'ticket 4711' }
     const refused = await act(id, 'external', { ...fields, ...odd })
-    expect([404, 409, 422]).toContain(refused.status)
+    expect([200, 404]).toContain(refused.status)
     expect(await readExternal()).toMatchObject([{ outcome: null }])
   })
 })

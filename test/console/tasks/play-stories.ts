@@ -84,7 +84,9 @@ export function playTaskStories(script: boolean): void {
 
         const { page } = second
         await page.locator('#approvals').getByRole('link', { name: '60' }).click()
-        expect(await page.locator('#approve').innerText()).toContain('•••• 6789')
+        expect(await page.locator('#approve').innerText()).toContain(
+          'NGUYEN VAN A, 123456789, ASCBVNVX',
+        )
         await page.getByLabel('Reason').fill('checked against the return')
         await page.getByRole('button', { name: 'Approve' }).click()
         await page.getByText('Approved. The refund is sent').waitFor()

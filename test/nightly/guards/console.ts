@@ -2,29 +2,49 @@ import type { Guard } from './guard.ts'
 
 export const CONSOLE: readonly Guard[] = [
   {
-    file: 'src/console/refund-form/ticket.ts',
-    text: "  return ['refund form', personId, path]",
-    mutation: "  return ['refund form', personId.slice(0, 0), path]",
-    test: 'test/console/refund-form/ticket.test.ts',
-    claim: 'the ticket of a form is no ticket of another person',
-    control: 'the ticket of a form is no ticket of another payment',
+    file: 'src/console/kept.ts',
+    text: 'row: `${personId} ${path}` }) as const',
+    mutation: 'row: `${personId.slice(0, 0)} ${path}` }) as const',
+    test: 'test/console/refund-form/repeated.test.ts',
+    claim: 'a check of somebody or something else is refused, and makes no refund',
+    control:
+      'a check of somebody or something else of the longest receiver and reason can be confirmed',
   },
   {
-    file: 'src/console/refund-form/ticket.ts',
-    text: "  return ['refund form', personId, path]",
-    mutation: "  return ['refund form', personId, path.slice(0, 0)]",
-    test: 'test/console/refund-form/ticket.test.ts',
-    claim: 'the ticket of a form is no ticket of another account',
-    control: 'the ticket of a form is no ticket of another person',
+    file: 'src/console/kept.ts',
+    text: 'row: `${personId} ${path}` }) as const',
+    mutation: 'row: `${personId} ${path.slice(0, 0)}` }) as const',
+    test: 'test/console/refund-form/repeated.test.ts',
+    claim: 'a check of somebody or something else is refused, and makes no refund',
+    control:
+      'a check of somebody or something else of the longest receiver and reason can be confirmed',
   },
   {
-    file: 'src/console/refund-form/ticket.ts',
-    text: "  if (signer.checkFingerprint(text, { value, keyId }) !== 'same') return undefined\n",
+    file: 'src/console/kept.ts',
+    text: ' <= KEPT_S * 1000 ?',
+    mutation: ' <= KEPT_S * 2000 ?',
+    test: 'test/console/refund-form/repeated.test.ts',
+    claim: 'a check of somebody or something else is too old after an hour',
+    control: 'a check of somebody or something else is refused, and makes no refund',
+  },
+  {
+    file: 'src/console/refund-subject.ts',
+    text: "standing.asked || can('refunds:approve') ?",
+    mutation: "standing.asked || can('refunds:read') ?",
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
+    control: 'a refund that waits for an approval is declined with a reason',
+  },
+  {
+    file: 'src/console/refund-subject.ts',
+    text: 'if (receiver === null || !WAITING.includes(status)) return undefined',
     mutation:
-      "  if (signer.checkFingerprint(text, { value, keyId }) === 'unknown') return undefined\n",
-    test: 'test/console/refund-form/ticket.test.ts',
-    claim: 'the ticket of a form is no ticket of another payment',
-    control: 'the ticket of a form is none in ""',
+      'if (receiver === null || (!WAITING.includes(status) && refundId === "")) return undefined',
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
+    control: 'a refund that waits for an approval is declined with a reason',
   },
   {
     file: 'src/console/session.ts',
@@ -45,26 +65,27 @@ export const CONSOLE: readonly Guard[] = [
       'a page that asks for itself again is led to the sign-in once the session has ended, and reads nothing more',
   },
   {
-    file: 'src/console/story/post-hold.ts',
-    text: "  requireScope(c, 'ops')\n",
-    mutation: "  requireScope(c, 'payments:read')\n",
+    file: 'src/console/story/hold.tsx',
+    text: "    scope: 'ops',\n",
+    mutation: "    scope: 'payments:read',\n",
     test: 'test/console/story/post-hold.test.ts',
     claim: 'who lacks the role cannot post a hold',
     control: 'a hold of a payment is set with a reason, shown with it, and released',
   },
   {
-    file: 'src/console/tasks/refund/refund-routes.ts',
-    text: '  requireScope(c, scope)\n',
-    mutation: "  requireScope(c, scope === 'ops' ? 'refunds:read' : 'payments:read')\n",
+    file: 'src/console/page.ts',
+    text: '      require(c, action)\n',
+    mutation:
+      "      require(c, action.scope === undefined ? action : { scope: 'payments:read' })\n",
     test: 'test/console/every-route.test.ts',
     claim:
       'POST /console/refunds/:merchant/:refundId/approval is refused to every role that is not one of its own',
     control: 'every route of the console has a row, and every row is a route',
   },
   {
-    file: 'src/console/tasks/task-routes.ts',
-    text: "    requireScope(c, 'webhooks:write')\n",
-    mutation: "    requireScope(c, 'payments:read')\n",
+    file: 'src/console/tasks.tsx',
+    text: "    scope: 'webhooks:write',\n",
+    mutation: "    scope: 'payments:read',\n",
     test: 'test/console/every-route.test.ts',
     claim:
       'POST /console/webhooks/:endpointId/enable is refused to every role that is not one of its own',

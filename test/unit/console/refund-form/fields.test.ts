@@ -1,17 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  EMPTY_VALUES,
-  MAX_REMARK,
-  parseValues,
-  readValues,
-} from '../../../../src/console/refund-form/fields.ts'
+import { MAX_REMARK, parseValues, readValues } from '../../../../src/console/refund-fields.ts'
 import { showTo } from '../../../../src/console/view.ts'
 import { readExactAmount } from '../../../../src/refunds/request-schema.ts'
 
 const parseInEnglish = (...given: Parameters<typeof parseValues>) =>
   showTo({ language: 'en', zone: 'UTC' }, () => parseValues(...given))
 
+const EMPTY_VALUES = readValues({ amountKind: 'all' })
 const REASONS = ['Goods returned', 'Paid twice']
 const asked = { needsReceiver: false, reasons: REASONS }
 const LISTED = { ...EMPTY_VALUES, reason: 'Paid twice' }
@@ -38,11 +34,6 @@ describe('the amount of a part', () => {
     '0.0000',
     '00',
     '01',
-    '1,000',
-    '1.000,50',
-    '10 ',
-    ' 10',
-    '1 000',
     '.5',
     '5.',
     '0.00001',
@@ -51,10 +42,8 @@ describe('the amount of a part', () => {
     'NaN',
     'Infinity',
     '0x10',
-    '10\n',
     '',
     '٣',
-    '10\u00a0',
   ])('%j is refused beside its field, as the API refuses it', (amount) => {
     expect(Object.keys(parsePart(amount).problems ?? {})).toEqual(['amount'])
     expect(readByApi(amount)).toBeUndefined()
@@ -68,23 +57,31 @@ describe('the amount of a part', () => {
     },
   )
 
-  it('of any text is read exactly as the API reads it', () => {
+  it.each([
+    ['1,000', '1000'],
+    ['1.000,50', '1000.50'],
+    ['1 110 000', '1110000'],
+    ['37,000 VND', '37000'],
+    ['10 ', '10'],
+  ])('%j is read as people write it', (amount, read) => {
+    expect(parsePart(amount).refund?.amount).toBe(read)
+  })
+
+  it('that the API reads is read the same', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789.,-+eE ٣１'), maxLength: 24 })
     fc.assert(
       fc.property(fc.oneof(digits, fc.string({ unit: 'binary' })), (amount) => {
-        expect(parsePart(amount).refund?.amount).toBe(readByApi(amount))
+        const read = readByApi(amount)
+        if (read !== undefined) expect(parsePart(amount).refund?.amount).toBe(read)
       }),
       { numRuns: 2_000 },
     )
   })
 
-  it('is not read while all that is left is chosen', () => {
-    const values = { ...LISTED, amountKind: 'all', amount: 'nonsense' }
-    expect(parseInEnglish(values, asked).refund).toEqual({
-      amount: undefined,
-      receiver: undefined,
-      reason: 'Paid twice',
-    })
+  it('that is typed beside all that is left is a problem', () => {
+    const values = { ...LISTED, amountKind: 'all', amount: '30' }
+    expect(Object.keys(parseInEnglish(values, asked).problems ?? {})).toEqual(['amountKind'])
+    expect(parseInEnglish(LISTED, asked).refund?.amount).toBeUndefined()
   })
 
   it.each(['', 'ALL', 'everything'])('needs one of two choices, not %j', (amountKind) => {

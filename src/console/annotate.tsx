@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { listDeciders } from '../access/principal.ts'
+import type { ReviewNote } from '../db/schema.ts'
+import { Card } from '../platform/html/components.tsx'
+import { Time } from './cells.tsx'
+import { Form, Select, TextArea } from './forms.tsx'
+import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
+import { t, useKept, usePerson } from './view.ts'
+
+const NoteFields = z.object({ text: requireText('decisions.problems.text') })
+
+/** The actions of a page that can be assigned and noted. */
+export function annotations<Subject>(of: {
+  merchantOf(subject: Subject): string
+  note(asked: Asked<Subject>, text: string): Promise<unknown>
+  assign(asked: Asked<Subject>, name: string | null): Promise<unknown>
+}): { note: Action<Subject>; assignee: Action<Subject> } {
+  return {
+    note: {
+      scope: 'ops',
+      async run(asked) {
+        await of.note(asked, parseFields(NoteFields, asked.fields).text)
+        return { notice: 'noteAdded' }
+      },
+    },
+    assignee: {
+      scope: 'ops',
+      async run(asked) {
+        const { ctx, access, fields } = asked
+        const { name = '' } = fields
+        const deciders = await listDeciders(ctx.sql, of.merchantOf(asked.of))
+        if (!['', access.name, ...deciders].includes(name)) {
+          throw new InvalidFieldsError({ name: t('decisions.problems.name') })
+        }
+        await of.assign(asked, name === '' ? null : name)
+        return { notice: 'assigned' }
+      },
+    },
+  }
+}
+
+/** Who takes care of something, and the notes on it, with the forms to change both. */
+export function Annotations(props: {
+  /** Of the page: the forms go to `…/assignee` and `…/note`. */
+  path: string
+  review: { assignee: string | null; notes: readonly ReviewNote[] }
+  deciders: readonly string[]
+  /** Only notes can be added. */
+  isClosed?: boolean
+}) {
+  const { path, review, deciders, isClosed = false } = props
+  const { assignee, notes } = review
+  const note = useKept(`${path}/note`)
+  const { name: me } = usePerson()
+  const unassigned = t('decisions.review.unassigned')
+  return (
+    <Card title={t('decisions.review.title')} id="review">
+      <p>
+        {t('field.assignee')} <strong>{assignee ?? unassigned}</strong>
+      </p>
+      {isClosed ? null : (
+        <div class="row">
+          {assignee === me ? null : (
+            <Form action={`${path}/assignee`} fields={{ name: me }}>
+              <button class="quiet" type="submit">
+                {t('decisions.review.toMe')}
+              </button>
+            </Form>
+          )}
+          <Form action={`${path}/assignee`}>
+            <Select
+              {...{ name: 'name', label: t('decisions.review.assignTo'), value: assignee ?? '' }}
+              options={[
+                { value: '', label: unassigned },
+                ...deciders.map((value) => ({ value, label: value })),
+              ]}
+              problem={useKept(`${path}/assignee`).problems.name}
+            />
+            <button class="quiet" type="submit">
+              {t('decisions.review.assign')}
+            </button>
+          </Form>
+        </div>
+      )}
+      <h3>{t('decisions.review.notes')}</h3>
+      {notes.length === 0 ? <p class="soft">{t('decisions.review.noNotes')}</p> : null}
+      <ul>
+        {notes.map(({ at, by, text }) => (
+          <li>
+            {text}{' '}
+            <small class="soft">
+              {t('decisions.review.noteLine', { name: by })}, <Time iso={at} />
+            </small>
+          </li>
+        ))}
+      </ul>
+      <Form action={`${path}/note`} stacked>
+        <TextArea
+          {...{ name: 'text', label: t('decisions.review.note'), value: note.fields.text }}
+          hint={t('decisions.review.notePlaceholder')}
+          problem={note.problems.text}
+          required
+        />
+        <button type="submit">{t('decisions.review.add')}</button>
+      </Form>
+    </Card>
+  )
+}

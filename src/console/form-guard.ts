@@ -1,0 +1,82 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createMiddleware } from 'hono/factory'
+import { type BodyBudget, readFormBody } from '../http/body.ts'
+import type { ConsoleContext } from './context.ts'
+import { readCookie } from './cookies.ts'
+import type { ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
+
+/** The name of the hidden field with the session's form token. */
+export const TOKEN_FIELD = 'formToken'
+
+/** The name of the hidden field with the page that shows the form. */
+export const PAGE_FIELD = 'formPage'
+
+/** A path of the console, other than the way in. */
+export const OWN_PAGE = /^\/console(?!\/sign-in)(?:[/?][\x21-\x7e]*)?$/
+
+/** An unsafe request that did not come from a form of this session. */
+export class ForeignFormError extends Error {}
+
+/** Whether a request may change something. */
+export function isUnsafe(c: ConsoleRequest): boolean {
+  return c.req.method !== 'GET' && c.req.method !== 'HEAD'
+}
+
+/**
+ * Refuses unsafe requests of other origins, by what the browser itself reports about their origin, and reads the
+ * fields of the others.
+ * @param budget shared with every other reader of bodies
+ */
+export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget: BodyBudget) {
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    if (isUnsafe(c)) {
+      if (c.req.header('sec-fetch-site') !== 'same-origin') throw new ForeignFormError()
+      c.set('form', await readFormBody(c.env.incoming, config.bodyTimeoutMs, budget))
+    }
+    await next()
+  })
+}
+
+/** Refuses unsafe requests that do not carry the token of their session. */
+export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    if (isUnsafe(c) && !carriesToken(c, readCookie(ctx, c, 'session') ?? '')) {
+      throw new ForeignFormError()
+    }
+    await next()
+  })
+}
+
+/** Whether the form of a request was made for the session with this token. */
+export function carriesToken(c: ConsoleRequest, sessionToken: string): boolean {
+  const [nonce = '', mac = ''] = (c.get('form')?.[TOKEN_FIELD] ?? '').split('.')
+  const given = Buffer.from(mac, 'base64url')
+  const expected = sign(sessionToken, nonce)
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+/** Makes a form token of a session. Each differs, and none needs to be stored: it proves that its maker knew the session. */
+export function makeFormToken(sessionToken: string): string {
+  const nonce = randomBytes(12).toString('base64url')
+  return `${nonce}.${sign(sessionToken, nonce).toString('base64url')}`
+}
+
+function sign(sessionToken: string, nonce: string): Buffer {
+  return createHmac('sha256', sessionToken).update(`form token ${nonce}`).digest()
+}
+
+/** Returns what was typed into the form of a request. */
+export function readFields(c: ConsoleRequest): FormFields {
+  const { [TOKEN_FIELD]: _, [PAGE_FIELD]: __, ...typed } = c.get('form') ?? {}
+  return typed
+}
+
+/** The page that shows the form of a request, or the page itself: its path and query, as it can be opened again. */
+export function namePage(c: ConsoleRequest): string {
+  const given = isUnsafe(c) ? (c.get('form')?.[PAGE_FIELD] ?? '') : c.req.url
+  const url = URL.parse(given, 'http://localhost')
+  for (const once of ['notice', 'kept', 'made', 'check']) url?.searchParams.delete(once)
+  const page = url === null ? '' : url.pathname + url.search
+  const isOwn = OWN_PAGE.test(page) && (!isUnsafe(c) || OWN_PAGE.test(given))
+  return isOwn ? page : '/console'
+}

@@ -1,0 +1,158 @@
+import type { Child } from 'hono/jsx'
+import { Field } from '../platform/html/components.tsx'
+import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
+import { t, usePerson } from './view.ts'
+
+/**
+ * A form that changes something: it carries the session's token, and the page that it is on, to which it leads back.
+ * `fields` are hidden.
+ */
+export function Form(props: {
+  action: string
+  stacked?: boolean
+  fields?: Readonly<Record<string, string>>
+  children: Child
+}) {
+  const { action, stacked, fields = {}, children } = props
+  const { makeFormToken, page } = usePerson()
+  return (
+    <form method="post" action={action} class={stacked ? 'stacked' : undefined}>
+      <input type="hidden" name={TOKEN_FIELD} value={makeFormToken()} />
+      <input type="hidden" name={PAGE_FIELD} value={page} />
+      {Object.entries(fields).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+      {children}
+    </form>
+  )
+}
+
+type InputProps = {
+  name: string
+  /** Where several fields of a page have the same name. */
+  id?: string
+  label: string
+  hint?: string | undefined
+  value: string | undefined
+  problem?: string | undefined
+  required?: boolean
+  /** By default with a problem. */
+  autofocus?: boolean
+}
+
+/** A labelled field of one line; it is focused when it has a problem. Other attributes are passed on. */
+export function TextInput(props: InputProps & { type?: string; [attribute: string]: unknown }) {
+  const { name, id = name, label, hint, value = '', problem, autofocus, ...more } = props
+  return (
+    <Field {...{ name, id, label, hint, problem }}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          autocomplete="off"
+          {...more}
+          value={value}
+          autofocus={autofocus ?? problem !== undefined}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** A labelled field for a sentence or two. */
+export function TextArea(props: InputProps & { rows?: number; maxlength?: number }) {
+  const { name, label, hint, value = '', problem, required, rows = 2, maxlength = 500 } = props
+  return (
+    <Field {...{ name, label, hint, problem }}>
+      {(attributes) => (
+        <textarea
+          {...attributes}
+          {...{ rows, maxlength, required }}
+          autofocus={problem !== undefined}
+        >
+          {value}
+        </textarea>
+      )}
+    </Field>
+  )
+}
+
+type Option = { value: string; label: string; hint?: string | undefined }
+
+/** A labelled list to choose one from. */
+export function Select(props: InputProps & { options: readonly Option[] }) {
+  const { name, label, hint, value, problem, required, options } = props
+  const { autofocus = problem !== undefined } = props
+  return (
+    <Field {...{ name, label, hint, problem }}>
+      {(attributes) => (
+        <select {...{ ...attributes, required, autofocus }}>
+          {options.map((one) => (
+            <option value={one.value} selected={one.value === value}>
+              {one.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  )
+}
+
+/** Buttons of which one is chosen, or boxes to tick, under one title; the first is focused when there is a problem. */
+export function Choices(props: {
+  name: string
+  label: string
+  type?: 'radio' | 'checkbox'
+  /** Of boxes each has a name of its own. */
+  options: readonly (Option & { name?: string; checked?: boolean })[]
+  value?: string | undefined
+  problem?: string | undefined
+  autofocus?: boolean
+}) {
+  const { name, label, type = 'radio', options, value, problem } = props
+  const { autofocus = problem !== undefined } = props
+  const problemId = `${name}-problem`
+  return (
+    <fieldset aria-describedby={problem === undefined ? undefined : problemId}>
+      <legend>{label}</legend>
+      {options.map((option, at) => (
+        <label class="choice">
+          <input
+            type={type}
+            name={option.name ?? name}
+            value={option.name === undefined ? option.value : undefined}
+            checked={option.checked ?? option.value === value}
+            autofocus={autofocus && at === 0}
+          />
+          <span>
+            {option.label}
+            {option.hint === undefined ? null : <span class="hint"> {option.hint}</span>}
+          </span>
+        </label>
+      ))}
+      {problem === undefined ? null : (
+        <span class="problem" id={problemId}>
+          {problem}
+        </span>
+      )}
+    </fieldset>
+  )
+}
+
+/** The evidence that a decision contradicts, with the confirmation. Nothing is shown before it was refused. */
+export function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
+  if (evidence.length === 0) return null
+  return (
+    <fieldset>
+      <legend>{t('decisions.decide.against')}</legend>
+      <ul>
+        {evidence.map((text) => (
+          <li>{text}</li>
+        ))}
+      </ul>
+      <label class="choice">
+        <input type="checkbox" name="againstEvidence" value="true" autofocus />
+        <span>{t('decisions.decide.againstLabel')}</span>
+      </label>
+    </fieldset>
+  )
+}

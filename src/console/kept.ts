@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import type { ConsoleContext } from './context.ts'
+
+type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
+
+/** Whose it is, and of which page: what was kept opens for no other. */
+export type Owner = { personId: string; path: string }
+
+/** How long something is kept (s). */
+export const KEPT_S = 3_600
+
+/** With all else that a request carries it has to fit into what servers and proxies take. */
+const MAX_LENGTH = 6_000
+
+const placeOf = ({ personId, path }: Owner) =>
+  ({ column: 'console.kept', row: `${personId} ${path}` }) as const
+
+const Content = z.strictObject({ at: z.number(), content: z.unknown() })
+
+/**
+ * Seals something for the address of a page, where Back and reload find it again: a form that was not carried out, or a
+ * refund that was checked. It needs no table, so it outlives a failover, and each tab has its own.
+ * @returns undefined for too much
+ */
+export function seal(
+  { encryption, now }: KeepingContext,
+  owner: Owner,
+  content: unknown,
+): string | undefined {
+  const text = JSON.stringify({ at: now().getTime(), content })
+  const sealed = encryption.encrypt(text, placeOf(owner)).toString('base64url')
+  return sealed.length > MAX_LENGTH ? undefined : sealed
+}
+
+/**
+ * Opens what was sealed.
+ * @returns undefined for what was sealed for another person or page, is too old, or is none of ours
+ */
+export function open<T>(
+  { encryption, now }: KeepingContext,
+  owner: Owner,
+  token: string,
+  schema: z.ZodType<T>,
+): T | undefined {
+  try {
+    const text = encryption.decrypt(Buffer.from(token, 'base64url'), placeOf(owner))
+    const { at, content } = Content.parse(JSON.parse(text))
+    return now().getTime() - at <= KEPT_S * 1000 ? schema.parse(content) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const Texts = z.record(z.string(), z.string())
+
+/** A form that was not carried out: what was typed, what is wrong with it, and what happened instead. */
+export const KeptForm = z.strictObject({
+  /** Where the form is sent. */
+  action: z.string(),
+  fields: Texts,
+  problems: Texts.default({}),
+  alerts: z.array(z.string()).default([]),
+  /** Where more about that stands. */
+  links: z.array(z.strictObject({ text: z.string(), href: z.string() })).default([]),
+  /** What the decision contradicts: it can be confirmed. */
+  evidence: z.array(z.string()).default([]),
+  /** It was never sent, because the session had ended or the database was away. */
+  isUnsent: z.boolean().default(false),
+})
+
+export type KeptForm = z.infer<typeof KeptForm>
+
+/** The address of a page that shows a form again; what is too much for it is left out. */
+export function pageWith(
+  ctx: KeepingContext,
+  personId: string,
+  page: string,
+  form: z.input<typeof KeptForm>,
+): string {
+  const { pathname, search } = new URL(page, 'http://localhost')
+  const owner = { personId, path: pathname }
+  const token = seal(ctx, owner, form) ?? seal(ctx, owner, { ...form, fields: {} })
+  if (token === undefined) return page
+  return `${pathname}${search}${search === '' ? '?' : '&'}kept=${token}`
+}

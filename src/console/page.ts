@@ -1,0 +1,198 @@
+import type { Hono } from 'hono'
+import type { Child } from 'hono/jsx'
+import { matchedRoutes } from 'hono/route'
+import { z } from 'zod'
+import type { Scope } from '../access/keys.ts'
+import type { Access, Role } from '../access/types.ts'
+import { DomainError, type RefusalCode } from '../errors.ts'
+import { Reason } from '../refunds/request-schema.ts'
+import type { ConsoleContext } from './context.ts'
+import type { ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
+import { namePage, readFields } from './form-guard.ts'
+import { type KeptForm, pageWith } from './kept.ts'
+import { type PageOptions, renderConsolePage } from './layout.tsx'
+import { requireRole, requireScope } from './permissions.ts'
+import { redirectWith } from './redirect.ts'
+import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
+import { listTexts, t, usePerson, useView } from './view.ts'
+
+/** Who may open a page, or carry out an action. */
+type Needs = { scope?: Scope | undefined; role?: Role | undefined }
+
+/** What an action is carried out with. */
+export type Asked<Subject> = {
+  ctx: ConsoleContext
+  c: ConsoleRequest
+  access: Access
+  /** What the path names. */
+  of: Subject
+  fields: FormFields
+}
+
+/** Where an action leads: by default to its page, with a message. */
+export type Done = { notice?: NoticeCode; to?: string }
+
+/** What a form of a page does. */
+export type Action<Subject> = Needs & {
+  /** @throws InvalidFieldsError, DomainError for what is refused; nothing was done then */
+  run(asked: Asked<Subject>): Promise<Done>
+  /** A refusal in words; undefined for one that has a page of its own. */
+  explain?(error: DomainError): string | undefined
+}
+
+/** A page: what it is about, what it shows, and what its forms do, each by the rest of its path. */
+export type PageDefinition<Subject> = Needs & {
+  path: string
+  /** Finds what the path names. @throws DomainError when there is no such thing, or the person may not see it */
+  load(ctx: ConsoleContext, c: ConsoleRequest): Promise<Subject> | Subject
+  show(ctx: ConsoleContext, c: ConsoleRequest, of: Subject): Promise<PageOptions & { body: Child }>
+  actions?: Readonly<Record<string, Action<Subject>>>
+  /** What became of it while a person was about to act, for an action that was refused. */
+  describe?: ((ctx: ConsoleContext, c: ConsoleRequest) => Promise<string[]>) | undefined
+}
+
+/** Serves a page and its actions. */
+export type Mount = (app: Hono<ConsoleEnv>, ctx: ConsoleContext) => void
+
+/** Defines a page. Every form of it ends in a redirect, so that Back and reload work everywhere. */
+export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
+  const { path, actions = {}, load, describe } = page
+  return (app, ctx) => {
+    app.get(path, async (c) => {
+      require(c, page)
+      const { body, ...options } = await page.show(ctx, c, await load(ctx, c))
+      return await renderConsolePage(c, options, body)
+    })
+    for (const [name, action] of Object.entries(actions)) {
+      const parts = name === '' ? 0 : name.split('/').length
+      const pageOf = (c: ConsoleRequest) =>
+        c.req.path
+          .split('/')
+          .toSpliced(-parts || Infinity)
+          .join('/')
+      const { scope = page.scope, role = page.role } = action
+      const definition = { ...action, scope, role, load, describe, pageOf }
+      defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
+    }
+  }
+}
+
+/** Defines what a form does whose page has another path. */
+export function defineAction<Subject>(
+  action: Action<Subject> &
+    Pick<PageDefinition<Subject>, 'path' | 'load' | 'describe'> & {
+      /** The page that has the form. */
+      pageOf(c: ConsoleRequest, of: Subject): string
+    },
+): Mount {
+  return (app, ctx) => {
+    app.post(action.path, async (c) => {
+      require(c, action)
+      const of = await action.load(ctx, c)
+      return await carryOut(ctx, c, action, of, choosePage(c, action.pageOf(c, of)))
+    })
+  }
+}
+
+/** The page as the person had it open, with its query, if the form says so. */
+function choosePage(c: ConsoleRequest, path: string): string {
+  const page = namePage(c)
+  return page.split('?')[0] === path ? page : path
+}
+
+function require(c: ConsoleRequest, { scope, role }: Needs): void {
+  if (scope !== undefined) requireScope(c, scope)
+  if (role !== undefined) requireRole(c, role)
+}
+
+/** The method and route of a request, as the audit log names it. */
+export function nameOperation(c: ConsoleRequest): string {
+  const route = matchedRoutes(c).at(-1)?.path ?? c.req.path
+  return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
+}
+
+/** What is shown again, besides what was typed. */
+type Back = Partial<Omit<KeptForm, 'action' | 'problems'>> & { code?: RefusalCode }
+
+/** A form is not carried out: what is wrong with its fields, by name, and what else its page shows. */
+export class InvalidFieldsError extends Error {
+  readonly problems: Readonly<Record<string, string>>
+  readonly back: Back
+  constructor(problems: Readonly<Record<string, string>>, back: Back = {}) {
+    super('the form has problems')
+    this.problems = problems
+    this.back = back
+  }
+}
+
+/** Carries out a form. What was refused is shown on the page as it is now, with the form filled in and the reason. */
+async function carryOut<Subject>(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  action: Action<Subject> & Pick<PageDefinition<Subject>, 'describe'>,
+  of: Subject,
+  page: string,
+): Promise<Response> {
+  const fields = readFields(c)
+  const leadBack = (back: Partial<KeptForm>) =>
+    c.redirect(pageWith(ctx, usePerson().id, page, { action: c.req.path, fields, ...back }), 303)
+  try {
+    const { to = page, notice } = await action.run({ ctx, c, access: c.get('access'), of, fields })
+    return redirectWith(c, to, notice)
+  } catch (error) {
+    if (error instanceof InvalidFieldsError) {
+      const { code = 'invalid_request', ...back } = error.back
+      c.set('refusal', code)
+      return leadBack({ problems: { ...error.problems }, ...back })
+    }
+    const alert =
+      error instanceof DomainError ? (action.explain ?? explainRefusal)(error) : undefined
+    if (!(error instanceof DomainError) || alert === undefined) throw error
+    c.set('refusal', error.code)
+    const meanwhile = (await action.describe?.(ctx, c)) ?? []
+    return leadBack({ alerts: [alert, ...meanwhile], evidence: [...error.evidence] })
+  }
+}
+
+/** A refused decision in words. */
+export function explainRefusal(error: DomainError): string | undefined {
+  if (error.changed) return t('decisions.refused.changed')
+  return listTexts('decisions.refused').find(([code]) => code === error.code)?.[1]
+}
+
+/** Line breaks of a text area become spaces: reasons are one line. */
+const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim())
+
+const isReason = (text: string) => Reason.safeParse(text).success
+
+/** A reason that may be left out. */
+export const OptionalText = z
+  .string()
+  .optional()
+  .pipe(OneLine.prefault(''))
+  .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
+  .transform((text) => (text === '' ? undefined : text))
+
+/** A text that has to be given. */
+export function requireText(missing: PlainKey) {
+  return z
+    .string()
+    .optional()
+    .pipe(OneLine.prefault(''))
+    .refine((text) => text !== '', { message: missing, abort: true })
+    .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
+}
+
+/**
+ * Parses the fields of a form with a schema whose messages are keys of texts.
+ * @throws InvalidFieldsError with the first problem of each field
+ */
+export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): T {
+  const parsed = schema.safeParse(fields)
+  if (parsed.success) return parsed.data
+  const problems: Record<string, string> = {}
+  for (const { path, message } of parsed.error.issues) {
+    problems[String(path[0])] ??= findText(useView().language, message) ?? message
+  }
+  throw new InvalidFieldsError(problems)
+}

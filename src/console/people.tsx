@@ -1,0 +1,261 @@
+import { z } from 'zod'
+import { recordWrite } from '../access/audit.ts'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import {
+  addPerson,
+  endPerson,
+  findPerson,
+  type ListedPerson,
+  listPeople,
+  type Person,
+  PersonEmail,
+  PersonName,
+} from '../access/people.ts'
+import { listSessions } from '../access/sessions.ts'
+import { createSignInLink, formatSignInUrl } from '../access/sign-in.ts'
+import { type Access, ROLES } from '../access/types.ts'
+import { DomainError } from '../errors.ts'
+import { isUuid } from '../http/fields.ts'
+import { Card, Facts, Identifier } from '../platform/html/components.tsx'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { endEndpoints } from '../webhooks/owner.ts'
+import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
+import type { ConsoleContext } from './context.ts'
+import type { ConsoleRequest, FormFields } from './env.ts'
+import { Choices, Form, TextInput } from './forms.tsx'
+import { open, seal } from './kept.ts'
+import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
+import { endOne, nameMerchant, PersonFacts, Sessions } from './person-parts.tsx'
+import { t, useKept, usePerson } from './view.ts'
+
+const PATH = '/console/people'
+
+const pathOf = ({ id }: Pick<Person, 'id'>) => `${PATH}/${id}`
+
+/** The names of the fields of a choice. */
+const roleField = (role: string) => `role-${role}`
+const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
+
+/** The accounts that an admin can give to others: their own, and all of them only with all of them. */
+function listGrantable({ coversAll, merchants }: Access): readonly string[] {
+  return coversAll ? [EVERY_MERCHANT, ...merchants] : merchants
+}
+
+const PEOPLE: readonly ListColumn<ListedPerson>[] = [
+  cell(
+    'name',
+    ({ name }) => name,
+    (person) =>
+      person.endedAt === null ? <a href={pathOf(person)}>{person.name}</a> : person.name,
+  ),
+  text('email', ({ email }) => email ?? '–'),
+  text('roles', ({ roles }) => roles.join(', ')),
+  text('merchants', ({ merchants }) => merchants.map(nameMerchant).join(', ')),
+  text('sessions', ({ endedAt, sessions }) =>
+    endedAt === null ? String(sessions) : t('people.ended'),
+  ),
+  cell(
+    'lastSeen',
+    ({ lastUsedAt }) => lastUsedAt,
+    ({ lastUsedAt }) => (lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />),
+  ),
+]
+
+/** The admins' page: who may use the console, and the form that adds one. An admin sees those whose accounts they have all. */
+export const peoplePage = definePage({
+  path: PATH,
+  role: 'admin',
+  load: (ctx, c) => listPeople(ctx.sql, c.get('access')),
+  async show(_, c, people) {
+    const title = t('people.caption')
+    return {
+      title: t('frame.pages.people'),
+      current: 'people',
+      body: (
+        <>
+          <Card title={title}>
+            <Rows caption={title} columns={PEOPLE} rows={people} />
+          </Card>
+          <Card title={t('people.add.title')}>
+            <AddForm access={c.get('access')} />
+          </Card>
+        </>
+      ),
+    }
+  },
+  actions: {
+    '': {
+      async run({ ctx, c, access, fields }) {
+        const person = readPerson(fields, access)
+        const added = await runInTransaction(ctx.sql, async (tx) => {
+          const result = await addPerson(tx, person)
+          if (result.kind === 'taken') {
+            const isName = result.by === 'name'
+            const problem = t(
+              isName ? 'people.add.problems.nameTaken' : 'people.add.problems.emailTaken',
+            )
+            throw new InvalidFieldsError({ [result.by]: problem })
+          }
+          const write = { operation: nameOperation(c), merchantCode: null, objectId: result.id }
+          await recordWrite(tx, ctx.log, access, write)
+          return result
+        })
+        return { to: pathOf(added), notice: 'personAdded' }
+      },
+    },
+  },
+})
+
+/** Reads the form of a new person. Accounts that the admin cannot give are none of its fields. */
+function readPerson(fields: FormFields, access: Access) {
+  const name = PersonName.safeParse(fields.name ?? '')
+  const typed = fields.email?.trim() ?? ''
+  const email = z.union([z.literal(''), PersonEmail]).safeParse(typed)
+  const roles = ROLES.filter((role) => roleField(role) in fields)
+  const merchants = listGrantable(access).filter((code) => merchantField(code) in fields)
+  if (name.success && email.success && roles.length > 0 && merchants.length > 0) {
+    return { name: name.data, email: email.data || null, roles, merchants }
+  }
+  throw new InvalidFieldsError({
+    ...(name.success ? {} : { name: t('people.add.problems.name') }),
+    ...(email.success ? {} : { email: t('people.add.problems.email') }),
+    ...(roles.length > 0 ? {} : { roles: t('people.add.problems.roles') }),
+    ...(merchants.length > 0 ? {} : { merchants: t('people.add.problems.merchants') }),
+  })
+}
+
+function AddForm({ access }: { access: Access }) {
+  const { fields, problems } = useKept(PATH)
+  const tick = (name: string, label: string) => ({
+    ...{ name, label, value: '' },
+    checked: name in fields,
+  })
+  return (
+    <Form action={PATH} stacked>
+      <TextInput
+        {...{ name: 'name', label: t('field.name'), hint: t('people.add.nameHint') }}
+        {...{ value: fields.name, problem: problems.name, maxlength: 140 }}
+      />
+      <TextInput
+        {...{ name: 'email', type: 'email', label: t('field.email') }}
+        {...{ hint: t('people.add.emailHint'), value: fields.email, maxlength: 254 }}
+        problem={problems.email}
+      />
+      <Choices
+        {...{ type: 'checkbox', name: 'roles', label: t('field.roles'), problem: problems.roles }}
+        options={ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))}
+      />
+      <Choices
+        {...{ type: 'checkbox', name: 'merchants', label: t('field.merchants') }}
+        problem={problems.merchants}
+        options={listGrantable(access).map((code) => tick(merchantField(code), nameMerchant(code)))}
+      />
+      <button type="submit">{t('people.add.button')}</button>
+    </Form>
+  )
+}
+
+/** A link that was made, as its page shows it for an hour to who made it. */
+const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
+
+/** One person: sessions, a new link, and the end of the access. */
+export const personPage = definePage({
+  path: `${PATH}/:personId`,
+  role: 'admin',
+  load: (ctx, c) => findPathPerson(ctx.sql, c),
+  async show(ctx, c, person) {
+    const path = pathOf(person)
+    const owner = { personId: usePerson().id, path }
+    const made = open(ctx, owner, c.req.query('made') ?? '', MadeLink)
+    return {
+      title: person.name,
+      current: 'people',
+      body: (
+        <>
+          {made ? <Made name={person.name} link={made} /> : null}
+          <Card title={t('people.access')}>
+            <PersonFacts {...person} />
+          </Card>
+          <Card title={t('people.link.title')}>
+            <p>{t('people.link.explain')}</p>
+            <Form action={`${path}/link`}>
+              <button type="submit">{t('people.link.button')}</button>
+            </Form>
+          </Card>
+          <Card title={t('field.sessions')}>
+            <Sessions of={await listSessions(ctx.sql, person.id)} path={path} />
+          </Card>
+          <Card title={t('people.end.title')}>
+            <p>{t('people.end.explain')}</p>
+            <Form action={`${path}/end`}>
+              <button class="danger" type="submit">
+                {t('people.end.title')}
+              </button>
+            </Form>
+          </Card>
+        </>
+      ),
+    }
+  },
+  actions: {
+    link: {
+      async run({ ctx, c }) {
+        const path = c.req.path.replace(/\/link$/, '')
+        const made = await change(ctx, c, (tx, { id }) => createSignInLink(tx, id))
+        const baseUrl = ctx.config.CONSOLE_BASE_URL ?? new URL(c.req.url).origin
+        const content = { url: formatSignInUrl(baseUrl, made), until: made.expiresAt }
+        return { to: `${path}?made=${seal(ctx, { personId: usePerson().id, path }, content)}` }
+      },
+    },
+    'sessions/:sessionId/end': {
+      async run({ ctx, c }) {
+        await change(ctx, c, (tx, { id }) => endOne(tx, id, c.req.param('sessionId') ?? ''))
+        return { notice: 'sessionEnded' }
+      },
+    },
+    end: {
+      async run({ ctx, c }) {
+        await change(ctx, c, async (tx, { id }) => {
+          await endPerson(tx, id)
+          await endEndpoints(tx, id)
+        })
+        return { to: PATH, notice: 'personEnded' }
+      },
+    },
+  },
+})
+
+/** Changes a person whom the admin manages, and records it. */
+async function change<T>(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  write: (tx: Tx, person: Person) => Promise<T>,
+): Promise<T> {
+  return await runInTransaction(ctx.sql, async (tx) => {
+    const person = await findPathPerson(tx, c)
+    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
+    // Before the write, which may end the admin's own access.
+    await recordWrite(tx, ctx.log, c.get('access'), entry)
+    return await write(tx, person)
+  })
+}
+
+/** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */
+async function findPathPerson(tx: Tx | ConsoleContext['sql'], c: ConsoleRequest): Promise<Person> {
+  const id = c.req.param('personId') ?? ''
+  const person = isUuid(id) ? await findPerson(tx, id, c.get('access')) : undefined
+  if (!person) throw new DomainError('not_found', 'There is no such person')
+  return person
+}
+
+function Made({ name, link: { url, until } }: { name: string; link: z.infer<typeof MadeLink> }) {
+  return (
+    <Card title={t('people.link.made', { name })}>
+      <p>
+        <Identifier>{url}</Identifier>
+      </p>
+      <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
+    </Card>
+  )
+}

@@ -1,0 +1,110 @@
+import { narrowMerchants } from '../access/authenticate.ts'
+import { DomainError } from '../errors.ts'
+import { Card } from '../platform/html/components.tsx'
+import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/reasons.ts'
+import { Form, Select, TextArea } from './forms.tsx'
+import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
+import { findText } from './texts/text.ts'
+import { listTexts, t, useKept, usePerson } from './view.ts'
+
+const PATH = '/console/reasons'
+
+/** The usual reasons: as they are stored, in English, and in the reader's language. */
+export function listUsualReasons(): (readonly [stored: string, text: string])[] {
+  return listTexts('reasons.default').map(([name, text]) => {
+    const stored = findText('en', `reasons.default.${name}`) ?? text
+    return [stored, text]
+  })
+}
+
+/** The page on which admins keep the reasons that their accounts offer: a list, one a line. */
+export const reasonsPage = definePage<string>({
+  path: PATH,
+  role: 'admin',
+  load(_, c) {
+    const named = c.get('form')?.merchant ?? c.req.query('merchant')
+    const { merchants } = c.get('access')
+    const [merchantCode] = named === undefined ? merchants : narrowMerchants(c.get('access'), named)
+    if (merchantCode !== undefined) return merchantCode
+    throw new DomainError('merchant_not_found', `No merchant account ${named ?? ''}`)
+  },
+  async show(ctx, _, merchantCode) {
+    const { merchants } = usePerson().access
+    const { fields, problems } = useKept(PATH)
+    const own = (await listReasons(ctx, merchantCode)).join('\n')
+    return {
+      title: t('frame.pages.reasons'),
+      current: 'reasons',
+      body: (
+        <>
+          <p>{t('reasons.intro')}</p>
+          {merchants.length > 1 ? <ChooseAccount {...{ merchants, merchantCode }} /> : null}
+          <Card title={t('reasons.list', { merchantCode })}>
+            <Form action={PATH} stacked fields={{ merchant: merchantCode }}>
+              <TextArea
+                {...{ name: 'reasons', label: t('reasons.label'), hint: t('reasons.hint') }}
+                {...{
+                  value: fields.reasons ?? own,
+                  problem: problems.reasons,
+                  rows: 12,
+                  maxlength: 5_000,
+                }}
+              />
+              <button type="submit">{t('account.reading.save')}</button>
+            </Form>
+            {own === '' ? <p>{t('reasons.defaults')}</p> : null}
+            {own === '' ? (
+              <ul>
+                {listUsualReasons().map(([, text]) => (
+                  <li>{text}</li>
+                ))}
+              </ul>
+            ) : null}
+          </Card>
+        </>
+      ),
+    }
+  },
+  actions: {
+    '': {
+      async run({ ctx, c, access, of: merchantCode, fields }) {
+        const labels = readLabels(fields.reasons ?? '')
+        const change = { merchantCode, actor: access, operation: nameOperation(c) }
+        await saveReasons(ctx, change, labels)
+        return { to: `${PATH}?merchant=${encodeURIComponent(merchantCode)}`, notice: 'saved' }
+      },
+    },
+  },
+})
+
+function readLabels(text: string): string[] {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  const labels = lines.map((line) => ReasonLabel.safeParse(line))
+  const read = labels.flatMap(({ data }) => (data === undefined ? [] : [data]))
+  const isTwice = new Set(read.map((one) => one.toLowerCase())).size < read.length
+  const problem =
+    read.length < lines.length
+      ? t('reasons.problems.label')
+      : read.length > MAX_REASONS
+        ? t('reasons.problems.full', { most: MAX_REASONS })
+        : isTwice
+          ? t('reasons.problems.exists')
+          : undefined
+  if (problem !== undefined) throw new InvalidFieldsError({ reasons: problem })
+  return read
+}
+
+function ChooseAccount(props: { merchants: readonly string[]; merchantCode: string }) {
+  const { merchants, merchantCode } = props
+  return (
+    <form method="get" action={PATH}>
+      <Select
+        {...{ name: 'merchant', label: t('field.account'), value: merchantCode }}
+        options={merchants.map((value) => ({ value, label: value }))}
+      />
+      <button class="quiet" type="submit">
+        {t('lists.submit')}
+      </button>
+    </form>
+  )
+}

@@ -1,0 +1,228 @@
+import { randomBytes } from 'node:crypto'
+import type { z } from 'zod'
+import type { Access } from '../access/types.ts'
+import { DomainError } from '../errors.ts'
+import { compareAmounts } from '../money.ts'
+import { Notice } from '../platform/html/components.tsx'
+import { listReasons } from '../refunds/reasons.ts'
+import { previewRefund, requestRefund } from '../refunds/request.ts'
+import { StaleVersionError } from '../refunds/target.ts'
+import { formatTime } from './cells.tsx'
+import type { ConsoleContext } from './context.ts'
+import type { FormFields } from './env.ts'
+import { explainRefusal } from './explain-refund.ts'
+import { formatMoney } from './format-money.ts'
+import { type KeptForm, open, seal } from './kept.ts'
+import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
+import { nameAnchor, storyPath } from './paths.ts'
+import { listUsualReasons } from './reasons.tsx'
+import {
+  Checked,
+  listSent,
+  merchantsOf,
+  type OpenedForm,
+  renderCheck,
+  Shown,
+} from './refund-check.tsx'
+import { parseValues, type RefundValues, readValues } from './refund-fields.ts'
+import { RefundFormCard, RefundsSoFar } from './refund-inputs.tsx'
+import {
+  PAYMENT_FLOW,
+  type RefundFlow,
+  type RefundSubject,
+  SURPLUS_FLOW,
+} from './refund-targets.tsx'
+import { t, useKept, usePerson } from './view.ts'
+
+/** The forms that refund: a payment, and what was paid beyond one success of an order. */
+export const refundFormRoutes: readonly Mount[] = [
+  defineForm('/console/payments/:merchant/:id/refund', PAYMENT_FLOW),
+  defineForm('/console/transactions/:merchant/:id/surplus', SURPLUS_FLOW),
+]
+
+/** Defines a form in three steps: the form, a check of what it would do, and its confirmation. */
+function defineForm(path: string, flow: RefundFlow): Mount {
+  return definePage<OpenedForm>({
+    path,
+    scope: 'refunds:write',
+    load: (ctx, c) => openForm(ctx, flow, c.get('access'), c.req.param()),
+    async show(ctx, c, opened) {
+      const { subject } = opened
+      const token = c.req.query('check') ?? useKept(subject.path).fields.check
+      const checked = token === undefined ? undefined : openCheck(ctx, subject, token)
+      if (token !== undefined && checked) {
+        const title = t('refundForm.previewTitle')
+        return { title, body: await renderCheck(ctx, c.get('access'), opened, checked, token) }
+      }
+      return { title: subject.title, body: <FormBody opened={opened} isExpired={!!token} /> }
+    },
+    // What is not about the refund has a page of its own.
+    actions: { '': { run: carryOut, explain: () => undefined } },
+  })
+}
+
+async function openForm(
+  ctx: ConsoleContext,
+  flow: RefundFlow,
+  access: Access,
+  { merchant = '', id = '' }: Record<string, string>,
+): Promise<OpenedForm> {
+  const subject = await flow.read(ctx, access, { merchant, id })
+  const own = await listReasons(ctx, subject.merchantCode)
+  const reasons = own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
+  return { flow, subject, reasons }
+}
+
+const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path })
+
+const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
+  open(ctx, ownerOf(subject), token, Checked)
+
+/** What a new form is shown for: one refund of what is shown now. */
+function issueForm({ version, left, refunds }: RefundSubject): Shown {
+  const form = randomBytes(18).toString('base64url')
+  return { form, seen: version, left, last: refunds[0]?.id ?? '' }
+}
+
+/** The form, filled in with what the person has typed. */
+function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolean }) {
+  const { subject, reasons } = opened
+  const { obstacle, warnings } = subject
+  const { fields, problems } = useKept(subject.path)
+  // The same form: a refund that was requested by it without an answer is not requested again.
+  const shown = Shown.safeParse(fields).data ?? issueForm(subject)
+  const values = readValues({ amountKind: 'all', ...fields })
+  return (
+    <>
+      {isExpired ? <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice> : null}
+      {[...(obstacle === undefined ? [] : [obstacle]), ...warnings].map((warning) => (
+        <Notice tone="warn">{warning}</Notice>
+      ))}
+      {subject.summary}
+      <RefundsSoFar subject={subject} />
+      {obstacle === undefined ? (
+        <RefundFormCard {...{ subject, reasons, values, problems, hidden: shown }} />
+      ) : null}
+    </>
+  )
+}
+
+/** Checks or confirms a refund. What is refused stands beside its field or above the form, as it is now. */
+async function carryOut(asked: Asked<OpenedForm>): Promise<Done> {
+  const { ctx, c, access, of, fields } = asked
+  if (fields.check === undefined) c.set('isDryRun', true)
+  const checked = fields.check === undefined ? undefined : openCheck(ctx, of.subject, fields.check)
+  if (fields.check !== undefined && !checked) throw expire({})
+  const sent = checked ? listSent(checked) : fields
+  try {
+    return checked ? await confirm(asked, checked) : await check(asked)
+  } catch (error) {
+    if (error instanceof StaleVersionError || error instanceof DomainError) {
+      const now = await openForm(ctx, of.flow, access, c.req.param())
+      throw explain(error, now.subject, sent)
+    }
+    throw error
+  }
+}
+
+/** The fields of a form that can be used no more: what was typed, for a new one. */
+const renew = (fields: FormFields): RefundValues => readValues(fields)
+
+const expire = (fields: FormFields) =>
+  new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.expired')], fields: renew(fields) })
+
+async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Done> {
+  const { flow, subject, reasons } = of
+  const shown = Shown.safeParse(fields)
+  if (!shown.success) throw expire(fields)
+  const values = readValues(fields)
+  const { needsReceiver } = subject
+  const allowed = reasons.map(([value]) => value)
+  const parsed = parseValues(values, { needsReceiver, reasons: allowed })
+  const alerts = [t('refundForm.alerts.corrections')]
+  if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
+  const previewed = await previewRefund(ctx, access, merchantsOf(access, subject), {
+    ...{ ...parsed.refund, ...flow.target(subject), expectedVersion: shown.data.seen },
+  })
+  // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
+  const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
+  const content: z.input<typeof Checked> = {
+    ...{ ...shown.data, ...parsed.refund, amount: previewed.amount, typed },
+  }
+  const token = seal(ctx, ownerOf(subject), content)
+  if (token !== undefined) return { to: `${subject.path}?check=${token}` }
+  throw new InvalidFieldsError({ reasonText: t('refundForm.problems.reasonLong') }, { alerts })
+}
+
+async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked): Promise<Done> {
+  const { flow, subject } = of
+  const { form, seen: expectedVersion, amount, receiver, reason } = checked
+  const asked = { amount, receiver, reason, expectedVersion, ...flow.target(subject) }
+  const merchants = merchantsOf(access, subject)
+  const requested = await requestRefund(ctx, access, merchants, `console-${form}`, asked)
+  const { refundId, merchantCode, replayed } = requested
+  const { name, requestId } = access
+  ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
+  const to = storyPath(subject, nameAnchor('refund', refundId))
+  if (replayed) return { to, notice: 'refundRepeated' }
+  const { needsApproval } = requested.stored.refund
+  return { to, notice: needsApproval ? 'refundAwaiting' : 'refundRequested' }
+}
+
+/** @throws the refusal, if it is not about the refund */
+function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
+  const values = readValues(sent)
+  if (error instanceof DomainError) {
+    const explained = explainRefusal(error, { subject, values })
+    if (!explained) throw error
+    const { refundId } = error.extra
+    const problems = { ...explained.problems }
+    const corrections =
+      Object.keys(problems).length === 0 ? [] : [t('refundForm.alerts.corrections')]
+    return new InvalidFieldsError(problems, {
+      code: error.code,
+      alerts: [...corrections, ...(explained.alert === undefined ? [] : [explained.alert])],
+      links: refundId === undefined ? [] : [linkTo(subject, refundId)],
+      // A key that belongs to a refund can make no other one.
+      fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
+    })
+  }
+  const { left, last } = sent
+  const known = subject.refunds.findIndex(({ id }) => id === last)
+  const added = known === -1 ? subject.refunds : subject.refunds.slice(0, known)
+  return new InvalidFieldsError(
+    {},
+    {
+      alerts: [t('refundForm.alerts.stale'), ...describeChanges(subject, left ?? '0', added)],
+      links: added.map(({ id }) => linkTo(subject, id)),
+      fields: values,
+    },
+  )
+}
+
+function linkTo(subject: RefundSubject, refundId: string): KeptForm['links'][number] {
+  const href = storyPath(subject, nameAnchor('refund', refundId))
+  return { text: t('refundForm.alerts.openRefund'), href }
+}
+
+function describeChanges(
+  { currency, left: now }: RefundSubject,
+  before: string,
+  added: RefundSubject['refunds'],
+): string[] {
+  const show = (amount: string) => formatMoney(amount, currency)
+  const changes = added.map((refund) =>
+    t('refundForm.alerts.newRefund', {
+      amount: show(refund.amount),
+      by: refund.requestedBy,
+      at: formatTime(refund.requestedAt),
+      status: t(`states.refund.${refund.status}`),
+    }),
+  )
+  const isLess = compareAmounts(before, now) !== 0
+  const figures = isLess
+    ? [t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) })]
+    : []
+  const all = [...figures, ...changes]
+  return all.length > 0 ? all : [t('refundForm.alerts.otherChange')]
+}

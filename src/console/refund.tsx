@@ -1,0 +1,244 @@
+import { z } from 'zod'
+import { assignRefund, noteRefund } from '../decisions/annotations.ts'
+import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
+import { decideRefund } from '../decisions/refunds.ts'
+import { Card, Facts } from '../platform/html/components.tsx'
+import type { FoundRefund } from '../refunds/find.ts'
+import { Annotations, annotations } from './annotate.tsx'
+import { ProofCard, StepsCard, SupportCard } from './evidence.tsx'
+import { formatMoney } from './format-money.ts'
+import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
+import { definePage, OptionalText, parseFields, requireText } from './page.ts'
+import { discrepancyPath, refundPagePath } from './paths.ts'
+import { describeEvents, describeReceiver, RefundFacts } from './refund-facts.tsx'
+import { findOffers, type Offers } from './refund-offers.ts'
+import { findPathRefund, readRefundPage, type ShownRefundPage } from './refund-subject.ts'
+import { t, useKept } from './view.ts'
+import { nameKind } from './words.ts'
+
+/** The version that the page was shown for; anything else counts as another version. */
+const Version = z.string().catch('')
+
+const ApprovalFields = z.object({
+  decision: z.enum(['approve', 'decline']),
+  reason: OptionalText,
+  version: Version,
+})
+
+const ResolutionFields = z.object({
+  outcome: z.enum(OUTCOMES, 'decisions.problems.outcome'),
+  reason: requireText('decisions.problems.reason'),
+  againstEvidence: z.string().optional(),
+  version: Version,
+})
+
+const CancellationFields = z.object({
+  cancelReason: requireText('decisions.problems.reason'),
+  version: Version,
+})
+
+/** The page of one refund: what is asked, the evidence beside the decision, and its steps. */
+export const refundPage = definePage<FoundRefund>({
+  path: '/console/refunds/:merchant/:refundId',
+  scope: 'refunds:read',
+  load: findPathRefund,
+  async show(ctx, c, { refund }) {
+    const shown = await readRefundPage(ctx, c, refund)
+    const { view, proof } = shown
+    const offers = findOffers(ctx, shown)
+    return {
+      title: t('refunds.title', { amount: formatMoney(view.amount, view.currency) }),
+      current: 'tasks',
+      body: (
+        <>
+          <RefundFacts shown={shown} />
+          {offers.approve ? <ApproveCard shown={shown} mayDecline={offers.decline} /> : null}
+          {offers.showsProof ? <ProofCard proof={proof} /> : null}
+          {offers.showsProof ? <SupportCard shown={shown} /> : null}
+          {offers.confirm ? <ConfirmCard shown={shown} /> : null}
+          {offers.outcomes.length > 0 ? <DecideCard shown={shown} offers={offers} /> : null}
+          <Obstacles obstacles={offers.obstacles} />
+          {offers.cancel ? <CancelCard shown={shown} /> : null}
+          {offers.annotate ? <Review shown={shown} /> : null}
+          <StepsCard proof={proof} />
+        </>
+      ),
+    }
+  },
+  actions: {
+    approval: {
+      scope: DECISIONS.approve.scope,
+      async run({ ctx, access, of, fields }) {
+        const { version: shown, ...decision } = parseFields(ApprovalFields, fields)
+        await decideRefund(ctx, of, { ...decision, shown }, access)
+        const isApproved = decision.decision === 'approve'
+        return { notice: isApproved ? 'refundApproved' : 'refundDeclined' }
+      },
+    },
+    resolution: {
+      scope: DECISIONS.succeeded.scope,
+      async run({ ctx, access, of, fields }) {
+        const parsed = parseFields(ResolutionFields, fields)
+        const { outcome: decision, reason, version: shown } = parsed
+        const againstEvidence = parsed.againstEvidence === 'true'
+        await decideRefund(ctx, of, { decision, reason, againstEvidence, shown }, access)
+        return { notice: 'refundDecided' }
+      },
+    },
+    cancellation: {
+      scope: DECISIONS.cancel.scope,
+      async run({ ctx, access, of, fields }) {
+        const { cancelReason: reason, version: shown } = parseFields(CancellationFields, fields)
+        await decideRefund(ctx, of, { decision: 'cancel', reason, shown }, access)
+        return { notice: 'refundCancelled' }
+      },
+    },
+    ...annotations<FoundRefund>({
+      merchantOf: ({ refund }) => refund.merchantCode,
+      note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
+      assign: ({ ctx, of, access }, name) => assignRefund(ctx, of, name, access),
+    }),
+  },
+  async describe(ctx, c) {
+    const { refund } = await findPathRefund(ctx, c)
+    const { view } = await readRefundPage(ctx, c, refund)
+    return describeEvents(view, c.get('access').name)
+  },
+})
+
+const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, view.id)
+
+/** To approve or decline, with what will be sent. */
+function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
+  const { shown, mayDecline } = props
+  const { view, payment, version } = shown
+  const action = `${pathOf(shown)}/approval`
+  const { fields, problems } = useKept(action)
+  const amount = formatMoney(view.amount, view.currency)
+  return (
+    <Card title={t('refunds.offers.approve')} id="approve">
+      <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
+      <Facts
+        rows={[
+          [t('field.amount'), <strong>{amount}</strong>],
+          [t('field.receiver'), describeReceiver(shown)],
+          [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
+        ]}
+      />
+      <Form action={action} fields={{ version }} stacked>
+        <TextArea
+          {...{ name: 'reason', label: t('field.reason'), value: fields.reason }}
+          hint={t('decisions.approve.reasonHint')}
+          problem={problems.reason}
+        />
+        <div class="row">
+          <button type="submit" name="decision" value="approve">
+            {t('decisions.approve.approve')}
+          </button>
+          {mayDecline ? (
+            <button class="danger" type="submit" name="decision" value="decline">
+              {t('decisions.approve.decline')}
+            </button>
+          ) : null}
+        </div>
+      </Form>
+    </Card>
+  )
+}
+
+/** To say that a refund happened whose success was only concluded: one click. */
+function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
+  const reason = t('decisions.confirm.reason')
+  const fields = { version: shown.version, outcome: 'succeeded', reason }
+  return (
+    <Card title={t('decisions.confirm.title')} id="confirm">
+      <p>{t('decisions.confirm.lead')}</p>
+      <Form action={`${pathOf(shown)}/resolution`} fields={fields}>
+        <button type="submit">{t('decisions.confirm.submit')}</button>
+      </Form>
+    </Card>
+  )
+}
+
+/** To decide the outcome. The confirmation appears once the decision turned out to contradict the evidence. */
+function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
+  const { outcomes, alone } = offers
+  const action = `${pathOf(shown)}/resolution`
+  const { fields, problems, evidence } = useKept(action)
+  return (
+    <Card title={t('decisions.decide.title')} id="decide">
+      <p>{t('decisions.decide.lead')}</p>
+      {alone ? <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p> : null}
+      <Form action={action} fields={{ version: shown.version }} stacked>
+        <Choices
+          {...{ name: 'outcome', label: t('decisions.decide.outcome'), value: fields.outcome }}
+          options={outcomes.map((value) => ({
+            value,
+            label: t(`decisions.outcomes.${value}`),
+            hint: t(`decisions.outcomeHints.${value}`),
+          }))}
+          problem={problems.outcome}
+        />
+        <TextArea
+          {...{ name: 'reason', label: t('field.reason'), value: fields.reason, required: true }}
+          hint={t('decisions.decide.reasonHint')}
+          problem={problems.reason}
+        />
+        <AgainstEvidence evidence={evidence} />
+        <button type="submit">{t('decisions.decide.submit')}</button>
+      </Form>
+    </Card>
+  )
+}
+
+/** To cancel what was never sent. */
+function CancelCard({ shown }: { shown: ShownRefundPage }) {
+  const action = `${pathOf(shown)}/cancellation`
+  const { fields, problems } = useKept(action)
+  return (
+    <Card title={t('decisions.cancel.title')} id="cancel">
+      <p>{t('decisions.cancel.lead')}</p>
+      <Form action={action} fields={{ version: shown.version }} stacked>
+        <TextArea
+          {...{ name: 'cancelReason', label: t('field.reason'), value: fields.cancelReason }}
+          problem={problems.cancelReason}
+          required
+        />
+        <button class="danger" type="submit">
+          {t('decisions.cancel.submit')}
+        </button>
+      </Form>
+    </Card>
+  )
+}
+
+/** Why something is not offered. */
+function Obstacles({ obstacles }: { obstacles: readonly string[] }) {
+  if (obstacles.length === 0) return null
+  return (
+    <Card title={t('decisions.notNow.title')}>
+      {obstacles.map((text) => (
+        <p>{text}</p>
+      ))}
+    </Card>
+  )
+}
+
+/** Of a refund with an open discrepancy, that one is assigned and noted. */
+function Review({ shown }: { shown: ShownRefundPage }) {
+  const { discrepancies, review, deciders } = shown
+  if (discrepancies.length === 0)
+    return <Annotations {...{ path: pathOf(shown), review, deciders }} />
+  return (
+    <Card title={t('decisions.review.title')}>
+      <p>{t('decisions.review.through')}</p>
+      <ul>
+        {discrepancies.map(({ merchantCode, id, kind }) => (
+          <li>
+            <a href={discrepancyPath(merchantCode, id)}>{nameKind(kind)}</a>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}

@@ -1,0 +1,262 @@
+import type { Child } from 'hono/jsx'
+import { z } from 'zod'
+import type { Scope } from '../access/keys.ts'
+import type { Access } from '../access/types.ts'
+import { describeDecidable, findObstacle, UNHINDERED } from '../decisions/obstacles.ts'
+import { isOwnRequest } from '../decisions/second-person.ts'
+import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
+import { listOpenDiscrepancies, OPEN_PAGE } from '../discrepancies/store.ts'
+import { cutPage, type Position, readCursor } from '../http/list.ts'
+import { Identifier, type Tone } from '../platform/html/components.tsx'
+import { toIso } from '../platform/postgres/row-set.ts'
+import {
+  type FoundRefund,
+  listRefunds,
+  listWaitingRefunds,
+  WAITING_PAGE,
+  type WaitingRefund,
+  type WaitingStatus,
+} from '../refunds/find.ts'
+import { STATES } from '../refunds/lifecycle.ts'
+import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/delivery-log.ts'
+import { listVisibleOwners } from '../webhooks/find-endpoints.ts'
+import { cell, type ListColumn, link, Rows, state, text, time } from './cells.tsx'
+import type { ConsoleContext } from './context.ts'
+import { Answer, Failing, NewestEvent, NextAttempt } from './endpoint-cells.tsx'
+import { formatMoney } from './format-money.ts'
+import { Form } from './forms.tsx'
+import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
+import { signRefund } from './states.tsx'
+import { t } from './view.ts'
+import { formatDuration, formatTimeLeft, nameKind, nameRequester } from './words.ts'
+
+/** Where a section begins: behind a row of the page before. */
+type Start = { cursor?: string | undefined; kind?: string | undefined }
+
+/** A page of a section; `next` leads on to the following one. */
+type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }
+
+/** A section as it was read. */
+export type Loaded = {
+  count: number
+  next: SectionPage<unknown>['next']
+  table(limit: number): Child
+}
+
+export type Section = {
+  name: SectionName
+  /** Whoever has one of these scopes sees it. */
+  scopes: readonly Scope[]
+  lead(ctx: ConsoleContext): string
+  load(ctx: ConsoleContext, access: Access, start: Start): Promise<Loaded>
+}
+
+export type SectionName =
+  | 'own'
+  | 'approvals'
+  | 'reviews'
+  | 'overdue'
+  | 'discrepancies'
+  | 'endpoints'
+
+function define<Row>(
+  name: SectionName,
+  scopes: readonly Scope[],
+  read: (ctx: ConsoleContext, access: Access, start: Start) => Promise<SectionPage<Row>>,
+  columns: (ctx: ConsoleContext, access: Access) => readonly ListColumn<Row>[],
+  lead?: (ctx: ConsoleContext) => string,
+): Section {
+  return {
+    name,
+    scopes,
+    lead: lead ?? (() => (name === 'overdue' ? '' : t(`tasks.sections.${name}.lead`))),
+    async load(ctx, access, start) {
+      const { rows, next } = await read(ctx, access, start)
+      const caption = t(`tasks.sections.${name}.title`)
+      const table = (limit: number) => (
+        <Rows {...{ caption, columns: columns(ctx, access), rows: rows.slice(0, limit) }} />
+      )
+      return { count: rows.length, next, table }
+    },
+  }
+}
+
+/** After so long a refund without an outcome is worth a look, even if a person cannot decide it yet (ms). */
+const OVERDUE_MS = 86_400_000
+
+/** How long a refund that was sent is left alone (ms). */
+const readOverdueMs = ({ config }: ConsoleContext) =>
+  Math.min(OVERDUE_MS, config.REFUND_RESOLVE_FOR_MS)
+
+const REFUND: readonly ListColumn<WaitingRefund>[] = [
+  link('refund', (row) => formatMoney(row.amount, row.currency), pathOf),
+  text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+]
+const SINCE = time<WaitingRefund>('since', ({ waitingSince }) => toIso(waitingSince))
+const ASSIGNEE = text<{ assignee: string | null }>(
+  'assignee',
+  ({ assignee }) => assignee ?? t('decisions.review.unassigned'),
+)
+
+const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
+  high: 'bad',
+  medium: 'warn',
+  low: 'soft',
+}
+
+export const SECTIONS: readonly Section[] = [
+  define('own', ['refunds:write'], readOwn, () => [
+    link(
+      'refund',
+      ({ refund, order: facts }) => formatMoney(refund.amount, facts.currency),
+      ({ refund }) => pathOf(refund),
+    ),
+    text('order', ({ order: facts }) => facts.orderId ?? t('states.notStated')),
+    state('status', ({ refund }) => signRefund(STATES[refund.status].shown)),
+    text('reason', ({ refund }) => refund.reason ?? t('refunds.facts.noReason')),
+    time('requestedAt', ({ refund }) => toIso(refund.requestedAt)),
+  ]),
+  define(
+    'approvals',
+    ['refunds:approve', 'refunds:write'],
+    readWaiting('awaiting_approval'),
+    (_, viewer) => [
+      ...REFUND,
+      text('requestedBy', nameRequester),
+      text('reason', ({ reason }) => reason ?? t('refunds.facts.noReason')),
+      SINCE,
+      text('nextStep', (row) => explainApproval(row, viewer)),
+    ],
+  ),
+  define('reviews', ['ops'], readWaiting('needs_review'), () => [
+    ...REFUND,
+    text('reason', ({ review }) => t(`tasks.review.${review ?? 'contradicted'}`)),
+    SINCE,
+    ASSIGNEE,
+  ]),
+  define(
+    'overdue',
+    ['ops'],
+    (ctx, access, start) =>
+      readWaiting('accepted', 'unknown')(ctx, access, start, readOverdueMs(ctx)),
+    (ctx) => [
+      ...REFUND,
+      state('status', ({ status }) => signRefund(STATES[status].shown)),
+      time('sent', ({ waitingSince }) => toIso(waitingSince)),
+      text('nextStep', (row) => explainWait(row, ctx)),
+      ASSIGNEE,
+    ],
+    (ctx) => t('tasks.sections.overdue.lead', { age: formatDuration(readOverdueMs(ctx)) }),
+  ),
+  define('discrepancies', ['ops'], readDiscrepancies, () => [
+    state('severity', ({ kind }) => [
+      t(`tasks.severities.${rateKind(kind)}`),
+      TONES[rateKind(kind)],
+    ]),
+    link(
+      'kind',
+      ({ kind }) => nameKind(kind),
+      ({ merchantCode, id }) => discrepancyPath(merchantCode, id),
+    ),
+    text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+    link('transaction', ({ transactionId }) => transactionId, storyPath),
+    time('time', ({ at }) => toIso(at)),
+    ASSIGNEE,
+  ]),
+  define('endpoints', ['webhooks:write'], readEndpoints, () => [
+    cell(
+      'address',
+      ({ url }) => url,
+      ({ url }) => <Identifier>{url}</Identifier>,
+    ),
+    cell('since', () => null, Failing),
+    cell('answer', () => null, Answer),
+    cell('next', () => null, NextAttempt),
+    cell('event', () => null, NewestEvent),
+    cell(
+      'actions',
+      () => null,
+      ({ id }) => (
+        <Form action={`/console/webhooks/${encodeURIComponent(id)}/enable`}>
+          <button type="submit">{t('tasks.endpoint.enable')}</button>
+        </Form>
+      ),
+      { kind: 'actions' },
+    ),
+  ]),
+]
+
+/** What a person asked for so long ago is not shown to them any more (ms). */
+const OWN_FOR_MS = 7 * 86_400_000
+
+/** The refunds that a person asked for lately and that did not arrive. */
+async function readOwn(
+  ctx: ConsoleContext,
+  { merchants, name: requestedBy }: Access,
+): Promise<SectionPage<FoundRefund>> {
+  const from = new Date(ctx.now().getTime() - OWN_FOR_MS).toISOString()
+  const read = (status: 'failed' | 'returned') =>
+    listRefunds(ctx, { merchants, requestedBy, status, from }, WAITING_PAGE, undefined)
+  const [failed, returned] = await Promise.all([read('failed'), read('returned')])
+  return { rows: [...returned.rows, ...failed.rows].slice(0, WAITING_PAGE), next: null }
+}
+
+function readWaiting(...statuses: readonly WaitingStatus[]) {
+  return async (
+    ctx: ConsoleContext,
+    { merchants }: Access,
+    { cursor }: Start,
+    forMs = 0,
+  ): Promise<SectionPage<WaitingRefund>> => {
+    const after = readCursor(cursor, z.uuid())
+    const found = await listWaitingRefunds(ctx, { merchants, statuses, forMs }, after)
+    const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
+      return { time: waitingSince, id, merchantCode }
+    }
+    const { data: rows, nextCursor } = cutPage({ rows: found }, WAITING_PAGE, locate, (row) => row)
+    return { rows, next: nextCursor === null ? null : { cursor: nextCursor } }
+  }
+}
+
+async function readDiscrepancies(
+  ctx: ConsoleContext,
+  { merchants }: Access,
+  { cursor, kind = '' }: Start,
+): Promise<SectionPage<DiscrepancyRow>> {
+  const after = readCursor(cursor, z.string().regex(/^\d{1,18}$/))
+  const found = await listOpenDiscrepancies(ctx, { merchants }, after && { ...after, kind })
+  const locate = ({ at, id, merchantCode }: DiscrepancyRow): Position => {
+    return { time: at, id: String(id), merchantCode }
+  }
+  const { data: rows, nextCursor } = cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
+  const last = rows.at(-1)
+  const isLast = nextCursor === null || !last
+  return { rows, next: isLast ? null : { cursor: nextCursor, kind: last.kind } }
+}
+
+/** More than this many failing endpoints are one problem, not many. */
+const MAX_ENDPOINTS = 50
+
+async function readEndpoints(
+  ctx: ConsoleContext,
+  access: Access,
+): Promise<SectionPage<TroubledEndpoint>> {
+  const owners = listVisibleOwners(access, undefined)
+  return { rows: await listTroubledEndpoints(ctx, owners, MAX_ENDPOINTS), next: null }
+}
+
+function pathOf({ merchantCode, refundId }: { merchantCode: string; refundId: string }): string {
+  return refundPagePath(merchantCode, refundId)
+}
+
+function explainApproval(row: WaitingRefund, viewer: Access): string {
+  if (isOwnRequest(viewer, row)) return t('tasks.own')
+  return t(viewer.scopes.includes('refunds:approve') ? 'tasks.canDecide' : 'tasks.waitsForAnother')
+}
+
+function explainWait(row: WaitingRefund, ctx: ConsoleContext): string {
+  const decidable = describeDecidable(row, ctx.now())
+  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, UNHINDERED)
+  if (obstacle?.why !== 'too_early') return t('tasks.decidable')
+  return t('tasks.decidableIn', { duration: formatTimeLeft(obstacle.leftMs) })
+}
