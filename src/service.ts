@@ -22,8 +22,8 @@ import {
   SERVER_LIMITS,
   type ServerLimits,
 } from './http/server.ts'
+import { warnOfUnsigned } from './ipn/answer.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
-import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { keepSeen } from './maintenance/processes.ts'
 import { createServerWatch } from './maintenance/watch-server.ts'

@@ -17,8 +17,8 @@ export type Scope = (typeof SCOPES)[number]
 /** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
-/** Whether the row `k` of `actors` is live, in SQL. */
-export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`
+/** Whether the row `k` of `actors` is live, in SQL: by the clock, as a unit of work may have begun long before its end. */
+export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`
 
 /** Decimal strings by currency code. */
 export type CapsByCurrency = Readonly<Record<string, string>>

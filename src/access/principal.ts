@@ -3,16 +3,20 @@ import { DomainError } from '../errors.ts'
 import { compileNetworks } from '../http/client-address.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { EVERY_MERCHANT, LIVE_SQL } from './keys.ts'
+import { isLiveSession } from './sessions.ts'
 import { type Access, hasScopeSql, listScopes } from './types.ts'
 
 /** Formats a name for comparison by the rules of Unicode: its case, its spaces and what is not seen do not count. */
 export function foldName(text: string): string {
   const folded = text
     .normalize('NFKC')
-    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
-    // Some letters are equal in capitals only: ß and SS, ς and σ.
+    .replaceAll(/[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]/gu, '')
+    // Some letters are equal in capitals only: ß and SS, ς and σ. ẞ is one, and has no other than its small letter.
+    .toLowerCase()
     .toUpperCase()
     .toLowerCase()
+    // What is left of İ, whose small letter is i where it is used.
+    .replaceAll(/i\u0307+/g, 'i')
   return folded.normalize('NFKC').replaceAll(/\s+/g, ' ').trim()
 }
 
@@ -62,7 +66,7 @@ type Granted = Pick<Access, 'scopes' | 'merchants' | 'networks' | 'principal'> &
 export function findLoss(access: Access, now: Granted | undefined): DomainError | undefined {
   if (!now || now.principal !== access.principal) {
     const what = access.isPerson
-      ? 'The access of this person has ended'
+      ? 'The access of this person, or this session, has ended'
       : 'The API key is revoked or expired'
     return new DomainError('unauthenticated', what)
   }
@@ -71,7 +75,8 @@ export function findLoss(access: Access, now: Granted | undefined): DomainError 
   if (missing) return new DomainError('scope_missing', `${missing} was taken away in this moment`)
   const covers = (code: string) =>
     now.merchants.includes(EVERY_MERCHANT) || now.merchants.includes(code)
-  if (!access.merchants.every(covers)) {
+  const coversAll = !access.coversAll || now.merchants.includes(EVERY_MERCHANT)
+  if (!coversAll || !access.merchants.every(covers)) {
     return new DomainError(
       'scope_missing',
       'The accounts have changed in this moment; repeat the request',
@@ -84,8 +89,8 @@ export function findLoss(access: Access, now: Granted | undefined): DomainError 
 }
 
 /**
- * Locks who acts until the commit: nothing is committed with a key, a role, an account or a network once it was taken
- * away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints or sessions:
+ * Locks who acts until the commit: nothing is committed with a key, a session, a role, an account or a network once it
+ * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints or sessions:
  * an end of access takes those after this one.
  * @throws DomainError of `findLoss`
  */
@@ -93,7 +98,17 @@ export async function lockActor(tx: Tx, access: Access): Promise<void> {
   const [row] = await tx<(Granted & { roles: string[] })[]>`
     select k.scopes, k.roles, k.merchants, k.networks, k.principal from actors as k
     where k.id = ${access.id} and ${tx.unsafe(LIVE_SQL)} for share`
-  const now = row && { ...row, scopes: [...row.scopes, ...listScopes(row.roles)] }
+  const isOver = access.sessionId !== undefined && !(await lockSession(tx, access.sessionId))
+  const now = isOver
+    ? undefined
+    : row && { ...row, scopes: [...row.scopes, ...listScopes(row.roles)] }
   const loss = findLoss(access, now)
   if (loss) throw loss
+}
+
+/** Two writes of a session at once take turns: either may be the one that ends it. @returns whether it is live */
+async function lockSession(tx: Tx, id: string): Promise<boolean> {
+  const live = await tx`
+    select from sessions as s where s.id = ${id} and ${isLiveSession(tx)} for no key update`
+  return live.length > 0
 }

@@ -43,6 +43,8 @@ export type Access = Omit<ApiKey, 'merchants'> & {
   required: Set<Scope | Role>
   /** It is a person, whom `name` names, and not an API key. */
   isPerson?: true
+  /** The session of a person's request: its end ends the request. */
+  sessionId?: string
 }
 
 declare module 'hono' {

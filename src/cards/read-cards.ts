@@ -4,7 +4,7 @@ import type { Access } from '../access/types.ts'
 import { takeCallPermit } from '../accounts/call-limit.ts'
 import type { Config } from '../config/config.ts'
 import { DomainError } from '../errors.ts'
-import type { CardOutcome } from '../gateway/card-gateway.ts'
+import type { CardOutcome } from '../gateway/cards.ts'
 import type { CardsContext } from './cache.ts'
 
 /** The account of a read: whose token is sent, and whose cards may be returned. */

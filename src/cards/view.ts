@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { CARD_ENVELOPE } from '../gateway/read-card-answer.ts'
+import { CARD_ENVELOPE } from '../gateway/card-answers.ts'
 
 // The gateway's objects (specification 2.1 to 2.3). They are passed on as they come, so that members may be missing or
 // null, and there may be others.

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { readSigningConfig } from '../config/config.ts'
+import { parseFormParams, parseJsonParams } from '../gateway/parse-body.ts'
+import type { SignatureRule, WireParams } from '../gateway/signature.ts'
 import {
   describeMessageKind,
   detectMessageKind,
   listHashExclusions,
   type MessageKind,
-} from '../gateway/message-kinds.ts'
-import { parseFormParams, parseJsonParams } from '../gateway/parse-body.ts'
-import type { SignatureRule, WireParams } from '../gateway/signature.ts'
+} from '../gateway/signature.ts'
 import { UsageError } from './options.ts'
 import type { Cli, Input } from './print.ts'
 

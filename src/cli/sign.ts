@@ -1,13 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { describeMessageKind, MESSAGE_KINDS } from '../gateway/message-kinds.ts'
+import { explainHash } from '../gateway/explain-signature.ts'
 import {
   computeSecureHash,
+  describeMessageKind,
   joinSignedValues,
   listSignedParams,
+  MESSAGE_KINDS,
   NotSignableError,
   verifySecureHash,
 } from '../gateway/signature.ts'
-import { explainHash } from '../gateway/signing-mistakes.ts'
 import { prepareSigning, type SigningJob, type SigningOptions } from './message.ts'
 import { UsageError } from './options.ts'
 import type { Cli } from './print.ts'

@@ -51,7 +51,7 @@ export function requireOwnSession(c: ConsoleRequest): ConsoleSession {
 function describeAccess(
   { merchants }: Pick<ConsoleContext, 'merchants'>,
   c: ConsoleRequest,
-  { person }: StoredSession,
+  { id: sessionId, person }: StoredSession,
 ): Access {
   const requestId = c.get('requestId')
   return {
@@ -60,6 +60,7 @@ function describeAccess(
     requestId,
     required: new Set(),
     isPerson: true,
+    sessionId,
   }
 }
 

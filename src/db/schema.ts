@@ -858,7 +858,7 @@ export const refundAttempts = pgTable(
     id: bigserial('id', { mode: 'number' }).notNull(),
     merchantCode: text('merchant_code').notNull(),
     refundId: uuid('refund_id').notNull(),
-    /** Of the bytes sent (`src/gateway/body-hmac.ts`). */
+    /** Of the bytes sent (`src/gateway/types.ts`). */
     bodyHmac: bytes('body_hmac').notNull(),
     /** The data key of the HMAC. */
     bodyKeyId: text('body_key_id').notNull(),
@@ -871,7 +871,7 @@ export const refundAttempts = pgTable(
     /** The answer's message, or why there is none, e.g. a timeout. */
     message: text('message'),
     durationMs: integer('duration_ms'),
-    /** What was received, as JSON (`src/gateway/format-received.ts`); null for nothing. */
+    /** What was received, as JSON (`src/gateway/storable.ts`); null for nothing. */
     received: text('received'),
   },
   (t) => [
@@ -1000,7 +1000,7 @@ export const gatewayCalls = pgTable(
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
     command: text('command', { enum: ['QUERY_PT', 'REFUND'] }).notNull(),
-    /** Of the bytes sent (`src/gateway/body-hmac.ts`). */
+    /** Of the bytes sent (`src/gateway/types.ts`). */
     bodyHmac: bytes('body_hmac').notNull(),
     /** The data key of the HMAC. */
     bodyKeyId: text('body_key_id').notNull(),
@@ -1017,7 +1017,7 @@ export const gatewayCalls = pgTable(
     answer: jsonb('answer'),
     /**
      * What was received beside these entries, the code and the message, or all of an answer that was not read, as
-     * JSON (`src/gateway/format-received.ts`); null for nothing.
+     * JSON (`src/gateway/storable.ts`); null for nothing.
      */
     received: text('received'),
   },

@@ -24,11 +24,12 @@ export function formatWakeKey({ merchantCode, transactionId }: TransactionKey): 
   return JSON.stringify([merchantCode, transactionId])
 }
 
-const COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
+/** The columns of a row set of keys. */
+export const TRANSACTION_KEY = pickColumns(transactions, 'merchantCode', 'transactionId')
 
 /** The keys as the row set `k`, in the order given. */
 export function selectKeys(sql: Sql | Tx, keys: readonly TransactionKey[]) {
-  return rowSet(sql, 'k', COLUMNS, keys)
+  return rowSet(sql, 'k', TRANSACTION_KEY, keys)
 }
 
 /**

@@ -133,7 +133,7 @@ async function listOfAccount(
     order by r.requested_at, r.refund_id`
 }
 
-/** Whether a live key of another principal, who asked for none of one of the refunds, may decide for the merchant. */
+/** Whether somebody else may decide about one of the refunds. */
 async function mayAnotherDecide(
   sql: Sql | Tx,
   { principal }: Principal,
@@ -146,7 +146,7 @@ async function mayAnotherDecide(
       select from (
         select * from refunds where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])
       ) as r, actors as k
-      where ${sql.unsafe(MAY_DECIDE_SQL)} and k.principal <> ${principal}) as others`
+      where ${isAnother(sql, principal)}) as others`
   return row?.others ?? true
 }
 
@@ -164,9 +164,6 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-/** Whether the row `k` of `actors` asked for the refund `r`, or is named as the one it was asked for. */
-const ASKED = `(r.requested_principal = k.principal or ${namesActorSql('r.folded_on_behalf_of')})`
-
 /** What of a refund shows who asked for it. */
 type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
 
@@ -178,7 +175,7 @@ export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
 }
 
-/** Whether a live key of another principal may decide the outcome of a refund, and did not ask for it. */
+/** Whether somebody else may decide the outcome of a refund. */
 async function canAnotherDecide(
   sql: Sql | Tx,
   { merchantCode, refundId }: RefundKey,
@@ -187,15 +184,22 @@ async function canAnotherDecide(
   const [row] = await sql<{ others: boolean }[]>`
     select exists (
       select from (${selectRefund(sql, merchantCode, refundId)}) as r, actors as k
-      where ${sql.unsafe(MAY_DECIDE_SQL)} and k.principal <> ${principal}) as others`
+      where ${isAnother(sql, principal)}) as others`
   return row?.others ?? false
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
-/** Whether the row `k` of `actors` is live, may decide about the refund `r`, and did not ask for it. */
-export const MAY_DECIDE_SQL = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')}
-  and ${LIVE_SQL} and not ${ASKED}`
+/**
+ * Whether the row `k` of `actors` is live, may decide about the refund `r`, is another than the principal, and did not ask
+ * for it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
+ */
+function isAnother(sql: Sql | Tx, principal: string) {
+  return sql`${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
+    and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})`
+}
+
+const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
 
 function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
   return sql`

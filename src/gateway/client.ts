@@ -1,17 +1,55 @@
+import { createHash } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
+import type { Pool } from 'undici'
 import type { MerchantAccount } from '../config/accounts.ts'
 import { shortenAmount } from '../money.ts'
-import { type CallSettings, prepareCall } from './prepare-call.ts'
-import { readPaymentsAnswer, readRefundAnswer } from './read-answer.ts'
-import { openTransport, type TransportSettings } from './transport.ts'
-import type { GatewayCall, PaymentList, PreparedCall } from './types.ts'
+import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { type ExchangeResult, exchange, openPool } from '../platform/outbound/exchange.ts'
+import {
+  type ActiveSpan,
+  NO_TRACING,
+  type SpanOptions,
+  type Tracing,
+} from '../platform/telemetry/tracing.ts'
+import { formatUnread, readPaymentsAnswer, readRefundAnswer } from './answers.ts'
+import type { Breakers } from './breakers.ts'
+import { writeParams } from './parse-body.ts'
+import { computeSecureHash, type WireParams } from './signature.ts'
+import type {
+  GatewayCall,
+  GatewayCommand,
+  GatewayOutcome,
+  OutcomeKind,
+  PaymentList,
+  PreparedCall,
+  ReadAnswer,
+} from './types.ts'
 
-export type GatewaySettings = CallSettings &
-  TransportSettings & {
-    /** Names, without prefix, that stay out of the hash of a REFUND request. */
-    refundHashExclude: readonly string[]
-    accounts: readonly MerchantAccount[]
-  }
+export type GatewaySettings = {
+  baseUrl: string
+  /** The path of the operations, appended to that of `baseUrl`. */
+  paygatePath: string
+  /** The wire prefix without its underscore, e.g. `svc`. */
+  prefix: string
+  /** How request bodies are encoded. */
+  encoding: 'json' | 'form'
+  /** Names, without prefix, that stay out of the hash of a REFUND request. */
+  refundHashExclude: readonly string[]
+  accounts: readonly MerchantAccount[]
+  /** Limit of one call in ms, connecting and reading included. */
+  timeoutMs: number
+  /** Calls in flight at a time. */
+  maxConcurrency: number
+  /** Calls are paused while the gateway does not answer. */
+  breakers: Breakers
+  /** Makes the HMACs of request bodies. */
+  encryption: Pick<Encryption, 'fingerprint'>
+  /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
+  tracing?: Tracing
+  /** Called after every call that was made, for metrics. */
+  onCall?: (command: GatewayCommand, outcome: OutcomeKind, durationMs: number) => void
+}
 
 /** The parameters of a REFUND request. */
 export type RefundOrder = {
@@ -49,28 +87,24 @@ export type GatewayClient = {
  */
 export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   const { prefix, refundHashExclude } = settings
-  const transport = openTransport(settings)
-  const secrets = new Map(settings.accounts.map((one) => [one.merchantCode, one.secret]))
-
-  function findSecret(merchantCode: string): string {
-    const secret = secrets.get(merchantCode)
-    if (secret === undefined) throw new Error(`no account ${merchantCode} in the settings`)
-    return secret
-  }
-
+  const base = new URL(settings.baseUrl)
+  const pool = openPool(base.origin, {
+    connections: settings.maxConcurrency,
+    timeoutMs: settings.timeoutMs,
+  })
+  const wire = { pool, base, inFlight: 0 }
   return {
     queryPayments({ merchantCode, transactionId }, signal) {
-      return prepareCall(settings, transport, {
+      return prepareCall(settings, wire, {
         command: 'QUERY_PT',
         merchantCode,
         fields: { TransactionID: transactionId },
         exclude: [],
-        secret: findSecret(merchantCode),
         read: (body) => readPaymentsAnswer(body, prefix),
       }).send(signal)
     },
     prepareRefund({ merchantCode, refundId, paymentId, amount, receiver }) {
-      return prepareCall(settings, transport, {
+      return prepareCall(settings, wire, {
         command: 'REFUND',
         merchantCode,
         fields: {
@@ -80,10 +114,175 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
           Receiver: receiver && Buffer.from(JSON.stringify(receiver)).toString('base64'),
         },
         exclude: refundHashExclude,
-        secret: findSecret(merchantCode),
         read: (body) => readRefundAnswer(body, prefix),
       })
     },
-    close: () => transport.close(),
+    close: () => pool.destroy(),
   }
+}
+
+/** The connections to the gateway's operations, and the calls over them. */
+type Wire = { pool: Pool; base: URL; inFlight: number }
+
+type CallRequest<T> = {
+  command: GatewayCommand
+  merchantCode: string
+  /** Parameters by name without prefix; undefined ones are omitted. */
+  fields: WireParams
+  /** Names, without prefix, that stay out of the hash. */
+  exclude: readonly string[]
+  read: (body: Buffer) => ReadAnswer<T>
+}
+
+const OPERATIONS = { QUERY_PT: 'query', REFUND: 'refund' } as const
+
+const PAUSED = {
+  kind: 'unavailable',
+  reason: 'calls are paused: the gateway failed several times in a row',
+  paused: true,
+} as const
+
+/** Signs and encodes a request without sending it. */
+function prepareCall<T>(
+  settings: GatewaySettings,
+  wire: Wire,
+  request: CallRequest<T>,
+): PreparedCall<T> {
+  const { breakers, tracing = NO_TRACING, encryption } = settings
+  const { command, merchantCode, read } = request
+  const body = writeParams(signFields(settings, request), settings.encoding)
+  const digest = createHash('sha256').update(body).digest('hex')
+  // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
+  const bodyHmac = encryption.fingerprint(`gateway request body\0${digest}`)
+  const record = { command, bodyHmac, httpStatus: undefined }
+
+  async function sendWithPermit(
+    permit: BreakerPermit,
+    signal: AbortSignal | undefined,
+    span: ActiveSpan,
+  ): Promise<GatewayCall<T>> {
+    const started = performance.now()
+    const result = await post(settings, wire, body, signal)
+    const durationMs = performance.now() - started
+    const { outcome, received } = classify(result, read)
+    settings.onCall?.(command, outcome.kind, durationMs)
+    const isInconclusive = signal?.aborted === true || result.kind === 'no_slot'
+    endPermit(permit, outcome.kind, isInconclusive)
+    const httpStatus = 'status' in result ? result.status : undefined
+    describeResult(span, outcome.kind, httpStatus)
+    return {
+      outcome,
+      record: { ...record, durationMs: Math.round(durationMs), httpStatus, received },
+    }
+  }
+
+  return {
+    bodyHmac,
+    async send(signal, given) {
+      const permit = given ?? breakers.of(merchantCode, OPERATIONS[command]).tryAcquire()
+      if (!permit) return { outcome: PAUSED, record: { ...record, durationMs: 0 } }
+      const describe = () => describeCall(settings, wire, command, merchantCode)
+      return await tracing.run(describe, (span) => sendWithPermit(permit, signal, span))
+    },
+  }
+}
+
+function signFields(
+  { prefix, accounts }: GatewaySettings,
+  { command, merchantCode, fields, exclude }: CallRequest<unknown>,
+): WireParams {
+  const account = accounts.find((one) => one.merchantCode === merchantCode)
+  if (!account) throw new Error(`no account ${merchantCode} in the settings`)
+  const named = { Command: command, MerchantCode: merchantCode, ...fields, Version: '1' }
+  const present = Object.entries(named).filter(([, value]) => value !== undefined)
+  const params = Object.fromEntries(present.map(([name, value]) => [`${prefix}_${name}`, value]))
+  const hash = computeSecureHash(params, account.secret, { prefix, exclude })
+  return { ...params, [`${prefix}_SecureHash`]: hash }
+}
+
+/** `no_slot`: `maxConcurrency` calls are in flight, so nothing was written. */
+type PostResult = ExchangeResult | { kind: 'no_slot'; reason: string }
+
+/** Posts one body, once; a call beyond `maxConcurrency` ends at once instead of waiting. Never rejects. */
+async function post(
+  { encoding, timeoutMs, maxConcurrency, paygatePath }: GatewaySettings,
+  wire: Wire,
+  body: string,
+  signal: AbortSignal | undefined,
+): Promise<PostResult> {
+  if (wire.inFlight >= maxConcurrency)
+    return { kind: 'no_slot', reason: 'all call slots are in use' }
+  wire.inFlight += 1
+  const headers = {
+    'content-type': encoding === 'json' ? 'application/json' : 'application/x-www-form-urlencoded',
+    accept: 'application/json',
+  }
+  const path = joinPath(wire.base, paygatePath)
+  try {
+    return await exchange(wire.pool, { path, method: 'POST', headers, body, timeoutMs, signal })
+  } finally {
+    wire.inFlight -= 1
+  }
+}
+
+function joinPath(base: URL, path: string): string {
+  return base.pathname.replace(/\/$/, '') + path
+}
+
+/** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
+function classify<T>(
+  result: PostResult,
+  read: (body: Buffer) => ReadAnswer<T>,
+): { outcome: GatewayOutcome<T>; received: string | undefined } {
+  if (result.kind !== 'answer') {
+    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind
+    const part = 'part' in result && result.part ? formatUnread(result.part) : undefined
+    return { outcome: { kind, reason: result.reason }, received: part }
+  }
+  const { status, body } = result
+  if (status < 200 || status > 299) {
+    const outcome = { kind: 'unknown' as const, reason: `HTTP status ${status}` }
+    return { outcome, received: formatUnread(body) }
+  }
+  const { answer, received } = read(body)
+  if (answer.kind !== 'invalid') return { outcome: answer, received }
+  return { outcome: { kind: 'unknown', reason: answer.reason }, received }
+}
+
+/** Returns the permit. A call that was cancelled or never made does not count for the circuit breaker. */
+function endPermit(permit: BreakerPermit, outcome: OutcomeKind, isInconclusive: boolean): void {
+  if (isInconclusive) permit.release()
+  else if (outcome === 'answered' || outcome === 'rejected') permit.succeed()
+  else permit.fail()
+}
+
+/** Describes a call for its trace: address and command, none of its content. */
+function describeCall(
+  { paygatePath }: GatewaySettings,
+  { base }: Wire,
+  command: GatewayCommand,
+  merchantCode: string,
+): SpanOptions {
+  return {
+    name: command,
+    kind: 'client',
+    attributes: {
+      'http.request.method': 'POST',
+      'server.address': base.hostname,
+      'server.port': Number(base.port) || (base.protocol === 'https:' ? 443 : 80),
+      'url.path': joinPath(base, paygatePath),
+      'gateway.command': command,
+      'ipn.merchant_code': merchantCode,
+    },
+  }
+}
+
+function describeResult(
+  span: ActiveSpan,
+  outcome: OutcomeKind,
+  httpStatus: number | undefined,
+): void {
+  if (httpStatus !== undefined) span.setAttributes({ 'http.response.status_code': httpStatus })
+  span.setAttributes({ 'gateway.outcome': outcome })
+  if (outcome === 'unavailable' || outcome === 'unknown') span.fail(outcome)
 }

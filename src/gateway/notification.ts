@@ -1,19 +1,32 @@
 import { isLosslessNumber } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { parseAmount } from '../money.ts'
-import { createMaskNotification } from './mask-notification.ts'
-import { listHashExclusions } from './message-kinds.ts'
-import { findExcess, type Malformed, parseFormParams, parseJsonParams } from './parse-body.ts'
-import { findResultCode, type NotificationKind, type Reading, readSigned } from './reading.ts'
+import {
+  findExcess,
+  type Malformed,
+  parseFormParams,
+  parseJsonParams,
+  readText,
+} from './parse-body.ts'
+import {
+  findResultCode,
+  type NotificationKind,
+  type Reading,
+  readSigned,
+  type SignedForm,
+  type SignedMember,
+} from './reading.ts'
 import {
   findSignedParams,
   formatSigned,
+  listHashExclusions,
   type SignatureRule,
   type SignatureVerdict,
   verifySecureHash,
   type WireParams,
 } from './signature.ts'
 import { isPrintable } from './storable.ts'
+import { createMaskNotification } from './stored-body.ts'
 
 /** Why a notification is refused. */
 export type NotificationRefusal = {
@@ -61,18 +74,9 @@ export type NotificationReader = (
  * a tenth of the CPU of a notification.
  */
 export function createNotificationReader(config: Config): NotificationReader {
-  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_KNOWN_MEMBERS: known } = config
-  const form = { prefix, known, refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE }
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
   const findAccount = indexAccounts(config)
-  const signatureRules = describeSignatures(config)
-  const createMask = (kind: NotificationKind) =>
-    createMaskNotification({ kind, known, signature: signatureRules[kind] })
-  const mask = { payment: createMask('payment'), refund: createMask('refund') }
-  const readers = {
-    payment: createMemberReader(prefix, signatureRules.payment),
-    refund: createMemberReader(prefix, signatureRules.refund),
-  }
-  const idNames = { payment: `${prefix}_TransactionID`, refund: `${prefix}_RequestID` }
+  const forms = { payment: describeForm(config, 'payment'), refund: describeForm(config, 'refund') }
 
   return (format, body) => {
     const excess = findExcess(body, format)
@@ -80,57 +84,96 @@ export function createNotificationReader(config: Config): NotificationReader {
     const parsed = format === 'json' ? parseJsonParams(body) : parseFormParams(body)
     if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
     const { params } = parsed
-    const isRefund = readers.refund(params, 'Command') === 'REFUND'
-    const kind: NotificationKind = isRefund ? 'refund' : 'payment'
-    const id = readId(params, idNames[kind])
+    const kind = forms.refund.read(params, 'Command') === 'REFUND' ? 'refund' : 'payment'
+    const form = forms[kind]
+    const id = readId(params, form.idName)
     if (typeof id !== 'string') return { verdict: 'malformed', why: id.problem }
 
     const account = findAccount(params[`${prefix}_MerchantCode`])
     if ('why' in account) return account
     const { merchantCode, secrets } = account
-    const signatureRule = signatureRules[kind]
-    const signed = findSignedParams(params, signatureRule)
-    const verdict = verifySecureHash(params, secrets, signatureRule, signed)
+    const signed = findSignedParams(params, form.signature)
+    const verdict = verifySecureHash(params, secrets, form.signature, signed)
     const isAccepted = verdict === 'verified' || (rule === 'optional' && verdict === 'missing')
     if (rule !== 'off' && !isAccepted) {
       return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
     }
-
     const reading = readSigned({ signed, merchantCode, kind, verdict, body }, form)
-    const read = readers[kind]
-    const amount = parseAmount(read(params, 'Amount') ?? '')
-    const stored = mask[kind](body, format, params)
-    if (isRefund) {
-      return {
-        kind: 'refund',
-        merchantCode,
-        textHash: reading.textHash,
-        documented: reading.documented,
-        requestOf: reading.requestOf,
-        requestId: id,
-        paymentId: read(params, 'PaymentID'),
-        amount,
-        code: findResultCode(signed ?? [], form),
-        verdict,
-        body: stored,
-      }
-    }
-    return {
-      kind: 'payment',
-      merchantCode,
-      textHash: reading.textHash,
-      documented: reading.documented,
-      requestOf: undefined,
-      transactionId: id,
-      orderId: read(params, 'OrderID'),
-      merchantTxnId: read(params, 'MerchantTxnID'),
-      currency: read(params, 'Currency'),
-      // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
-      amount,
-      code: read(params, 'ResponseCode'),
-      verdict,
-      body: stored,
-    }
+    const stored = form.mask(body, format, params)
+    return form.state({ params, id, merchantCode, verdict, reading, signed, stored }, form)
+  }
+}
+
+/** What was checked and read of a notification that is accepted. */
+type Accepted = {
+  params: WireParams
+  id: string
+  merchantCode: string
+  verdict: SignatureVerdict
+  reading: Reading
+  signed: readonly SignedMember[] | undefined
+  stored: string
+}
+
+/** How the notifications of one kind are signed, read and stored. */
+type NotificationForm = SignedForm & {
+  signature: SignatureRule
+  idName: string
+  read: MemberReader
+  mask: ReturnType<typeof createMaskNotification>
+  state: (accepted: Accepted, form: NotificationForm) => Notification
+}
+
+function describeForm(config: Config, kind: NotificationKind): NotificationForm {
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_KNOWN_MEMBERS: known } = config
+  const refundHashExclude = config.GATEWAY_REFUND_HASH_EXCLUDE
+  const exclusions = { ipnHashExclude: config.IPN_HASH_EXCLUDE, refundHashExclude }
+  const isRefund = kind === 'refund'
+  const exclude = listHashExclusions(isRefund ? 'refund-ipn' : 'ipn', exclusions)
+  const signature = { prefix, exclude }
+  return {
+    ...{ prefix, known, refundHashExclude, signature },
+    idName: `${prefix}_${isRefund ? 'RequestID' : 'TransactionID'}`,
+    read: createMemberReader(signature),
+    mask: createMaskNotification({ kind, known, signature }),
+    state: isRefund ? stateRefund : statePayment,
+  }
+}
+
+function statePayment(accepted: Accepted, { read }: NotificationForm): Notification {
+  const { params } = accepted
+  return {
+    kind: 'payment',
+    merchantCode: accepted.merchantCode,
+    textHash: accepted.reading.textHash,
+    documented: accepted.reading.documented,
+    requestOf: undefined,
+    transactionId: accepted.id,
+    orderId: read(params, 'OrderID'),
+    merchantTxnId: read(params, 'MerchantTxnID'),
+    currency: read(params, 'Currency'),
+    // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
+    amount: parseAmount(read(params, 'Amount') ?? ''),
+    code: read(params, 'ResponseCode'),
+    verdict: accepted.verdict,
+    body: accepted.stored,
+  }
+}
+
+function stateRefund(accepted: Accepted, form: NotificationForm): Notification {
+  const { params, reading } = accepted
+  return {
+    kind: 'refund',
+    merchantCode: accepted.merchantCode,
+    textHash: reading.textHash,
+    documented: reading.documented,
+    requestOf: reading.requestOf,
+    requestId: accepted.id,
+    paymentId: form.read(params, 'PaymentID'),
+    amount: parseAmount(form.read(params, 'Amount') ?? ''),
+    code: findResultCode(accepted.signed ?? [], form),
+    verdict: accepted.verdict,
+    body: accepted.stored,
   }
 }
 
@@ -150,19 +193,14 @@ function readId(params: WireParams, name: string): string | Malformed {
   return value
 }
 
-/** Reads a text, or a number as the text that it was written with. Any other value counts as missing. */
-function readText(params: WireParams, name: string): string | undefined {
-  const value = Object.hasOwn(params, name) ? params[name] : undefined
-  if (typeof value === 'string') return value
-  return isLosslessNumber(value) ? value.value : undefined
-}
+type MemberReader = (params: WireParams, member: string) => string | undefined
 
 /**
  * Makes the function that reads a member that is of use only as a text which can be stored. What is signed is read from
  * the text that is hashed: written as another type, it would be the same text with another meaning.
  */
-function createMemberReader(prefix: string, { exclude }: SignatureRule) {
-  return (params: WireParams, member: string): string | undefined => {
+function createMemberReader({ prefix, exclude }: SignatureRule): MemberReader {
+  return (params, member) => {
     const name = `${prefix}_${member}`
     const isOdd = (value: unknown) => typeof value === 'boolean' || Array.isArray(value)
     let text = readText(params, name)
@@ -199,17 +237,4 @@ function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
     const must = isMissing ? 'is missing' : 'must be a string or a number'
     return { verdict: 'malformed', why: `${prefix}_MerchantCode ${must}` }
   }
-}
-
-/** How the notifications of payments and of refunds are signed. */
-function describeSignatures(config: Config): Record<NotificationKind, SignatureRule> {
-  const exclusions = {
-    ipnHashExclude: config.IPN_HASH_EXCLUDE,
-    refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
-  }
-  const describe = (kind: 'ipn' | 'refund-ipn') => ({
-    prefix: config.GATEWAY_FIELD_PREFIX,
-    exclude: listHashExclusions(kind, exclusions),
-  })
-  return { payment: describe('ipn'), refund: describe('refund-ipn') }
 }

@@ -1,4 +1,4 @@
-import { isLosslessNumber, LosslessNumber, parse } from 'lossless-json'
+import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json'
 import type { WireParams } from './signature.ts'
 
 /** Published notifications have at most 16 members. */
@@ -35,68 +35,35 @@ function hasFew(text: string, character: string): boolean {
   return true
 }
 
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
-const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+/** Texts, up to the end of the last one or that of the body, or a sign outside texts. It never backtracks. */
+const TOKEN = /(?:"(?:[^"\\]+|\\.?)*(?:"|$)[^",[\]{}]*)+|[,[\]{}]/gs
 
 /** Counts commas and brackets outside texts. In what is not JSON the parser reads no further than this is right. */
 function findExcessOfJson(text: string): Malformed | undefined {
   let depth = 0
   let members = 1
   let nested = 0
-  for (let at = 0; at < text.length; at += 1) {
-    switch (text.charCodeAt(at)) {
-      case QUOTE:
-        at = findEndOfText(text, at)
-        break
-      case COMMA:
-        if (depth > 1) nested += 1
-        else members += 1
-        break
-      case OPEN_LIST:
-      case OPEN_OBJECT:
-        depth += 1
-        nested += 1
-        if (depth > MAX_DEPTH) return TOO_DEEP
-        break
-      case CLOSE_LIST:
-      case CLOSE_OBJECT:
-        depth -= 1
-        break
-      default:
-        continue
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (token === ',' && depth > 1) nested += 1
+    else if (token === ',') members += 1
+    else if (token === ']' || token === '}') depth -= 1
+    else if (token === '[' || token === '{') {
+      depth += 1
+      nested += 1
     }
+    if (depth > MAX_DEPTH) return TOO_DEEP
     if (members > MAX_MEMBERS) return TOO_MANY
     if (nested > MAX_NESTED) return TOO_MANY_NESTED
   }
   return undefined
 }
 
-/** Returns the place of the quote that ends a text, or the length of what has none. Linear in the text. */
-function findEndOfText(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1)
-  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
-  return end < 0 ? text.length : end
-}
-
-function isEscaped(text: string, place: number): boolean {
-  let before = place - 1
-  while (text.charCodeAt(before) === BACKSLASH) before -= 1
-  return (place - before) % 2 === 0
-}
-
-const AMPERSAND = 0x26
-
 /** Counts parameters as `URLSearchParams` does: between two ampersands there may be none. */
 function findExcessOfForm(text: string): Malformed | undefined {
   let members = 0
-  let isBefore = true
-  for (let at = 0; at < text.length; at += 1) {
-    const isAmpersand = text.charCodeAt(at) === AMPERSAND
-    if (isBefore && !isAmpersand) {
-      members += 1
-      if (members > MAX_MEMBERS) return TOO_MANY
-    }
-    isBefore = isAmpersand
+  for (const _ of text.matchAll(/[^&]+/g)) {
+    members += 1
+    if (members > MAX_MEMBERS) return TOO_MANY
   }
   return undefined
 }
@@ -177,4 +144,19 @@ function isEncodedUtf8(text: string): boolean {
   } catch {
     return false
   }
+}
+
+/** Reads a text, or a number as the text that it was written with. Any other value counts as missing. */
+export function readText(params: WireParams, name: string): string | undefined {
+  const value = Object.hasOwn(params, name) ? params[name] : undefined
+  if (typeof value === 'string') return value
+  return isLosslessNumber(value) ? value.value : undefined
+}
+
+/** Writes a message as it is sent, and as a notification is stored. */
+export function writeParams(params: WireParams, format: 'json' | 'form'): string {
+  if (format === 'json') return stringify(params) ?? ''
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(params)) form.append(name, String(value))
+  return form.toString()
 }

@@ -1,15 +1,24 @@
-import { isLosslessNumber } from 'lossless-json'
-import { HIDDEN, isSecretName } from '../platform/crypto/masking.ts'
+import { isLosslessNumber, parse, stringify } from 'lossless-json'
+import {
+  HIDDEN,
+  hideSecretsInText,
+  isSecretName,
+  maskCardData,
+  maskCardText,
+} from '../platform/crypto/masking.ts'
 
 /** Returns whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
 }
 
-/** Returns a message that is fit for a log line and a column; empty when it is not a string. */
-export function toPrintable(message: unknown): string {
+const MAX_MESSAGE = 500
+
+/** Returns a message that is fit for a log line and a column, with card data masked; empty when it is not a string. */
+export function toMessage(message: unknown): string {
   if (typeof message !== 'string') return ''
-  return message.toWellFormed().replace(/\p{Cc}+/gu, ' ')
+  const printable = message.toWellFormed().replace(/\p{Cc}+/gu, ' ')
+  return maskCardText(printable).slice(0, MAX_MESSAGE)
 }
 
 /** A JSON number that Postgres can store as `numeric`, whatever its exponent. */
@@ -39,4 +48,142 @@ function hide(value: unknown): unknown {
 
 function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()
+}
+
+/** The parser marks its numbers with this member, so that masking drops it from any other object. */
+const NUMBER_MARK = 'isLosslessNumber'
+
+/** What a text needs to hold a credential with its name: a separator, percent-encoding, or JSON in Base64. */
+const SUSPECT = /[:=>%{[]|^\s*eyJ/
+
+/** A token of three parts (RFC 7519), or JSON in Base64. */
+const BASE64_JSON = /^\s*(eyJ[\w+/-]*={0,2})(\.[\w-]*\.[\w-]*)?\s*$/
+
+/** Masking takes time, and any sender can make what is not signed long: the rest is left out. */
+const MAX_MASKED = 4_096
+
+/** Whether a text can hold nothing that has to be masked. Most are found so by one look. */
+export function isHarmless(text: string): boolean {
+  return !SUSPECT.test(text)
+}
+
+/** Masks the credentials and card data of a nested value, at any depth. A long one becomes the start of its text. */
+export function maskNested(value: unknown): unknown {
+  const text = stringify(value) ?? ''
+  return text.length > MAX_MASKED ? maskStart(text) : maskMembers(value)
+}
+
+/**
+ * Masks the credentials of a text, and the card data of one that is JSON. A text in which nothing is masked stays as
+ * it was written: it may be signed.
+ */
+export function maskText(text: string): string {
+  if (isHarmless(text)) return text
+  if (text.length > MAX_MASKED) return maskStart(text)
+  if (/^\s*["[{]/.test(text)) return maskJsonText(text)
+  const [, base64, rest] = BASE64_JSON.exec(text) ?? []
+  if (rest !== undefined) return HIDDEN
+  if (base64 !== undefined) {
+    const decoded = Buffer.from(base64, 'base64').toString()
+    return maskJsonText(decoded) === decoded ? text : HIDDEN
+  }
+  const hidden = hideSecretsInText(text)
+  if (!hidden.includes('%')) return hidden
+  const decoded = decode(hidden)
+  const masked = /^\s*["[{]/.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
+  return masked === decoded ? hidden : masked
+}
+
+function maskStart(text: string): string {
+  const start = text.slice(0, MAX_MASKED).toWellFormed()
+  const masked = maskCardText(hideSecretsInText(start))
+  return `${masked}… (shortened from ${text.length} characters)`
+}
+
+function maskMembers(value: unknown): unknown {
+  return maskEachText(toStorable(maskCardData(value)))
+}
+
+function maskJsonText(text: string): string {
+  if (text.includes(NUMBER_MARK)) return maskCardText(hideSecretsInText(text))
+  try {
+    const value = parse(text)
+    const masked = stringify(maskMembers(value)) ?? text
+    return masked === stringify(value) ? text : masked
+  } catch {
+    return hideSecretsInText(text)
+  }
+}
+
+function maskEachText(value: unknown): unknown {
+  if (typeof value === 'string') return hideSecretsInText(value)
+  if (Array.isArray(value)) return value.map(maskEachText)
+  if (typeof value !== 'object' || value === null || isLosslessNumber(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, maskEachText(member)]),
+  )
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** How much of an answer is kept, in bytes. */
+export const MAX_RECEIVED = 65_536
+/** More than the longest number of a card is written with, so that one at the end is masked before the text is cut. */
+const MARGIN = 256
+
+/**
+ * Formats the members of an answer for storage: masked, and at most `MAX_RECEIVED` bytes of them. Members that do not
+ * fit are left out and counted.
+ * @param elsewhere bytes of the answer that are stored elsewhere, and that were left out there
+ * @returns JSON: `{"members":{…}}`, with `omittedBytes` if something was left out; undefined if there is nothing to keep
+ */
+export function formatMembers(
+  members: Readonly<Record<string, unknown>>,
+  elsewhere = { bytes: 0, omittedBytes: 0 },
+): string | undefined {
+  const masked = toStorable(maskCardData(members))
+  if (typeof masked !== 'object' || masked === null) return undefined
+  const texts: string[] = []
+  let size = elsewhere.bytes
+  let omitted = elsewhere.omittedBytes
+  for (const [name, value] of Object.entries(masked)) {
+    const text = `${JSON.stringify(name)}:${stringify(value) ?? 'null'}`
+    const bytes = Buffer.byteLength(text)
+    if (size + bytes > MAX_RECEIVED) omitted += bytes
+    else {
+      texts.push(text)
+      size += bytes
+    }
+  }
+  if (texts.length === 0 && omitted === 0) return undefined
+  return `{"members":{${texts.join(',')}}${describeOmitted(omitted)}}`
+}
+
+/**
+ * Formats an answer that is no JSON object for storage: its text, masked, and at most `MAX_RECEIVED` bytes of it.
+ * @returns JSON: `{"text":"…"}`, with `omittedBytes` if something was left out; undefined for an empty answer
+ */
+export function formatText(body: Buffer): string | undefined {
+  if (body.length === 0) return undefined
+  const text = new TextDecoder().decode(body.subarray(0, MAX_RECEIVED + MARGIN))
+  const masked = hideSecretsInText(maskCardText(text.replaceAll('\0', '\ufffd')))
+  const kept = cutBytes(masked, MAX_RECEIVED)
+  return `{"text":${JSON.stringify(kept)}${describeOmitted(Math.max(0, body.length - MAX_RECEIVED))}}`
+}
+
+function describeOmitted(bytes: number): string {
+  return bytes === 0 ? '' : `,"omittedBytes":${bytes}`
+}
+
+/** The beginning of a text, whole characters of at most so many bytes. */
+function cutBytes(text: string, bytes: number): string {
+  const encoded = Buffer.from(text)
+  if (encoded.length <= bytes) return text
+  return new TextDecoder().decode(encoded.subarray(0, bytes)).replace(/\ufffd$/, '')
 }

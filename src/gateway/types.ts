@@ -1,5 +1,4 @@
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
-import type { BodyHmac } from './body-hmac.ts'
 
 /** A payment as the gateway lists it (specification 2.4). */
 export type ListedPayment = {
@@ -68,6 +67,13 @@ export type GatewayOutcome<T = unknown> =
   | { kind: 'unknown'; reason: string }
 
 export type OutcomeKind = GatewayOutcome['kind']
+
+/**
+ * The HMAC-SHA-256 of the SHA-256 of a request's bytes, and the data key it was made with. It shows that two requests
+ * were equal, or that stored bytes are those that were sent. A plain hash would be an oracle: every byte of a request
+ * but the signing secret behind its `SecureHash` is known, so a weak secret could be guessed from it offline.
+ */
+export type BodyHmac = { value: Buffer; keyId: string }
 
 /** The facts of a call that are stored as proof. */
 export type CallRecord = {

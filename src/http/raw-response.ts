@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import type { Metrics } from '../metrics.ts'
 
 /**
  * The headers of every response, for a browser that gets to see it: cache nothing, run nothing, embed
@@ -26,4 +27,22 @@ const GIVEN = /^[\w\-=]{1,255}$/
 /** Returns the id of a request: the client's `X-Request-Id`, unless it is missing or unfit for a log line. */
 export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && GIVEN.test(given) ? given : randomUUID()
+}
+
+/** Records a request, and how long it took (ms). */
+export type RequestMeter = (method: string, status: number, ms: number) => void
+
+/** Measures the requests of one route that is served without the framework. Its series are looked up once. */
+export function createRequestMeter(
+  { httpRequest }: Pick<Metrics, 'httpRequest'>,
+  route: string,
+): RequestMeter {
+  const series = new Map<string, { observe(seconds: number): void }>()
+  return (method, status, ms) => {
+    const key = `${method} ${status}`
+    const known = series.get(key)
+    const found = known ?? httpRequest.labels({ route, method, status: `${String(status)[0]}xx` })
+    if (!known) series.set(key, found)
+    found.observe(ms / 1000)
+  }
 }

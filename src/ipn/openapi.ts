@@ -1,5 +1,4 @@
 import { type RouteConfig, z } from '@hono/zod-openapi'
-import { describeNotification } from '../gateway/describe-notification.ts'
 import { describeResponse, type HeaderName } from '../http/describe.ts'
 
 const Received = z
@@ -84,4 +83,52 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
       },
     },
   ]
+}
+
+/** A notification as it is read (specification 6). Other members are accepted, because the signature covers them. */
+function describeNotification(prefix: string) {
+  const id = z.union([z.string().min(1).max(128), z.number()]).optional()
+  const word = z.union([z.string(), z.number()]).nullable().optional()
+  const hint = (what: string) =>
+    word.meta({
+      description: `${what}: a hint, never trusted by itself; of another type it is ignored`,
+    })
+  const members = {
+    Command: z.string().nullable().optional().meta({
+      description: '`REFUND` for the result of a refund; any other value for a payment',
+    }),
+    MerchantCode: word.meta({
+      description: 'May be omitted if there is only one merchant account',
+    }),
+    TransactionID: id.meta({ description: 'Required in the notification of a payment' }),
+    RequestID: id.meta({
+      description: 'Required in the notification of a refund: the id of the refund',
+    }),
+    PaymentID: hint('The payment that was refunded'),
+    OrderID: hint('The order of the shop'),
+    MerchantTxnID: hint('The id that the merchant gave the transaction'),
+    Currency: hint('The currency of the amount'),
+    Amount: hint('The amount of the payment or the refund'),
+    ResponseCode: hint("The gateway's result, of which 0 is a success"),
+    SecureHash: z
+      .string()
+      .optional()
+      .meta({ description: 'The signature, computed by the rules of the gateway' }),
+  }
+  const example = {
+    Command: 'PAY',
+    MerchantCode: 'UFLIYL',
+    TransactionID: '240830080146NDTISR',
+    OrderID: 'DH1',
+    Amount: 20000000,
+    Currency: 'VND',
+    SecureHash: '8be17a1cc403dd26d7a175aac42e04f5e173849a3507c6f6e2cf4a70600c276b',
+  }
+  return z.looseObject(addPrefix(prefix, members)).meta({ examples: [addPrefix(prefix, example)] })
+}
+
+function addPrefix<T>(prefix: string, members: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(members).map(([name, member]) => [`${prefix}_${name}`, member]),
+  )
 }

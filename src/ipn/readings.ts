@@ -1,8 +1,9 @@
+import { ipnEvents } from '../db/schema.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { rowSet } from '../platform/postgres/row-set.ts'
+import { pickColumns, rowSet, toSnakeCase } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
-import { type PlacedReading, type ReceivedNotification, storeAtPlaces } from './store.ts'
+import { MEANING, type PlacedReading, type ReceivedNotification, storeAtPlaces } from './store.ts'
 
 /** `stored` means committed; `recut` that its text is known with as many other meanings as are kept. */
 export type Receipt = 'stored' | 'recut'
@@ -80,16 +81,9 @@ export function foldReadings(batch: readonly ReceivedNotification[]): PlacedRead
 }
 
 function isSameMeaning(a: ReceivedNotification, b: ReceivedNotification): boolean {
-  if (a.amount !== b.amount || a.code !== b.code) return false
-  if (a.kind === 'refund') {
-    return b.kind === 'refund' && a.requestId === b.requestId && a.paymentId === b.paymentId
-  }
   return (
-    b.kind === 'payment' &&
-    a.transactionId === b.transactionId &&
-    a.orderId === b.orderId &&
-    a.merchantTxnId === b.merchantTxnId &&
-    a.currency === b.currency
+    a.kind === b.kind &&
+    MEANING[a.kind].every((name) => Reflect.get(a, name) === Reflect.get(b, name))
   )
 }
 
@@ -157,17 +151,14 @@ export function choosePlace(
 }
 
 const COLUMNS = {
-  ...{ merchantCode: 'text', textHash: 'uuid', kind: 'text', amount: 'numeric', code: 'text' },
-  ...{ transactionId: 'text', orderId: 'text', merchantTxnId: 'text', currency: 'text' },
-  ...{ requestId: 'text', refundId: 'uuid', paymentId: 'text', requestOf: 'text' },
+  ...pickColumns(ipnEvents, 'merchantCode', 'textHash', 'kind', 'amount', 'code', 'transactionId'),
+  ...pickColumns(ipnEvents, 'orderId', 'merchantTxnId', 'currency', 'requestId', 'paymentId'),
+  ...{ refundId: 'uuid', requestOf: 'text' },
 }
 
 /** Of either kind, what the other one has is null. */
-const listMeaning = (from: string) =>
-  ['kind', 'transaction_id', 'order_id', 'merchant_txn_id', 'currency', 'request_id', 'payment_id']
-    .concat('amount', 'code')
-    .map((column) => `${from}.${column}`)
-    .join(', ')
+const EITHER = ['kind', ...new Set([...MEANING.payment, ...MEANING.refund])].map(toSnakeCase)
+const listMeaning = (from: string) => EITHER.map((column) => `${from}.${column}`).join(', ')
 
 const OF_TEXT = byKey('e', ['merchant_code', 'text_hash'], 'k')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')

@@ -1,15 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../config/config.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
-import { createNotificationReader, type Notification } from '../gateway/notification.ts'
+import {
+  createNotificationReader,
+  type Notification,
+  type NotificationReader,
+} from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
-import type { BodyBudget } from '../http/body.ts'
+import { type BodyBudget, readBody } from '../http/body.ts'
 import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
-import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
+import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
-import { createGuard } from './guard.ts'
+import {
+  answerThrottled,
+  answerUnread,
+  CLOSE,
+  createIpnMeter,
+  createRefusalLog,
+  type IpnAnswer,
+  OVERLOADED,
+  sendAnswer,
+} from './answer.ts'
+import { createGuard, type Guard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
-import { CLOSE, type IpnAnswer, OVERLOADED, readIpnRequest } from './read-request.ts'
-import { createIpnMeter, createRefusalLog } from './report.ts'
 
 /** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
@@ -27,7 +40,7 @@ export function isIpnTarget(target = ''): boolean {
  */
 export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
   const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
-  const decideAnswer = createDecideAnswer(ctx, budget)
+  const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
 
@@ -47,12 +60,12 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     )
     let answer: IpnAnswer
     try {
-      answer = await decideAnswer(request, address, span)
+      answer = await receive(ctx, intake, request, address, span)
     } catch (error) {
       answer = answerFailure(error)
       refusals.logFailure(error, answer, { address, requestId })
     }
-    send(response, answer, requestId, ctx.stopping.aborted)
+    sendAnswer(response, answer, requestId, ctx.stopping.aborted)
     meter(method, answer, performance.now() - startedAt)
     const { status, verdict } = answer
     span.setAttributes({ 'http.response.status_code': status, 'ipn.verdict': verdict })
@@ -69,47 +82,27 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
   }
 }
 
-/** Names and values in turn, as Node's HTTP server takes them at the least cost. */
-const FIXED_LINES = [
-  ...Object.entries(SECURITY_HEADERS).flat(),
-  ...['content-type', 'application/json'],
-]
-const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
+const MAX_BODY_BYTES = 64 * 1024
 
-function send(
-  response: ServerResponse,
-  { status, verdict, why, headers }: IpnAnswer,
-  requestId: string,
-  stopping: boolean,
-): void {
-  const body =
-    verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why ?? 'refused' })
-  const length = String(Buffer.byteLength(body))
-  const lines = [...FIXED_LINES, 'content-length', length, 'x-request-id', requestId]
-  if (headers) lines.push(...Object.entries(headers).flat())
-  // A client that keeps its connection open would delay the stop by seconds.
-  if (stopping) lines.push('connection', 'close')
-  response.writeHead(status, lines)
-  response.end(body)
+/** What the settings make of the intake. */
+type Intake = {
+  methods: readonly string[]
+  isAllowed: (address: string) => boolean
+  body: { limit: number; timeoutMs: number; budget: BodyBudget }
+  guard: Guard
+  read: NotificationReader
 }
 
-/**
- * The span of a request. The sender is not authenticated yet: its trace is linked, not continued, so that it
- * does not decide what is sampled.
- */
-function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
-  const method = describeMethod(request.method ?? '')
-  const traceParent = request.headers.traceparent
+function createIntake(config: Config, budget: BodyBudget): Intake {
+  const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {
-    name: `${method} /ipn`,
-    kind: 'server',
-    attributes: { 'http.request.method': method, 'http.route': '/ipn' },
-    links: [typeof traceParent === 'string' ? traceParent : undefined],
-    requestId,
+    methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],
+    isAllowed: IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true,
+    body: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs, budget },
+    guard: createGuard(),
+    read: createNotificationReader(config),
   }
 }
-
-const MAX_BODY_BYTES = 64 * 1024
 
 const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 const STATUS = {
@@ -127,68 +120,52 @@ const RECUT: IpnAnswer = {
   why: 'recut: other notifications with this hash were received',
 }
 
-type DecideAnswer = (
-  request: IncomingMessage,
+/**
+ * Receives a notification: the cheapest checks first, then its body, what it states and whether it is signed; then it is
+ * stored, and its transaction is due, in one commit.
+ * @throws InboxFullError and database errors: `answerFailure` translates them
+ */
+async function receive(
+  ctx: IpnContext,
+  { methods, isAllowed, body: limits, guard, read }: Intake,
+  incoming: IncomingMessage,
   address: string,
   span: ActiveSpan,
-) => Promise<IpnAnswer>
-
-/**
- * Makes the function that processes a notification request and decides its answer. The cheapest checks
- * come first. What it makes throws InboxFullError and database errors: `answerFailure` translates them.
- * @param budget shared with every other route that reads bodies
- */
-function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideAnswer {
-  const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = ctx.config
-  const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
-  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
-  const bodyLimits = { limit: MAX_BODY_BYTES, timeoutMs: ctx.config.bodyTimeoutMs, budget }
-  const guard = createGuard()
-  const read = createNotificationReader(ctx.config)
-
-  return async (incoming, address, span) => {
-    if (!methods.includes(incoming.method ?? '')) {
-      const headers = { allow: methods.join(', ') }
-      return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
-    }
-    if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
-    // Before the body takes memory, and its hash CPU time.
-    if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
-    const network = nameNetwork(address)
-    const waitMs = guard.measureWait(network)
-    if (waitMs > 0) return answerUnread(waitMs)
-    const request = await readIpnRequest(incoming, bodyLimits)
-    // Others of the network may have arrived meanwhile.
-    const stillMs = guard.measureWait(network)
-    if (stillMs > 0) return answerUnread(stillMs)
-    if ('status' in request) {
-      const bytes = Math.min(
-        MAX_BODY_BYTES,
-        Number(incoming.headers['content-length'] ?? MAX_BODY_BYTES),
-      )
-      const isBad = BAD.has(request.verdict)
-      const badMs = guard.charge(network, { isBad, bytes, tookMs: 0 })
-      return badMs > 0 ? answerThrottled(badMs) : request
-    }
-    const startedAt = performance.now()
-    const found = read(request.format, request.body)
-    // All that a refused notification takes: what follows waits for the commit.
-    const tookMs = performance.now() - startedAt
-    const bytes = request.body.length
-    if ('why' in found) {
-      const isBad = BAD.has(found.verdict)
-      const badMs = guard.charge(network, { isBad, bytes, tookMs })
-      if (badMs > 0) return answerThrottled(badMs)
-      return { status: STATUS[found.verdict], ...found }
-    }
-    if (ctx.tracing.enabled) {
-      span.setAttributes(describeSubject(found))
-      if (found.kind === 'payment') ctx.tracing.remember(formatTransactionKey(found))
-    }
-    if ((await ctx.inbox.store(Object.assign(found, { address }))) === 'stored') return STORED
-    guard.charge(network, { isBad: false, bytes, tookMs })
-    return RECUT
+): Promise<IpnAnswer> {
+  if (!methods.includes(incoming.method ?? '')) {
+    const headers = { allow: methods.join(', ') }
+    return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
   }
+  if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
+  // Before the body takes memory, and its hash CPU time.
+  if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
+  const network = nameNetwork(address)
+  const waitMs = guard.measureWait(network)
+  if (waitMs > 0) return answerUnread(waitMs)
+  const request = await readRequest(incoming, limits)
+  // Others of the network may have arrived meanwhile.
+  const stillMs = guard.measureWait(network)
+  if (stillMs > 0) return answerUnread(stillMs)
+  const refuse = (answer: IpnAnswer, bytes: number, tookMs: number) => {
+    const badMs = guard.charge(network, { isBad: BAD.has(answer.verdict), bytes, tookMs })
+    return badMs > 0 ? answerThrottled(badMs) : answer
+  }
+  if ('status' in request) {
+    const announced = Number(incoming.headers['content-length'] ?? MAX_BODY_BYTES)
+    return refuse(request, Math.min(MAX_BODY_BYTES, announced), 0)
+  }
+  const startedAt = performance.now()
+  const found = read(request.format, request.body)
+  // All that a refused notification takes: what follows waits for the commit.
+  const tookMs = performance.now() - startedAt
+  const bytes = request.body.length
+  if ('why' in found) return refuse({ status: STATUS[found.verdict], ...found }, bytes, tookMs)
+  if (ctx.tracing.enabled) {
+    span.setAttributes(describeSubject(found))
+    if (found.kind === 'payment') ctx.tracing.remember(formatTransactionKey(found))
+  }
+  const receipt = await ctx.inbox.store(Object.assign(found, { address }))
+  return receipt === 'stored' ? STORED : refuse(RECUT, bytes, tookMs)
 }
 
 /** The answer to a notification that could not be stored: the gateway has to send it again. */
@@ -197,17 +174,76 @@ function answerFailure(error: unknown): IpnAnswer {
   return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
 }
 
-function answerThrottled(ms: number): IpnAnswer {
-  const why = 'too many malformed or wrongly signed notifications from this network'
-  const headers = { 'retry-after': String(Math.ceil(ms / 1000)) }
-  return { status: 429, verdict: 'throttled', why, headers }
+/**
+ * Reads the parts of a notification request: of a GET its query string, of anything else its body.
+ * @returns the request, or the answer that refuses it
+ */
+async function readRequest(
+  incoming: IncomingMessage,
+  limits: Intake['body'],
+): Promise<{ format: 'json' | 'form'; body: string } | IpnAnswer> {
+  if (incoming.method === 'GET') {
+    const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
+    return { format: 'form', body }
+  }
+  const format = findFormat(incoming.headers['content-type'] ?? '')
+  if (!format) {
+    const why = 'send application/json or application/x-www-form-urlencoded'
+    return { status: 415, verdict: 'content_type', why }
+  }
+  const body = await readBody(incoming, limits)
+  switch (body.kind) {
+    case 'too_large': {
+      const why = 'the body is larger than 64 KiB'
+      return { status: 413, verdict: 'too_large', why, headers: CLOSE }
+    }
+    case 'too_slow': {
+      const why = `the body did not arrive within ${limits.timeoutMs} ms`
+      return { status: 408, verdict: 'too_slow', why, headers: CLOSE }
+    }
+    case 'broken':
+      return { status: 400, verdict: 'malformed', why: 'the body is incomplete', headers: CLOSE }
+    case 'over_budget':
+      return { ...OVERLOADED, headers: { ...OVERLOADED.headers, ...CLOSE } }
+  }
+  const text = decodeText(body.bytes)
+  if (text !== undefined) return { format, body: text }
+  return { status: 400, verdict: 'malformed', why: 'the body is not UTF-8 text' }
 }
 
-/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
-function answerUnread(ms: number): IpnAnswer {
-  const why = 'too many notifications of this network were refused, send it again'
-  const headers = { 'retry-after': String(Math.ceil(ms / 1000)), ...CLOSE }
-  return { status: 503, verdict: 'throttled', why, headers }
+function findFormat(contentType: string): 'json' | 'form' | undefined {
+  if (contentType === 'application/json') return 'json'
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (/^application\/([\w.-]+\+)?json$/.test(type)) return 'json'
+  return type === 'application/x-www-form-urlencoded' ? 'form' : undefined
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
+
+/** NUL is valid UTF-8, but a Postgres text column rejects it. */
+function decodeText(bytes: Buffer): string | undefined {
+  try {
+    const text = UTF8.decode(bytes)
+    return text.includes('\0') ? undefined : text
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The span of a request. The sender is not authenticated yet: its trace is linked, not continued, so that it
+ * does not decide what is sampled.
+ */
+function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
+  const method = describeMethod(request.method ?? '')
+  const traceParent = request.headers.traceparent
+  return {
+    name: `${method} /ipn`,
+    kind: 'server',
+    attributes: { 'http.request.method': method, 'http.route': '/ipn' },
+    links: [typeof traceParent === 'string' ? traceParent : undefined],
+    requestId,
+  }
 }
 
 /** What a received notification is about, for its trace, which the query that follows continues. */

@@ -4,7 +4,7 @@ import { ipnEvents } from '../db/schema.ts'
 import type { Notification } from '../gateway/notification.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
-import { describeColumns, pickColumns } from '../platform/postgres/row-set.ts'
+import { describeColumns, pickColumns, toSnakeCase } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
 
@@ -35,9 +35,9 @@ const COLUMNS = {
 }
 
 /** What a notification means: two with the same text that differ in one of these are two readings. */
-const MEANING = {
-  payment: 'transaction_id, order_id, merchant_txn_id, currency, amount, code',
-  refund: 'request_id, payment_id, amount, code',
+export const MEANING = {
+  payment: ['transactionId', 'orderId', 'merchantTxnId', 'currency', 'amount', 'code'],
+  refund: ['requestId', 'paymentId', 'amount', 'code'],
 } as const
 
 type Kind = keyof typeof MEANING
@@ -52,16 +52,17 @@ const SEPARATOR = '\x1e'
  */
 function writeStored(kind: Kind, returned: string): string {
   const { list, definition } = describeColumns(COLUMNS[kind])
-  const meaning = MEANING[kind].split(', ')
+  const meaning = MEANING[kind].map(toSnakeCase)
+  const means = meaning.join(', ')
   const listMeaning = (from: string) => meaning.map((column) => `${from}.${column}`).join(', ')
   return `given as materialized (
     select ${list}, "unnest" as body
     from rows from (
       json_to_recordset($1::json) as (${definition}), unnest(string_to_array($2::text, e'\\x1e'))) as g
   ), stored as (
-    insert into ipn_events as e (merchant_code, text_hash, reading, documented, kind, ${MEANING[kind]},
+    insert into ipn_events as e (merchant_code, text_hash, reading, documented, kind, ${means},
       verdict, body, address, deliveries, added)
-    select merchant_code, text_hash, reading, documented, '${kind}', ${MEANING[kind]}, verdict, body, address, copies, copies
+    select merchant_code, text_hash, reading, documented, '${kind}', ${means}, verdict, body, address, copies, copies
     from given order by text_hash
     on conflict (merchant_code, text_hash, reading) do update
       set deliveries = e.deliveries + excluded.added, added = excluded.added, last_received_at = excluded.last_received_at

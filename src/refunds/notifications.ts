@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import { type RefundDetails, readRefundDetails } from '../gateway/read-stored.ts'
 import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
+import { type RefundDetails, readRefundDetails } from '../gateway/stored-body.ts'
 import { compareAmounts } from '../money.ts'
 import { recordExternal } from './external.ts'
 import { isUnsent, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'

@@ -55,7 +55,7 @@ export function maskAccount(accountNumber: string): string {
 
 /**
  * Masks an account number in every text and number of a stored answer.
- * @param json as `src/gateway/format-received.ts` writes it; it stays JSON
+ * @param json as `src/gateway/storable.ts` writes it; it stays JSON
  */
 export function maskAccountIn(json: string, accountNumber: string): string {
   if (accountNumber === '') return json

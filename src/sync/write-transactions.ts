@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { transactions } from '../db/schema.ts'
-import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -15,7 +15,6 @@ const COLUMNS = {
   ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
   ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency', 'expectedAmount'),
   ...pickColumns(transactions, 'orderVerified'),
-  named: 'boolean',
   unapplied: 'boolean',
   changed: 'boolean',
   paid: 'boolean',
@@ -25,7 +24,6 @@ const COLUMNS = {
   withRefunds: 'boolean',
 }
 
-const KEY = ['merchant_code', 'transaction_id']
 const ORDER = ['merchant_code', 'order_id']
 
 /**
@@ -56,10 +54,8 @@ export async function writeTransactions(
   const abandoned = tx`${givenUp} and not coalesce(s.final, t.final)`
   const rows = await tx<Written[]>`
     update transactions as t set
-      order_id = s.order_id_now, merchant_txn_id = case when s.named then s.merchant_txn_id else t.merchant_txn_id end,
-      currency = case when s.named then s.currency else t.currency end,
-      expected_amount = case when s.named then s.expected_amount else t.expected_amount end,
-      order_verified = s.verified_now,
+      order_id = s.order_id, merchant_txn_id = s.merchant_txn_id, currency = s.currency,
+      expected_amount = s.expected_amount, order_verified = s.order_verified,
       state = coalesce(s.state, t.state), final = coalesce(s.final, t.final),
       paid_amount = coalesce(s.paid_amount, t.paid_amount),
       refunded_amount = coalesce(s.refunded_amount, t.refunded_amount),
@@ -84,25 +80,24 @@ export async function writeTransactions(
         else now() + s.in_ms * interval '1 millisecond' end) end
     from ${findRows(tx, given)}
     where t.ctid = s.place
-    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue",
-      case
+    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", s.last_error as "lastError",
+      t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue", case
         when want <> claimed then 'query_now'
         when s.kind = 'abandon' and t.due_at is not null then 'query_later'
         when s.kind = 'abandon' and t.final then 'idle'
         else s.kind end as next`
-  const ended = new Map(rows.map((row) => [formatTransactionKey(row), row]))
-  const ends = new Map<TransactionKey, ClaimEnd | undefined>()
-  for (const { key, step } of given) {
+  const written = new Map(rows.map((row) => [formatTransactionKey(row), row]))
+  return items.map(({ key, summary, ended }) => {
+    if (!summary && !ended) return undefined
     notifyTransactionChanged(tx, key)
-    const row = ended.get(formatTransactionKey(key))
+    const row = written.get(formatTransactionKey(key))
     if (!row) throw new Error('a transaction was not written')
-    const { next, dueAgain, orderCheckDue } = row
-    ends.set(key, step && { next, dueAgain, orderCheckDue, lastError: step.lastError })
-  }
-  return items.map(({ key }) => ends.get(key))
+    const { next, dueAgain, orderCheckDue, lastError } = row
+    return ended && { next, dueAgain, orderCheckDue, lastError }
+  })
 }
 
-type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & TransactionKey
+type Written = ClaimEnd & TransactionKey
 
 /** The row to send, with the step of its schedule that it takes; none for an item that neither changes nor ends. */
 function describeRow(
@@ -119,13 +114,14 @@ function describeRow(
     scheduleNext(ended.end, { ...ended.claim, ...(known && { unconfirmed: false }) }, config)
   const sent = {
     ...{ merchantCode, transactionId, known },
-    ...(row.isNamed && { orderId, merchantTxnId, currency, expectedAmount, orderVerified }),
+    // As they were locked, or completed.
+    ...{ orderId, merchantTxnId, currency, expectedAmount, orderVerified },
     ...summary,
-    ...{ named: row.isNamed === true, asOf: summary && snapshot?.asOf },
+    asOf: summary && snapshot?.asOf,
     ...step,
     withRefunds: refunds !== undefined && refunds.drafts.length > 0,
   }
-  return [{ key, step, sent }]
+  return [sent]
 }
 
 /**
@@ -134,25 +130,18 @@ function describeRow(
  */
 function findRows(tx: Tx, given: ReturnType<typeof describeRow>) {
   return tx`(
-      select given.*, found.order_id as order_id_now, found.order_verified as verified_now, found.place, case when with_refunds then (
+      select given.*, found.place, case when with_refunds then (
         select min(due_at) from (
-          select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
+          select due_at from refunds as r where ${tx.unsafe(byTransaction('r', 'given'))} offset 0) as r
       ) end as refund_due_at, case
-        when found.order_verified
+        when given.order_verified
           and (given.state in ('paid', 'partially_refunded') or found.same_order <> '{}')
         then coalesce((
           select true from transactions as o
-          where o.transaction_id <> given.transaction_id and ${tx.unsafe(byKey('o', ORDER, 'found'))} limit 1), false)
+          where o.transaction_id <> given.transaction_id and ${tx.unsafe(byKey('o', ORDER, 'given'))} limit 1), false)
         else false end as has_other_of_order
-      from ${rowSet(
-        tx,
-        'given',
-        COLUMNS,
-        given.map(({ sent }) => sent),
-      )} cross join lateral (
-        select ctid as place, merchant_code, same_order, case when given.named then given.order_id else order_id end as order_id,
-          case when given.named then given.order_verified else order_verified end as order_verified
-        from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
+      from ${rowSet(tx, 'given', COLUMNS, given)} cross join lateral (
+        select ctid as place, same_order from transactions as t where ${tx.unsafe(byTransaction('t', 'given'))} limit 1
       ) as found
     ) as s`
 }

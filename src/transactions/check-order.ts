@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 import type { Context } from '../context.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import {
   type NewDiscrepancy,
   type RecordedDiscrepancy,
@@ -14,14 +14,13 @@ import {
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './due.ts'
 import type { TransactionRow } from './types.ts'
 
 const KIND = 'order_paid_twice'
-const OF_TRANSACTION = byKey('d', ['merchant_code', 'transaction_id'], 'transactions')
+const OF_TRANSACTION = byTransaction('d', 'transactions')
 
 /** Ids kept with each transaction of an order. */
 const MAX_SHOWN = 20

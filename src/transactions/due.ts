@@ -1,5 +1,5 @@
 import { TRANSACTION_CHANGED } from '../db/names.ts'
-import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
@@ -50,9 +50,8 @@ export function formatRegistered(transactionIds: Iterable<string>): string[] {
 /** The format of this service's request ids, in either case. */
 export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-const REFUNDS = byKey('r', OF_TRANSACTION, 'k')
-const PAYMENTS = byKey('p', OF_TRANSACTION, 'k')
+const REFUNDS = byTransaction('r')
+const PAYMENTS = byTransaction('p')
 const BY_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['r.merchant_code', 'r.refund_id::text'],
@@ -71,11 +70,10 @@ const OWN_REFUND = byExpressions(
  */
 export function selectRefundNotifications(
   sql: Sql | Tx,
-  { merchantCode, transactionId }: TransactionKey,
+  transaction: TransactionKey,
   { unhandled = false } = {},
 ) {
-  const key = sql`(
-    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
+  const key = selectKey(sql, transaction)
   const wanted = sql.unsafe(`e.kind = 'refund' ${unhandled ? 'and e.handled_at is null' : ''}`)
   return sql`
     select e.* from ${key} cross join lateral (

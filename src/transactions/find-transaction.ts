@@ -1,16 +1,16 @@
 import { EPOCH_TAG_SQL } from '../db/installation.ts'
 import { payments, transactions } from '../db/schema.ts'
+import {
+  byTransaction,
+  formatUnknownKey,
+  formatWakeKey,
+  TRANSACTION_KEY,
+} from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
-import {
-  formatRows,
-  listAsText,
-  listColumns,
-  pickColumns,
-  writeRowSet,
-} from '../platform/postgres/row-set.ts'
+import { withEitherSignal } from '../platform/concurrency/timing.ts'
+import { formatRows, listAsText, listColumns, writeRowSet } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import {
   type FoundTransaction,
@@ -39,8 +39,8 @@ export async function findTransaction(
   return found
 }
 
-/** Makes the refusal of an id that none of the caller's accounts knows. */
-export function unknownTransaction(transactionId: string): DomainError {
+/** The refusal of an id that none of the caller's accounts knows. */
+function unknownTransaction(transactionId: string): DomainError {
   return new DomainError('transaction_not_found', `No transaction ${transactionId}`)
 }
 
@@ -48,7 +48,7 @@ export function unknownTransaction(transactionId: string): DomainError {
  * Does the same, and returns undefined when no account has the id.
  * @throws DomainError `ambiguous_merchant`
  */
-export async function findIfKnown(
+async function findIfKnown(
   { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
   merchants: readonly string[],
   transactionId: string,
@@ -65,9 +65,6 @@ export async function findIfKnown(
   return first
 }
 
-const KEY = ['merchant_code', 'transaction_id']
-const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
-
 /**
  * One row for each key that is found, with the key's place in the list. Its text never changes, and it selects
  * what is shown only. A JSON number would be read as binary floating point, so decimals are text there.
@@ -76,11 +73,11 @@ const FIND = `
   select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, (
     select json_agg(shown) from (
       select ${listAsText(payments, 'payments', PAYMENT_COLUMNS)}, (${REFUNDABLE_SQL})::text as refundable
-      from (select * from payments as p where ${byKey('p', KEY, 'k')} offset 0) as payments
+      from (select * from payments as p where ${byTransaction('p')} offset 0) as payments
       order by payments.first_seen_at, payments.payment_id) as shown
   ) as payments, ${EPOCH_TAG_SQL} as epoch
-  from ${writeRowSet('k', KEY_COLUMNS, '$1')} cross join lateral (
-    select * from transactions as t where ${byKey('t', KEY, 'k')} limit 1
+  from ${writeRowSet('k', TRANSACTION_KEY, '$1')} cross join lateral (
+    select * from transactions as t where ${byTransaction('t')} limit 1
   ) as t`
 
 type FoundRow = ShownTransaction & {
@@ -101,7 +98,7 @@ async function findMany(
       return { merchantCode, transactionId }
     }),
   )
-  const rows = await sql.unsafe<FoundRow[]>(FIND, [formatRows(KEY_COLUMNS, keys)], {
+  const rows = await sql.unsafe<FoundRow[]>(FIND, [formatRows(TRANSACTION_KEY, keys)], {
     prepare: true,
   })
   for (const row of rows) {
@@ -114,4 +111,68 @@ async function findMany(
     found[owner]?.push({ transaction: row, payments: listed, epoch: row.epoch ?? '0' })
   }
   return found.map((value) => ({ status: 'fulfilled', value }))
+}
+
+/**
+ * Waits until the transaction is known and satisfies `done`, at most `ms` milliseconds, or until the request or the
+ * service ends. The commit that registers or changes it wakes the readers: waiting costs no query, and a change costs
+ * one query for all readers of the transaction.
+ * @returns the transaction as last read, whether it satisfies `done` or not
+ * @throws DomainError as `findTransaction` does: `transaction_not_found` only when the time is over, `unavailable` if the
+ *   service stops before that
+ */
+export function waitForTransaction(
+  ctx: TransactionsContext,
+  { merchants, transactionId }: TransactionLookup,
+  done: (found: FoundTransaction) => boolean,
+  ms: number,
+  signal: AbortSignal,
+): Promise<FoundTransaction> {
+  const until = performance.now() + ms
+  return withEitherSignal([signal, ctx.stopping], async (end) => {
+    const waitWith = { waiters: ctx.transactionWaiters, until, end }
+    // An order system may ask before the gateway notifies. The wake names the id only: the look-up decides what is seen.
+    const first = await readUntil(waitWith, formatUnknownKey(transactionId), {
+      read: () => findIfKnown(ctx, merchants, transactionId),
+      isDone: (found) => found !== undefined || ctx.stopping.aborted,
+    })
+    if (!first && ctx.stopping.aborted) {
+      throw new DomainError('unavailable', 'The service stops before the time is over: ask again')
+    }
+    if (!first) throw unknownTransaction(transactionId)
+    const { merchantCode } = first.transaction
+    const key = formatWakeKey({ merchantCode, transactionId })
+    return await readUntil(waitWith, key, {
+      read: () =>
+        ctx.transactionWaiters.shareRead(key, () =>
+          findTransaction(ctx, [merchantCode], transactionId),
+        ),
+      isDone: done,
+    })
+  })
+}
+
+type WaitWith = Readonly<{
+  waiters: TransactionsContext['transactionWaiters']
+  until: number
+  end: AbortSignal
+}>
+
+/** Reads, and reads again after each wake of the key, until what was read is enough or the time is over. */
+async function readUntil<T>(
+  { waiters, until, end }: WaitWith,
+  key: string,
+  { read, isDone }: { read: () => Promise<T>; isDone: (found: T) => boolean },
+): Promise<T> {
+  for (;;) {
+    const watch = waiters.watch(key)
+    try {
+      const found = await read()
+      const left = until - performance.now()
+      if (isDone(found) || left <= 0 || end.aborted) return found
+      await watch.wait(left, end)
+    } finally {
+      watch.cancel()
+    }
+  }
 }

@@ -1,20 +1,26 @@
 import { and, desc, eq, gte, lt, type SQL, Subquery, sql } from 'drizzle-orm'
+import type { Listing } from '../access/listing.ts'
 import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
-import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import {
+  byTransaction,
+  formatTransactionKey,
+  selectKeys,
+  type TransactionKey,
+} from '../db/transaction-key.ts'
+import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
+import { cutPage } from '../http/list.ts'
 import { type PaymentRow, REFUNDABLE_SQL, refundableColumn } from '../payments/find-payments.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
-import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
+import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
 /** A transaction, and its position in a list by amount: that of its newest payment of the amount. */
 export type FoundByAmount = { found: TransactionWithPayments; position: Position }
-
-const KEY = ['merchant_code', 'transaction_id']
 
 /** Of each payment that is compared, its transaction and that one's other payments are read. */
 const EXAMINED_BY_AMOUNT = 1_000
@@ -22,7 +28,7 @@ const EXAMINED_BY_AMOUNT = 1_000
 /** Of several payments of a transaction, the newest stands for it. */
 const IS_NEWEST = sql`not exists (
   select from (
-    select * from payments as o where ${sql.raw(byKey('o', KEY, 'payments'))} offset 0
+    select * from payments as o where ${sql.raw(byTransaction('o', 'payments'))} offset 0
   ) as o
   where o.amount = ${payments.amount} and (o.first_seen_at, o.payment_id) > (${payments.firstSeenAt}, ${payments.paymentId}))`
 
@@ -46,7 +52,7 @@ export async function listByAmount(
   )
   const isWanted = sql`exists (
     select from (
-      select * from transactions as t where ${sql.raw(byKey('t', KEY, 'payments'))} limit 1
+      select * from transactions as t where ${sql.raw(byTransaction('t', 'payments'))} limit 1
     ) as transactions where ${conditions ?? sql`true`})`
   const newest = pickNewest(
     db,
@@ -94,7 +100,6 @@ export type TransactionFilter = {
   to?: string | undefined
 }
 
-const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 const COLUMNS = listColumns(transactions, 'transactions')
 const PAYMENT_COLUMNS = listColumns(payments, 'payments')
 
@@ -109,13 +114,13 @@ export async function readTransactions(
   if (keys.length === 0) return new Map()
   const [rows, paid] = await pipeline(
     tx<TransactionRow[]>`
-      select ${tx.unsafe(COLUMNS)} from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
-        select * from transactions as t where ${tx.unsafe(byKey('t', KEY, 'k'))} limit 1
+      select ${tx.unsafe(COLUMNS)} from ${selectKeys(tx, keys)} cross join lateral (
+        select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1
       ) as transactions`,
     tx<(PaymentRow & { refundable: string })[]>`
       select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
-      from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
-        select * from payments as p where ${tx.unsafe(byKey('p', KEY, 'k'))} offset 0
+      from ${selectKeys(tx, keys)} cross join lateral (
+        select * from payments as p where ${tx.unsafe(byTransaction('p'))} offset 0
       ) as payments
       order by first_seen_at, payment_id`,
   )
@@ -175,7 +180,7 @@ export function listConditions(filter: TransactionFilter): SQL[] {
   const { state, orderId, merchantTxnId, amount } = filter
   const ofAmount = sql`exists (
     select from (
-      select amount from payments as p where ${sql.raw(byKey('p', KEY, 'transactions'))} offset 0
+      select amount from payments as p where ${sql.raw(byTransaction('p', 'transactions'))} offset 0
     ) as p where p.amount = ${amount}::numeric)`
   return [
     ...(state === undefined ? [] : [eq(t.state, state)]),
@@ -192,7 +197,7 @@ function selectWithPayments(db: Pick<Db, 'select'>) {
     .from(t)
     .leftJoinLateral(
       new Subquery(
-        sql`select * from payments as p where ${sql.raw(byKey('p', KEY, 'transactions'))} offset 0`,
+        sql`select * from payments as p where ${sql.raw(byTransaction('p', 'transactions'))} offset 0`,
         { paymentId: payments.paymentId },
         'payments',
       ),
@@ -229,3 +234,46 @@ function groupPayments(
   }
   return grouped
 }
+
+const query = {
+  state: Transaction.shape.state
+    .optional()
+    .openapi({ description: 'Only transactions in this state' }),
+  orderId: Id.optional().openapi({ description: 'Only transactions of this order' }),
+  merchantTxnId: Id.optional().openapi({
+    description: 'Only transactions with this id of yours',
+  }),
+  amount: AmountParameter.openapi({
+    description:
+      'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
+  }),
+  from: TimeParameter,
+  to: TimeParameter,
+}
+
+/** Transactions, newest first; with an amount alone, those whose payment was seen last. */
+export const TRANSACTIONS: Listing<typeof query, TransactionView> = {
+  name: 'transactions',
+  scope: 'payments:read',
+  query,
+  schema: Transaction,
+  async read(ctx, { amount, ...filter }, limit, after) {
+    if (
+      amount === undefined ||
+      filter.orderId !== undefined ||
+      filter.merchantTxnId !== undefined
+    ) {
+      const rows = await listTransactions(ctx, { ...filter, amount }, limit, after)
+      return cutPage(rows, limit, locate, showTransaction)
+    }
+    const found = await listByAmount(ctx, { ...filter, amount }, limit, after)
+    return cutPage(found, limit, locateByAmount, ({ found: one }) => showTransaction(one))
+  },
+}
+
+const locate = ({ transaction: t }: TransactionWithPayments) => ({
+  time: t.firstSeenAt,
+  id: t.transactionId,
+  merchantCode: t.merchantCode,
+})
+const locateByAmount = ({ position }: FoundByAmount) => position

@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
-import { listShownMembers, type ShownMember } from '../gateway/read-stored.ts'
+import { listShownMembers, type ShownMember } from '../gateway/stored-body.ts'
 import type { Position } from '../http/list.ts'
 import { hideSecretsInText, maskCardText } from '../platform/crypto/masking.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -29,8 +29,6 @@ type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string
 /** Characters of a message. */
 const MAX_TEXT = 4_000
 
-const KEY = ['merchant_code', 'transaction_id']
-
 /**
  * Reads what the gateway sent about a transaction, newest first: notifications and answers, with `withRefunds` also
  * those about its refunds.
@@ -49,12 +47,12 @@ export async function readMessages(
     select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (
       select first_received_at as at, id, 'notification' as type, body as text
       from ${key} cross join lateral (
-        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} desc, e.first_received_at desc
+        select * from ipn_events as e where ${sql.unsafe(byTransaction('e'))} desc, e.first_received_at desc
         fetch first ${most} rows with ties) as e
       union all
       select sent_at, id, 'query', concat_ws(E'\n', received, jsonb_pretty(answer))
       from ${key} cross join lateral (
-        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} desc, g.sent_at desc
+        select * from gateway_calls as g where ${sql.unsafe(byTransaction('g'))} desc, g.sent_at desc
         fetch first ${most} rows with ties) as g
       ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
     ) as messages
@@ -74,7 +72,7 @@ function selectOfRefunds(sql: Sql, transaction: TransactionKey, key: ReturnType<
     union all
     select a.recorded_at, a.id, 'refund', a.received
     from ${key} cross join lateral (
-      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
     ) as r cross join lateral (
       select * from refund_attempts as a
       where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
@@ -132,7 +130,7 @@ export function selectEntries(sql: Sql, request: EntriesRequest) {
       json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
         'theirs', theirs)
     from ${key} cross join lateral (
-      select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0) as d
+      select * from discrepancies as d where ${sql.unsafe(byTransaction('d'))} offset 0) as d
     where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}
     ${after ? sql`` : selectRemoved(sql, request)}
     ${withRefunds ? selectRefundSteps(sql, transaction) : sql``}`
@@ -160,7 +158,7 @@ function selectOldest(
       ? sql`o.refund_id is null and o.field <> 'external_refund' and`
       : sql``
   return sql`
-    select * from ${sql(table)} as o where ${behind} ${readable} ${sql.unsafe(byKey('o', KEY, 'k'))}, ${at}
+    select * from ${sql(table)} as o where ${behind} ${readable} ${sql.unsafe(byTransaction('o'))}, ${at}
     fetch first ${sql.unsafe(String(countRowsRead(limit)))} rows with ties`
 }
 
@@ -177,17 +175,17 @@ function selectRemoved(sql: Sql, { transaction, config }: EntriesRequest) {
     union all
     select t.first_seen_at, '0-', 'removed', json_build_object('deliveries', greatest(0, t.ipn_count - kept.n))
     from ${key} cross join lateral (
-      select * from transactions as t where ${sql.unsafe(byKey('t', KEY, 'k'))} limit 1
+      select * from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1
     ) as t cross join lateral (
       select t.first_seen_at < now() - ${config.RETENTION_DAYS} * interval '1 day' as is_old
     ) as age cross join lateral (
       select coalesce(sum(deliveries), 0) as n, count(*) as rows from (
-        select deliveries from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))}
+        select deliveries from ipn_events as e where ${sql.unsafe(byTransaction('e'))}
         limit case when not is_old then ${sql.unsafe(String(MAX_COUNTED))} end) as e
     ) as kept
     where (t.ipn_count > kept.n and (is_old or kept.rows < ${sql.unsafe(String(MAX_COUNTED))})) or exists (
       select from (
-        select call_id from changes as c where c.call_id is not null and ${sql.unsafe(byKey('c', KEY, 'k'))}, c.at
+        select call_id from changes as c where c.call_id is not null and ${sql.unsafe(byTransaction('c'))}, c.at
         limit 1) as c
       where not exists (select from gateway_calls g where g.id = c.call_id))`
 }
@@ -206,7 +204,7 @@ function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
         'bodyHmac', encode(a.body_hmac, 'hex'),
         'received', left(a.received, ${MAX_SHOWN}))
     from ${selectKey(sql, transaction)} cross join lateral (
-      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
     ) as r cross join lateral (
       select * from refund_attempts as a
       where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`

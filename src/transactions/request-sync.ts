@@ -2,9 +2,8 @@ import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE, TRANSACTIONS_REGISTERED } from '../db/names.ts'
-import { formatTransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -43,7 +42,7 @@ export async function requestSync(
         from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
       ) as k cross join lateral (
         select merchant_code, unconfirmed from transactions as t
-        where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t`
+        where ${tx.unsafe(byTransaction('t'))} limit 1) as t`
     if (known.length > 1) {
       throw new DomainError(
         'ambiguous_merchant',

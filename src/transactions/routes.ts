@@ -18,13 +18,12 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
-import { findTransaction } from './find-transaction.ts'
-import { TRANSACTIONS } from './listing.ts'
+import { findTransaction, waitForTransaction } from './find-transaction.ts'
+import { TRANSACTIONS } from './find-transactions.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
-import { waitForTransaction } from './wait-for-transaction.ts'
 
 const params = z.object({ transactionId: Id })
 const merchantCode = MerchantCode

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listAccounts, parseBearer } from '../access/authenticate.ts'
 import { describeAllowance } from '../access/key-limits.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
-import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
+import { chooseRequestId, createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
 import { findTransaction } from './find-transaction.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction } from './view.ts'
@@ -32,7 +32,7 @@ const ROUTE = '/v1/transactions/{transactionId}'
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
-  const meter = createReadMeter(ctx)
+  const meter = createRequestMeter(ctx.metrics, ROUTE)
 
   async function serve(
     request: IncomingMessage,
@@ -52,7 +52,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     }
     read.headers = { ...read.headers, ...limits }
     send(response, read, requestId, ctx.stopping.aborted)
-    meter(read.status, performance.now() - startedAt)
+    meter('GET', read.status, performance.now() - startedAt)
   }
 
   return (request, response) => {
@@ -91,19 +91,6 @@ function createHostCheck() {
     if (!/^[\w.-]+(:\d{1,5})?$/.test(host) || !URL.canParse(`http://${host}/`)) return false
     valid = host
     return true
-  }
-}
-
-function createReadMeter({ metrics }: Pick<TransactionsContext, 'metrics'>) {
-  const series = new Map<number, { observe(seconds: number): void }>()
-  return (status: number, ms: number): void => {
-    let ofStatus = series.get(status)
-    if (!ofStatus) {
-      const labels = { route: ROUTE, method: 'GET', status: `${String(status)[0]}xx` }
-      ofStatus = metrics.httpRequest.labels(labels)
-      series.set(status, ofStatus)
-    }
-    ofStatus.observe(ms / 1000)
   }
 }
 

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { readStoredMessage } from '../gateway/read-stored.ts'
+import { readStoredMessage } from '../gateway/stored-body.ts'
 import { Amount, Time } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'

@@ -14,7 +14,7 @@ export async function findAccess({ service: { ctx } }: Rig, key = KEY): Promise<
 export async function findPersonAccess({ service: { ctx } }: Rig, token: string): Promise<Access> {
   const session = await findSession(ctx.sql, token)
   if (!session) throw new Error('there is no such session')
-  const { person } = session
+  const { id: sessionId, person } = session
   const more = { requestId: 'test', required: new Set<never>(), isPerson: true } as const
-  return { ...person, ...listAccounts(person, ctx.merchants), ...more }
+  return { ...person, ...listAccounts(person, ctx.merchants), ...more, sessionId }
 }

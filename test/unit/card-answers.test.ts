@@ -1,6 +1,6 @@
 import { stringify } from 'lossless-json'
 import { describe, expect, it } from 'vitest'
-import { readCardAnswer } from '../../src/gateway/read-card-answer.ts'
+import { readCardAnswer } from '../../src/gateway/card-answers.ts'
 import {
   build,
   CARD_STATUSES,

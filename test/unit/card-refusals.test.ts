@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { buildCardPath } from '../../src/gateway/card-gateway.ts'
-import { readCardAnswer, readCardRefusal } from '../../src/gateway/read-card-answer.ts'
+import { readCardAnswer, readCardRefusal } from '../../src/gateway/card-answers.ts'
+import { buildCardPath } from '../../src/gateway/cards.ts'
 import { build, DETAIL, ENVELOPE } from '../support/card-specification.ts'
 import { alike, playRows } from '../support/specification-rows.ts'
 

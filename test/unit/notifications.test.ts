@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readRefundDetails } from '../../src/gateway/read-stored.ts'
+import { readRefundDetails } from '../../src/gateway/stored-body.ts'
 import { createReader } from '../support/receive.ts'
 import { MERCHANT } from '../support/service.ts'
 import { type Members, signMembers as sign } from '../support/sign-members.ts'

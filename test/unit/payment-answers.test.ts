@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readPaymentsAnswer } from '../../src/gateway/read-answer.ts'
+import { readPaymentsAnswer } from '../../src/gateway/answers.ts'
 import { FAILURE_CODES, METHODS, STATUSES } from '../support/specification.ts'
 import {
   alike,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readPaymentsAnswer, readRefundAnswer } from '../../src/gateway/read-answer.ts'
+import { readPaymentsAnswer, readRefundAnswer } from '../../src/gateway/answers.ts'
 import { FAILURE_CODES } from '../support/specification.ts'
 import {
   alike,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { readTokenAnswer } from '../../src/gateway/token-provider.ts'
+import { readTokenAnswer } from '../../src/gateway/tokens.ts'
 import { alike, type Json, playRows, writeObject } from '../support/specification-rows.ts'
 
 /** 5.1: the specification leaves open how the token is obtained; this is the answer of OAuth 2.0 (RFC 6749, 5.1). */

@@ -1,5 +1,5 @@
+import { waitForTransaction } from '../../transactions/find-transaction.ts'
 import type { FoundTransaction } from '../../transactions/types.ts'
-import { waitForTransaction } from '../../transactions/wait-for-transaction.ts'
 import type { ConsoleContext } from '../context.ts'
 
 /** How long a page's request is held open (ms): shorter than proxies wait. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
+import { rotateKey } from '../../../src/access/key-changes.ts'
 import { decideRefund } from '../../../src/decisions/refunds.ts'
 import { recordEvents } from '../../../src/events/record-events.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
@@ -9,7 +10,7 @@ import { findRefund } from '../../../src/refunds/find.ts'
 import { findPersonAccess } from '../../support/access.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { ask, seedPaid } from '../../support/ask.ts'
-import { addVisitor } from '../../support/console.ts'
+import { addVisitor, type Visitor } from '../../support/console.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
 import { openEventStream } from '../../support/feed.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
@@ -19,15 +20,18 @@ import { waitUntil } from '../../support/wait-until.ts'
 
 const rig = useRig({ settings: { ROLE: 'web', REFUND_APPROVAL_ABOVE: 'VND:1' } })
 
-async function makeKey(...scopes: string[]): Promise<string> {
+async function makeKey(scope: string, merchantCode?: string): Promise<string> {
   const key = `key-that-loses-${randomUUID()}`
-  await addKey(rig.database, key, scopes)
+  await addKey(rig.database, key, [scope], merchantCode)
   return key
 }
 
 /** Requests a refund with a key, and changes the key while the request waits for the transaction. */
-async function requestWhile(change: (key: string) => Promise<unknown>): Promise<Response> {
-  const key = await makeKey('refunds:write')
+async function requestWhile(
+  change: (key: string) => Promise<unknown>,
+  merchantCode?: string,
+): Promise<Response> {
+  const key = await makeKey('refunds:write', merchantCode)
   const { id, transactionId } = await seedPaid(rig.database)
   return await whileUncommitted(
     rig.database,
@@ -53,7 +57,13 @@ it('a refund request that waits for a lock is taken when nothing changes', async
 it.each([
   ['is revoked', 'ended_at', '2026-01-01', 401, 'unauthenticated'],
   ['loses the scope', 'scopes', ['refunds:read'], 403, 'scope_missing'],
-  ['loses the account', 'merchants', ['OTHER'], 403, 'scope_missing'],
+  [
+    'has no more than the accounts of today',
+    'merchants',
+    [MERCHANT.merchantCode],
+    403,
+    'scope_missing',
+  ],
   ['is bound to other networks', 'networks', ['192.0.2.0/24'], 403, 'network_not_allowed'],
 ] as const)(
   'a refund request that waits for a lock is refused when its key %s',
@@ -62,7 +72,32 @@ it.each([
   },
 )
 
-it('an approval that waits for a lock is refused when its role is taken away', async () => {
+it('a refund request that waits for a lock is refused when its key of one account loses it', async () => {
+  const refused = await requestWhile(
+    (key) => update(key, 'merchants', ['OTHER']),
+    MERCHANT.merchantCode,
+  )
+  await expectProblem(refused, 403, 'scope_missing')
+})
+
+it('a refund request that waits for a lock is refused when its key is rotated without grace', async () => {
+  const refused = await requestWhile(async (key) => {
+    const [row] = await rig.database.sql<{ id: string }[]>`
+      select id from actors where hash = sha256(${key}::bytea)`
+    await runInTransaction(rig.database.sql, (tx) => rotateKey(tx, row?.id ?? '', 0))
+  })
+  await expectProblem(refused, 401, 'unauthenticated')
+})
+
+const takeRole = ({ personId }: Visitor) => rig.database.sql`
+  update actors set roles = '{viewer}' where id = ${personId}`
+const endSession = ({ token }: Visitor) => rig.database.sql`
+  update sessions set ended_at = now() where token_hash = sha256(${token}::bytea)`
+
+it.each([
+  ['its role is taken away', takeRole, 'scope_missing'],
+  ['its session is ended', endSession, 'unauthenticated'],
+] as const)('an approval that waits for a lock is refused when %s', async (_, change, code) => {
   const { database, service } = rig
   const merchants = [MERCHANT.merchantCode]
   const approver = await addVisitor(database, { roles: ['approver'] })
@@ -80,9 +115,9 @@ it('an approval that waits for a lock is refused when its role is taken away', a
       const deciding = decideRefund(service.ctx, found, { decision: 'approve' }, access)
       deciding.catch(() => {})
       await waitUntilBlocked(database)
-      await database.sql`update actors set roles = '{viewer}' where id = ${approver.personId}`
+      await change(approver)
       await commit()
-      await expect(deciding).rejects.toMatchObject({ code: 'scope_missing' })
+      await expect(deciding).rejects.toMatchObject({ code })
     },
   )
   expect((await findRefund(service.ctx, merchants, id)).refund.status).toBe('awaiting_approval')

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createTokenProvider } from '../../../src/gateway/token-provider.ts'
+import { createTokenProvider } from '../../../src/gateway/tokens.ts'
 import type { OutcomeKind } from '../../../src/gateway/types.ts'
 import { expectProblem } from '../../support/api.ts'
 import { findInTables } from '../../support/ask.ts'

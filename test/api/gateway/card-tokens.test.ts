@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import type { MerchantAccount, TokenSource } from '../../../src/config/accounts.ts'
 import { createBreakers } from '../../../src/gateway/breakers.ts'
-import { createCardGateway } from '../../../src/gateway/card-gateway.ts'
+import { createCardGateway } from '../../../src/gateway/cards.ts'
 import { serveCards } from '../../support/cards.ts'
 
 const makeAccount = (merchantCode: string, token: TokenSource): MerchantAccount => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { listShownMembers } from '../../../src/gateway/read-stored.ts'
+import { listShownMembers } from '../../../src/gateway/stored-body.ts'
 import { readMessages } from '../../../src/transactions/read-timeline.ts'
 import { listSent } from '../../../src/webhooks/delivery-log.ts'
 import { MERCHANT } from '../../support/service.ts'

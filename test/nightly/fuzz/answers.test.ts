@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createTokenProvider } from '../../../src/gateway/token-provider.ts'
+import { createTokenProvider } from '../../../src/gateway/tokens.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { ask, expectTaken, seedPaid } from '../../support/ask.ts'
 import { CARDS } from '../../support/cards.ts'

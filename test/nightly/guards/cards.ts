@@ -26,7 +26,7 @@ export const CARDS: readonly Guard[] = [
     control: 'a failure is not kept',
   },
   {
-    file: 'src/gateway/token-provider.ts',
+    file: 'src/gateway/tokens.ts',
     text: '      if (cached?.token !== token) return\n',
     mutation: "      if (cached?.token === undefined || token === '') return\n",
     test: 'test/api/cards/token.test.ts',
@@ -34,7 +34,7 @@ export const CARDS: readonly Guard[] = [
     control: 'a kept token without a stated life is kept until it is refused',
   },
   {
-    file: 'src/gateway/token-provider.ts',
+    file: 'src/gateway/tokens.ts',
     text: 'if (cached && at < cached.expiresAt) {',
     mutation: 'if (cached) {',
     test: 'test/api/cards/token.test.ts',
@@ -42,7 +42,7 @@ export const CARDS: readonly Guard[] = [
     control: 'a kept token without a stated life is kept until it is refused',
   },
   {
-    file: 'src/gateway/token-provider.ts',
+    file: 'src/gateway/tokens.ts',
     text: 'if (!pending && pause.isActive(at)) {',
     mutation: 'if (!pending && at < 0 && pause.isActive(at)) {',
     test: 'test/api/cards/token.test.ts',

@@ -18,7 +18,7 @@ export const GATEWAY: readonly Guard[] = [
     control: 'an account without any token has no cards, and the error names the settings',
   },
   {
-    file: 'src/gateway/prepare-call.ts',
+    file: 'src/gateway/client.ts',
     text: "  else if (outcome === 'answered' || outcome === 'rejected') permit.succeed()",
     mutation: "  else if (outcome === 'answered') permit.succeed()",
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
@@ -28,7 +28,7 @@ export const GATEWAY: readonly Guard[] = [
       'a breaker opens after its number of failures in a row, not when an answer came between them',
   },
   {
-    file: 'src/gateway/prepare-call.ts',
+    file: 'src/gateway/client.ts',
     text: "    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind",
     mutation: "    const kind = result.kind === 'no_slot' ? 'unknown' : 'unavailable'",
     test: 'test/api/gateway/client.test.ts',
@@ -37,7 +37,7 @@ export const GATEWAY: readonly Guard[] = [
     control: 'the outcome of the fault {"kind":"acceptThenCode"} is {"kind":"rejected","code":"1"}',
   },
   {
-    file: 'src/gateway/prepare-call.ts',
+    file: 'src/gateway/client.ts',
     text: '  if (status < 200 || status > 299) {',
     mutation: '  if (status < 200 || status > 599) {',
     test: 'test/api/gateway/client.test.ts',
@@ -47,7 +47,7 @@ export const GATEWAY: readonly Guard[] = [
       'the outcome of the fault {"kind":"reset"} is {"kind":"unknown","reason":{"sample":{},"inverse":false}}',
   },
   {
-    file: 'src/gateway/prepare-call.ts',
+    file: 'src/gateway/client.ts',
     text: "  return { outcome: { kind: 'unknown', reason: answer.reason }, received }",
     mutation: "  return { outcome: { kind: 'unavailable', reason: answer.reason }, received }",
     test: 'test/api/gateway/client.test.ts',

@@ -11,16 +11,16 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/ipn/receive.ts',
-    text: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']",
-    mutation: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2)",
+    text: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],",
+    mutation: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2),",
     test: 'test/api/ipn/http.test.ts',
     claim: 'methods PATCH is 405 with Allow: POST',
     control: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
   },
   {
     file: 'src/ipn/receive.ts',
-    text: '      if (badMs > 0) return answerThrottled(badMs)\n      return {',
-    mutation: '      void badMs\n      return {',
+    text: 'return badMs > 0 ? answerThrottled(badMs) : answer',
+    mutation: 'return badMs < 0 ? answerThrottled(badMs) : answer',
     test: 'test/api/ipn/abuse.test.ts',
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',

@@ -86,8 +86,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`',
-    mutation: '`(k.expires_at is null or k.expires_at > now())`',
+    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
+    mutation: '`(k.expires_at is null or k.expires_at > clock_timestamp())`',
     test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
@@ -95,7 +95,7 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`',
+    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
     mutation: '`k.ended_at is null`',
     test: 'test/api/access/authenticate.test.ts',
     claim:
@@ -154,10 +154,38 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/principal.ts',
-    text: 'if (!access.merchants.every(covers)) {',
-    mutation: 'if (!access.merchants.every(covers) && now.merchants.length === 0) {',
+    text: 'if (!coversAll || !access.merchants.every(covers)) {',
+    mutation:
+      'if (!coversAll || (!access.merchants.every(covers) && now.merchants.length === 0)) {',
     test: 'test/api/access/at-once.test.ts',
-    claim: 'a refund request that waits for a lock is refused when its key loses the account',
+    claim: 'a refund request that waits for a lock is refused when its key of one account loses it',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: 'if (!coversAll || !access.merchants.every(covers)) {',
+    mutation: "if ((!coversAll && access.id === '') || !access.merchants.every(covers)) {",
+    test: 'test/api/access/at-once.test.ts',
+    claim:
+      'a refund request that waits for a lock is refused when its key has no more than the accounts of today',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: 'const isOver = access.sessionId !== undefined && !(await lockSession(tx, access.sessionId))',
+    mutation:
+      "const isOver = access.sessionId === '' && !(await lockSession(tx, access.sessionId))",
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'an approval that waits for a lock is refused when its session is ended',
+    control: 'an approval that waits for a lock is refused when its role is taken away',
+  },
+  {
+    file: 'src/access/keys.ts',
+    text: 'k.expires_at > clock_timestamp()))`',
+    mutation: 'k.expires_at > now()))`',
+    test: 'test/api/access/at-once.test.ts',
+    claim:
+      'a refund request that waits for a lock is refused when its key is rotated without grace',
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
   {

@@ -2,6 +2,40 @@ import type { Guard } from './guard.ts'
 
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
+    file: 'src/decisions/second-person.ts',
+    text: 'and (r.requested_principal = ${principal} or not ',
+    mutation: 'and (false or not ',
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'a decision about the outcome is made by the only other who may decide, whom the asker named, and not by the asker',
+    control: 'a decision about the outcome is not made by whoever asked for the refund',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'and k.principal not in (${principal}, r.requested_principal)',
+    mutation: 'and k.principal not in (${principal})',
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'a decision about the outcome is made by the only other who may decide, whom the asker named, and not by the asker',
+    control: 'a decision about the outcome is not made by whoever asked for the refund',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: '    .toLowerCase()\n    .toUpperCase()\n',
+    mutation: '    .toUpperCase()\n',
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+  },
+  {
+    file: 'src/access/principal.ts',
+    text: ".replaceAll(/i\\u0307+/g, 'i')",
+    mutation: ".replaceAll(/\\u0130/g, 'i')",
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+  },
+  {
     file: 'src/access/principal.ts',
     text: 'return text !== null && names.map(foldName).includes(foldName(text))',
     mutation: 'return text !== null && names.includes(text)',

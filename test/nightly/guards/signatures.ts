@@ -104,8 +104,8 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/notification.ts',
-    text: "return { payment: describe('ipn'), refund: describe('refund-ipn') }",
-    mutation: "return { payment: describe('ipn'), refund: describe('ipn') }",
+    text: "listHashExclusions(isRefund ? 'refund-ipn' : 'ipn', exclusions)",
+    mutation: "listHashExclusions(isRefund ? 'ipn' : 'ipn', exclusions)",
     test: 'test/api/ipn/access.test.ts',
     claim:
       'the signature rule with {} exclusions apply to payment notifications, never to refund notifications',

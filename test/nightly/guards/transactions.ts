@@ -35,27 +35,27 @@ export const TRANSACTIONS: readonly Guard[] = [
     control: 'without an ETag a final transaction is answered at once',
   },
   {
-    file: 'src/transactions/wait-for-transaction.ts',
-    text: 'if (left <= 0 || end.aborted) throw unknownTransaction(transactionId)',
-    mutation: 'if (left <= 60_000 || end.aborted) throw unknownTransaction(transactionId)',
+    file: 'src/transactions/find-transaction.ts',
+    text: 'if (isDone(found) || left <= 0 || end.aborted) return found',
+    mutation: 'if (isDone(found) || left <= 60_000 || end.aborted) return found',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim: 'an id that nobody knows yet is a 404 at the time-out, and at once without wait',
     control: 'without an ETag a final transaction is answered at once',
   },
   {
-    file: 'src/transactions/wait-for-transaction.ts',
-    text: 'const found = await findIfKnown(ctx, merchants, transactionId)',
+    file: 'src/transactions/find-transaction.ts',
+    text: 'read: () => findIfKnown(ctx, merchants, transactionId),',
     mutation:
-      'const found = await findIfKnown(ctx, merchants.length > 0 ? ctx.merchants : merchants, transactionId)',
+      'read: () => findIfKnown(ctx, merchants.length > 0 ? ctx.merchants : merchants, transactionId),',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       "an id that nobody knows yet is still a 404 for a key of another account when the owner's notification has come",
     control: 'an id that nobody knows yet is a 404 at the time-out, and at once without wait',
   },
   {
-    file: 'src/transactions/wait-for-transaction.ts',
-    text: 'if (ctx.stopping.aborted) {',
-    mutation: 'if (ctx.stopping.aborted && merchants.length === 0) {',
+    file: 'src/transactions/find-transaction.ts',
+    text: 'if (!first && ctx.stopping.aborted) {',
+    mutation: 'if (!first && ctx.stopping.aborted && merchants.length === 0) {',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       'a stopping service answers its waiting readers at once with the current state, of an unknown id with 503',

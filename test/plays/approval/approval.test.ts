@@ -554,6 +554,16 @@ describe('a decision about the outcome', () => {
     await expectProblem(await resolve(asked, other), 403, 'same_person')
   })
 
+  it('is made by the only other who may decide, whom the asker named, and not by the asker', async () => {
+    const boss = await addPrincipal(lab.database, { person: 'Bà Đoàn' })
+    const id = await makeDoubtful({ onBehalfOf: 'Bà Đoàn' })
+    await lab.database.sql`
+      update actors set ended_at = now() where ended_at is null and id <> all(${[asker.id, boss.id]}::uuid[])`
+    await expectProblem(await resolve(id, asker), 403, 'same_person')
+    expect(await expectDecided(await resolve(id, boss))).toMatchObject({ selfDecided: true })
+    await lab.database.sql`update actors set ended_at = null`
+  })
+
   it('is, and is marked, when no other principal may decide for the merchant', async () => {
     const id = await makeDoubtful()
     await addPrincipal(lab.database, { rotates: asker })

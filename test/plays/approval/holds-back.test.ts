@@ -107,6 +107,15 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
     await expectSame(await call('POST', asked.path, second), 'resolve discrepancy')
   })
 
+  it('is not resolved by them because they named the only other who may decide', async () => {
+    const { path } = await makeGrown({ onBehalfOf: other.name })
+    await lab.database.sql`
+      update actors set ended_at = now() where ended_at is null and id <> all(${[asker.id, other.id]}::uuid[])`
+    await expectSame(await call('POST', path, asker), 'resolve discrepancy')
+    expect((await call('POST', path, other)).status).toBe(200)
+    await lab.database.sql`update actors set ended_at = null`
+  })
+
   it('is resolved by them once the refund has ended', async () => {
     const { id, path } = await makeGrown()
     await lab.database.sql`

@@ -26,7 +26,7 @@ const MERCHANTS = [MERCHANT.merchantCode]
 const SPELLINGS = [
   ['Nguyễn Ánh', 'NGUYỄN ÁNH', 'nguyễn  ánh', 'Nguyễn Ánh'.normalize('NFD'), ' Nguyễn\u00a0Ánh'],
   ['Οδυσσέας', 'ΟΔΥΣΣΈΑΣ', 'οδυσσέασ', 'Ο\u200bδυσσέας'],
-  ['Weiß Ivan', 'WEISS IVAN', 'weiss ivan', 'Ｗeiß Ivan'],
+  ['Weiß Ivan', 'WEISS IVAN', 'weiss ivan', 'Ｗeiß Ivan', 'WEIẞ İvan', 'weiss \u2800ıvan'],
   ['Ирина', 'ИРИНА', 'ирина'],
 ] as const
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { createMaskNotification } from '../../../src/gateway/mask-notification.ts'
 import { parseFormParams, parseJsonParams } from '../../../src/gateway/parse-body.ts'
+import { createMaskNotification } from '../../../src/gateway/stored-body.ts'
 
 const mask = createMaskNotification({
   kind: 'payment',

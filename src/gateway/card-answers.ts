@@ -1,8 +1,8 @@
-import { isLosslessNumber, LosslessNumber, parse } from 'lossless-json'
+import { isLosslessNumber, LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
-import { maskCardData, maskCardText, type UnmaskedMembers } from '../platform/crypto/masking.ts'
-import { responseCode } from './read-answer.ts'
-import { toPrintable } from './storable.ts'
+import { maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
+import { parseAnswer, responseCode } from './answers.ts'
+import { toMessage } from './storable.ts'
 
 /** The members of a card envelope (specification 2.1) beside `data`, for the OpenAPI document. */
 export const CARD_ENVELOPE = {
@@ -49,8 +49,6 @@ export type CardAnswer =
   /** Not an answer as the specification defines it. */
   | { kind: 'failed'; reason: string; timedOut: false }
 
-const MAX_MESSAGE = 500
-
 const number = z.custom<LosslessNumber>(
   (value) => value instanceof LosslessNumber,
   'is not a number',
@@ -77,7 +75,7 @@ export function readCardAnswer(
   rules: CardEnvelopeRules,
   form: 'detail' | 'list',
 ): CardAnswer {
-  const value = parseBody(body)
+  const value = parseAnswer(body)
   const parsed = envelope.safeParse(value)
   if (!parsed.success) return toFailure(parsed.error, [])
   const idName = `${rules.prefix}ResponseId`
@@ -85,7 +83,7 @@ export function readCardAnswer(
   if (!responseId.success) return toFailure(responseId.error, [idName])
   const { code, message, data } = parsed.data
   if (code !== rules.successCode) {
-    return refuse(rules, form, { status: 200, code, message: cleanMessage(message) })
+    return refuse(rules, form, { status: 200, code, message: toMessage(message) })
   }
   const owners = (form === 'detail' ? detail : list).safeParse(data)
   if (!owners.success) return toFailure(owners.error, ['data'])
@@ -98,12 +96,12 @@ export function readCardRefusal(
   rules: CardEnvelopeRules,
   form: 'detail' | 'list',
 ): CardAnswer {
-  const { code, message } = refusal.catch({}).parse(parseBody(body))
+  const { code, message } = refusal.catch({}).parse(parseAnswer(body))
   return refuse(rules, form, {
     status,
     // With an error status the code of a success means nothing.
     ...(code === undefined || code === rules.successCode ? {} : { code }),
-    message: cleanMessage(message),
+    message: toMessage(message),
   })
 }
 
@@ -126,14 +124,6 @@ function toFailure(error: z.ZodError, parentPath: readonly string[]): CardAnswer
   const [issue] = error.issues
   const path = [...parentPath, ...(issue?.path ?? [])].join('.')
   return { kind: 'failed', reason: `${path} ${issue?.message}`.trim(), timedOut: false }
-}
-
-function parseBody(body: Buffer): unknown {
-  try {
-    return parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-  } catch {
-    return undefined
-  }
 }
 
 /** The identifiers, dates and policies of specification 2.2 and 2.3: masked they could not be used, nor compared. */
@@ -166,8 +156,4 @@ function maskEnvelope(value: unknown, prefix: string): CardEnvelope {
     data: { ...CARD, docs: CARD, totalDocs: true, totalPages: true },
   })
   return typeof masked === 'object' && masked !== null ? { ...masked } : {}
-}
-
-function cleanMessage(message: unknown): string {
-  return maskCardText(toPrintable(message)).slice(0, MAX_MESSAGE)
 }

@@ -1,6 +1,6 @@
 import type { Pool } from 'undici'
 import type { MerchantAccount, TokenSource } from '../config/accounts.ts'
-import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/exchange.ts'
+import { exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'
 import {
@@ -8,8 +8,8 @@ import {
   type CardEnvelopeRules,
   readCardAnswer,
   readCardRefusal,
-} from './read-card-answer.ts'
-import { createTokenProvider, type TokenProvider } from './token-provider.ts'
+} from './card-answers.ts'
+import { createTokenProvider, type TokenProvider } from './tokens.ts'
 import type { OutcomeKind } from './types.ts'
 
 /** A request for one card by its request id, or for a list of cards by filters (specification 4.1, 4.2). */
@@ -35,20 +35,6 @@ export function buildCardPath(
   const search = parameters.toString()
   const path = id === undefined ? root : `${root}/${encodeURIComponent(id)}`
   return search === '' ? path : `${path}?${search}`
-}
-
-export function buildCardHeaders({ language }: CardRequest, token: string): Record<string, string> {
-  return {
-    authorization: `Bearer ${token}`,
-    accept: 'application/json',
-    'content-type': 'application/json',
-    ...(language ? { 'accept-language': language } : {}),
-  }
-}
-
-/** Returns whether an id is a dot segment, which no encoding keeps in its place (RFC 3986, 5.2.4). */
-export function isDotSegment(id: string | undefined): boolean {
-  return id === '.' || id === '..'
 }
 
 export type CardGatewaySettings = CardEnvelopeRules & {
@@ -107,7 +93,9 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
     async readCards(request) {
       const provider = providers.find(request.merchantCode)
       if (!provider) throw new Error('the account has no access token')
-      if (isDotSegment(request.virtualCardRequestId)) return { kind: 'missing', message: '' }
+      // No encoding keeps a dot segment in its place (RFC 3986, 5.2.4).
+      if (/^\.\.?$/.test(request.virtualCardRequestId ?? ''))
+        return { kind: 'missing', message: '' }
       const first = await read(request, provider)
       const mayRetry = first.kind === 'unauthorized' && first.refused && provider.renewable
       return mayRetry ? await read(request, provider) : first
@@ -187,10 +175,16 @@ async function readOnce(
       : { kind: 'unauthorized', refused: false, reason }
   }
   const { token } = result
+  const { language } = request
+  const headers = {
+    authorization: `Bearer ${token}`,
+    accept: 'application/json',
+    'content-type': 'application/json',
+    ...(language ? { 'accept-language': language } : {}),
+  }
   const path = buildCardPath(root, request)
   const started = performance.now()
-  const headers = buildCardHeaders(request, token)
-  const call: ExchangeRequest = { path, method: 'GET', headers, body: '', timeoutMs, signal }
+  const call = { path, method: 'GET', headers, body: '', timeoutMs, signal } as const
   const response = await exchange(pool, call)
   const report = (outcome: OutcomeKind, reason?: string) =>
     onCall('cards', outcome, performance.now() - started, reason)

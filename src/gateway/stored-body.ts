@@ -1,4 +1,5 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
+import { parseAmount } from '../money.ts'
 import {
   HIDDEN,
   hideSecretsInText,
@@ -6,11 +7,10 @@ import {
   maskCardData,
   maskCardText,
 } from '../platform/crypto/masking.ts'
-import { isHarmless, maskNested, maskText } from './mask-texts.ts'
+import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
 import { isListedMember, type NotificationKind } from './reading.ts'
-import type { SignatureRule } from './signature.ts'
-
-export type Members = Readonly<Record<string, unknown>>
+import type { SignatureRule, WireParams } from './signature.ts'
+import { isHarmless, isPrintable, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
 const MAX_BYTES = 8 * 1024
@@ -18,7 +18,7 @@ const MAX_BYTES = 8 * 1024
 const MAX_CHARACTERS = 200
 
 /** Whether a body is short enough to be stored. */
-export function isShort(body: string): boolean {
+function isShort(body: string): boolean {
   return body.length * 3 <= MAX_BYTES || Buffer.byteLength(body) <= MAX_BYTES
 }
 
@@ -27,12 +27,11 @@ export function isShort(body: string): boolean {
  * that are not signed, whose length any sender can choose, then of all.
  */
 export function writeBody(
-  members: Members,
+  members: WireParams,
   format: 'json' | 'form',
   isSigned: (name: string) => boolean,
 ): string {
-  const write = (values: Members) =>
-    format === 'json' ? (stringify(values) ?? '') : writeForm(values)
+  const write = (values: WireParams) => writeParams(values, format)
   const whole = write(members)
   if (isShort(whole)) return whole
   const signedWhole = write(cutValues(members, (name) => !isSigned(name)))
@@ -41,7 +40,7 @@ export function writeBody(
   return isShort(cut) ? cut : cutText(cut)
 }
 
-function cutValues(members: Members, isCut: (name: string) => boolean): Members {
+function cutValues(members: WireParams, isCut: (name: string) => boolean): WireParams {
   return Object.fromEntries(
     Object.entries(members).map(([name, value]) => [name, isCut(name) ? cutValue(value) : value]),
   )
@@ -59,12 +58,6 @@ function cutText(text: string): string {
   const mark = `… (shortened from ${bytes.length} bytes)`
   const start = bytes.subarray(0, MAX_BYTES - Buffer.byteLength(mark) - 2).toString()
   return start.replace(/\ufffd+$/, '') + mark
-}
-
-function writeForm(values: Members): string {
-  const form = new URLSearchParams()
-  for (const [name, value] of Object.entries(values)) form.append(name, String(value))
-  return form.toString()
 }
 
 type NameKind = 'hash' | 'secret' | 'card' | 'plain' | 'unlisted'
@@ -95,7 +88,7 @@ export type NotificationForm = {
  */
 export function createMaskNotification(
   form: NotificationForm,
-): (body: string, format: 'json' | 'form', params: Members) => string {
+): (body: string, format: 'json' | 'form', params: WireParams) => string {
   const { isSigned, findKind } = classifyNames(form)
   return (body, format, params) => {
     let masked: Record<string, unknown> | undefined
@@ -162,4 +155,74 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
     return typeof masked === 'object' && masked !== null ? Reflect.get(masked, name) : HIDDEN
   }
   return typeof value === 'string' ? maskText(value) : maskNested(value)
+}
+
+/** A member of a notification, as people read it. */
+export type ShownMember = { name: string; value: string }
+
+/** What a refund notification states beside the outcome; undefined where it does not. */
+export type RefundDetails = {
+  /** What the gateway charged for the refund: a decimal string. */
+  fee: string | undefined
+  /** The gateway's words about the result, made printable and shortened. */
+  message: string | undefined
+  /** The notification's own transaction id, by which the gateway knows the refund. */
+  reference: string | undefined
+}
+
+/** Numbers of these members that look like card numbers are ids, by which people search. */
+const ID_NAME = /id$/i
+const MAX_ID = 128
+const MAX_MESSAGE = 500
+
+/**
+ * Lists the members of a notification as it is stored, with card numbers in its texts masked, and without its hash: with
+ * the hash and every value that it covers, guesses of the secret could be tried at leisure.
+ * @returns undefined for a body that cannot be read
+ */
+export function listShownMembers(body: string): ShownMember[] | undefined {
+  const params = parseStored(body)
+  if (!params) return undefined
+  return Object.entries(params).map(([name, value]) => ({
+    name,
+    value: isSecretName(name) ? HIDDEN : showValue(name, value),
+  }))
+}
+
+/**
+ * Reads the gateway's words (`ResponseMsg`, specification 6) from a notification as it is stored.
+ * @param prefix of the members' names, without its underscore
+ * @returns null where it has none, or they cannot be read; at most 500 characters
+ */
+export function readStoredMessage(prefix: string, body: string): string | null {
+  const text = readText(parseStored(body) ?? {}, `${prefix}_ResponseMsg`)
+  return text ? maskCardText(text).slice(0, MAX_MESSAGE) : null
+}
+
+/**
+ * Reads the details of a stored refund notification. The caller has checked its signature, its ids and its amount.
+ * @param prefix of the members' names, without its underscore
+ */
+export function readRefundDetails(body: string, prefix: string): RefundDetails {
+  const params = parseStored(body) ?? {}
+  const read = (name: string) => readText(params, `${prefix}_${name}`)
+  const message = toMessage(read('ResponseMsg')).trim()
+  const reference = read('TransactionID')?.trim()
+  const isId = reference && reference.length <= MAX_ID && isPrintable(reference)
+  return {
+    fee: parseAmount(read('Fee') ?? ''),
+    message: message === '' ? undefined : message.toWellFormed(),
+    reference: isId ? reference : undefined,
+  }
+}
+
+/** A body is stored as it was sent: as JSON, or else as a form. */
+function parseStored(body: string): WireParams | undefined {
+  const parsed = body.trimStart().startsWith('{') ? parseJsonParams(body) : parseFormParams(body)
+  return 'problem' in parsed ? undefined : parsed.params
+}
+
+function showValue(name: string, value: unknown): string {
+  const text = readText({ value }, 'value') ?? stringify(value) ?? ''
+  return ID_NAME.test(name) ? text : maskCardText(text)
 }

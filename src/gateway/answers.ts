@@ -1,12 +1,129 @@
 import { Big } from 'big.js'
-import { isLosslessNumber, stringify } from 'lossless-json'
+import { isLosslessNumber, type LosslessNumber, parse, stringify } from 'lossless-json'
+import { z } from 'zod'
 import { parseAmount } from '../money.ts'
 import { maskCardData } from '../platform/crypto/masking.ts'
-import { MAX_RECEIVED } from './format-received.ts'
-import { isPrintable, toStorable } from './storable.ts'
-import type { ListedPayment, PaymentList, RoundedAmount, UnreadableEntry } from './types.ts'
+import {
+  formatMembers,
+  formatText,
+  isPrintable,
+  MAX_RECEIVED,
+  toMessage,
+  toStorable,
+} from './storable.ts'
+import type {
+  GatewayAnswer,
+  ListedPayment,
+  PaymentList,
+  ReadAnswer,
+  RoundedAmount,
+  UnreadableEntry,
+} from './types.ts'
 
 const MAX_TEXT = 128
+
+const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
+
+/** Parses a code into one text per value: neither `0.0` nor `1e-400` may be mistaken for another code. */
+export const responseCode = number.transform(({ value }, ctx) => {
+  if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
+  ctx.addIssue('is not a whole number')
+  return z.NEVER
+})
+
+const text = z
+  .string('is not a string')
+  .min(1, 'is empty')
+  .max(MAX_TEXT, `is longer than ${MAX_TEXT} characters`)
+  .refine(isPrintable, 'holds control characters')
+
+const paymentList = z.array(z.unknown(), 'is not an array').transform(readPayments)
+
+/** An id is a text; some gateways write it as a number. */
+const transId = z.union([text, number.transform(({ value }) => value).pipe(text)])
+
+const refundResult = z.object({ transId: transId.optional().catch(undefined) }).catch({})
+
+/** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid without a code and a list of payments. */
+export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<PaymentList> {
+  const members = parseObject(body)
+  const answer = judgeAnswer(members, prefix, paymentList)
+  if (!members || answer.kind !== 'answered') return { answer, received: formatBody(body, members) }
+  const { json, omittedBytes } = answer.value
+  const rest = listUnread(members, prefix, answer.message)
+  if (!rest && omittedBytes === 0) return { answer, received: undefined }
+  const elsewhere = { bytes: Buffer.byteLength(json), omittedBytes }
+  return { answer, received: formatMembers(rest ?? {}, elsewhere) }
+}
+
+/**
+ * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without an id.
+ * @returns the gateway's id of the refund
+ */
+export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
+  const members = parseObject(body)
+  const data = refundResult.transform(({ transId }) => transId)
+  return { answer: judgeAnswer(members, prefix, data), received: formatBody(body, members) }
+}
+
+/** Formats a response that is no answer, for example that of a proxy. */
+export function formatUnread(body: Buffer): string | undefined {
+  return formatBody(body, parseObject(body))
+}
+
+function formatBody(body: Buffer, members: Record<string, unknown> | undefined) {
+  return members ? formatMembers(members) : formatText(body)
+}
+
+/** The members whose values are not stored by themselves; undefined for none. */
+function listUnread(
+  members: Record<string, unknown>,
+  prefix: string,
+  message: string,
+): Record<string, unknown> | undefined {
+  let unread: Record<string, unknown> | undefined
+  for (const name of Object.keys(members)) {
+    if (name === `${prefix}_ResponseCode` || name === `${prefix}_ResponseData`) continue
+    if (name === `${prefix}_ResponseMsg` && members[name] === message) continue
+    unread ??= {}
+    unread[name] = members[name]
+  }
+  return unread
+}
+
+function judgeAnswer<T>(
+  answer: Record<string, unknown> | undefined,
+  prefix: string,
+  data: z.ZodType<T>,
+): GatewayAnswer<T> {
+  if (!answer) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
+  const code = responseCode.safeParse(answer[`${prefix}_ResponseCode`])
+  if (!code.success) {
+    return { kind: 'invalid', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
+  }
+  const message = toMessage(answer[`${prefix}_ResponseMsg`])
+  if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
+  const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
+  if (parsed.success) return { kind: 'answered', value: parsed.data, message }
+  const [issue] = parsed.error.issues
+  const path = [`${prefix}_ResponseData`, ...(issue?.path ?? [])].join('.')
+  return { kind: 'invalid', reason: `${path} ${issue?.message}` }
+}
+
+function parseObject(body: Buffer): Record<string, unknown> | undefined {
+  const value = parseAnswer(body)
+  return isObject(value) ? value : undefined
+}
+
+/** Parses the JSON of a response; undefined if it is none. */
+export function parseAnswer(body: Buffer): unknown {
+  try {
+    return parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch {
+    return undefined
+  }
+}
+
 /** Binary floating point leaves differences far below this when it adds decimals of four places. */
 const NOISE = new Big('0.000001')
 /** Bounds the work of reading a number; an amount has at most 22 digits. */
@@ -19,7 +136,7 @@ const AMOUNTS = ['amount', 'refundedAmount'] as const
  * Reads the entries of an answer to QUERY_PT (specification 2.4), each by itself: one that cannot be read is
  * kept beside the others. A status or method that is no documented text is kept as a text that equals none.
  */
-export function readPayments(entries: readonly unknown[]): PaymentList {
+function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
   const counts = new Map<string, number>()
   for (const id of ids) if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1)
@@ -142,11 +259,11 @@ function cut(text: string): string {
   return text.slice(0, MAX_TEXT).toWellFormed()
 }
 
-function readMember(entry: object, name: string): unknown {
-  return Object.hasOwn(entry, name) ? Reflect.get(entry, name) : undefined
+function readMember(entry: Record<string, unknown>, name: string): unknown {
+  return Object.hasOwn(entry, name) ? entry[name] : undefined
 }
 
-function isObject(value: unknown): value is object {
+function isObject(value: unknown): value is Record<string, unknown> {
   return (
     typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
   )

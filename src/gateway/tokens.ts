@@ -5,10 +5,10 @@ import { backoff } from '../platform/concurrency/timing.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
 import type { OutcomeKind } from './types.ts'
 
-export type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
+type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
 
 /** The result of one token request; `lifeS` is the token's lifetime in seconds, if the endpoint states one. */
-export type TokenResponse =
+type TokenResponse =
   | { kind: 'token'; token: string; lifeS: number | undefined; outcome: 'answered' }
   | { kind: 'none'; reason: string; timedOut: boolean; outcome: OutcomeKind }
 
@@ -22,34 +22,12 @@ const tokenAnswer = z.object({
   expires_in: z.union([z.null(), z.coerce.number().positive()]).optional(),
 })
 
-export type TokenEndpoint = {
-  /** Requests a token once. Never rejects. */
-  request(): Promise<TokenResponse>
-  close(): Promise<void>
-}
-
-type EndpointSettings = { baseUrl: string; timeoutMs: number; signal: AbortSignal }
-
-/** Opens one connection to a source's URL, which may be a path below the gateway's base URL. */
-export function openTokenEndpoint(
-  source: ClientTokenSource,
-  settings: EndpointSettings,
-): TokenEndpoint {
-  const base = settings.baseUrl.replace(/\/$/, '')
-  const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
-  const pool = openPool(url.origin, { connections: 1, timeoutMs: settings.timeoutMs })
-  return {
-    request: () => requestToken(pool, url, source, settings),
-    close: () => pool.destroy(),
-  }
-}
-
-/** Requests a token once (RFC 6749, 4.4.2, as JSON). A failure's reason quotes nothing of the answer. */
+/** Requests a token once (RFC 6749, 4.4.2, as JSON). A failure's reason quotes nothing of the answer. Never rejects. */
 async function requestToken(
   pool: Pool,
   url: URL,
   { clientId, clientSecret, scope }: ClientTokenSource,
-  { timeoutMs, signal }: EndpointSettings,
+  { timeoutMs, signal }: TokenSettings,
 ): Promise<TokenResponse> {
   const body = JSON.stringify({
     grant_type: 'client_credentials',
@@ -89,7 +67,7 @@ export function readTokenAnswer(body: Buffer): z.infer<typeof tokenAnswer> | und
 }
 
 /** A token, or the reason why there is none now; `timedOut` when the request for it timed out. */
-export type TokenResult =
+type TokenResult =
   | { kind: 'token'; token: string }
   | { kind: 'none'; reason: string; timedOut: boolean }
 
@@ -139,8 +117,10 @@ export function createTokenProvider(source: TokenSource, settings: TokenSettings
 type CachedToken = { token: string; renewAt: number; expiresAt: number }
 
 function createClientProvider(source: ClientTokenSource, settings: TokenSettings): TokenProvider {
-  const { random = Math.random, now = () => performance.now() } = settings
-  const endpoint = openTokenEndpoint(source, settings)
+  const { random = Math.random, now = () => performance.now(), timeoutMs } = settings
+  const base = settings.baseUrl.replace(/\/$/, '')
+  const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
+  const pool = openPool(url.origin, { connections: 1, timeoutMs })
   const pause = createPause(now, random)
   let cached: CachedToken | undefined
   let pending: Promise<TokenResult> | undefined
@@ -149,7 +129,7 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
 
   async function fetchToken(): Promise<TokenResult> {
     const started = now()
-    const result = await endpoint.request()
+    const result = await requestToken(pool, url, source, settings)
     const reason = result.kind === 'token' ? undefined : result.reason
     settings.onFetch(result.outcome, now() - started, reason)
     if (result.kind === 'none') {
@@ -193,7 +173,7 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
       if (cached?.token === token) refusals = 0
     },
     renewable: true,
-    close: () => endpoint.close(),
+    close: () => pool.destroy(),
   }
 }
 
