@@ -44,16 +44,17 @@ export function explore<S>(machine: Machine<S>, limit: number): Explored {
       for (const { name, next } of machine.steps(state)) {
         transitions += 1
         let reached: S
+        let key: string
         try {
           reached = next()
+          key = machine.key(reached)
+          if (known.has(key)) continue
+          const rule = machine.check(reached)
+          if (rule !== undefined) return stop(rule, at, name)
         } catch (error) {
           if (error instanceof Broken) return stop(error.message, at, name)
           throw new Error(stop('', at, name).broken?.play.join('\n'), { cause: error })
         }
-        const key = machine.key(reached)
-        if (known.has(key)) continue
-        const rule = machine.check(reached)
-        if (rule !== undefined) return stop(rule, at, name)
         if (known.size >= limit) throw new Error(`more than ${limit} states`)
         known.set(key, trail.length)
         below.push({ state: reached, at: trail.length })

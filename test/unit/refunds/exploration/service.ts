@@ -11,13 +11,15 @@ import {
 } from '../../../../src/refunds/lifecycle.ts'
 import type {
   ExternalRow,
+  Finding,
   LockedPayment,
   LockedRefunds,
   RefundNotification,
+  Snapshot,
 } from '../../../../src/refunds/types.ts'
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import { Broken } from './explore.ts'
-import { type Call, nameOf, PORTAL, type Setting, type World } from './world.ts'
+import { type Call, nameOf, type Setting, type World } from './world.ts'
 
 const ASKED_AT = '2026-01-02T00:00:00.000Z'
 /** What happens in a step; a step later it is `then`, whenever that was: ages are kept apart. */
@@ -37,7 +39,7 @@ const AGES = [
 export const REACHED = new Set<string>()
 
 /** Loads the case as `lockRefunds` does. */
-function load(world: World, { amounts, paid }: Setting, isAnswer: boolean): LockedRefunds {
+export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean): LockedRefunds {
   const payment: LockedPayment = {
     ...{ paymentId: 'P', status: 'SUCCESS', paymentMethod: 'ATM', missing: false, listed: true },
     ...{ amount: String(paid), refundedNow: world.payment.now, refundedAtFirst: '0' },
@@ -157,10 +159,24 @@ function rest(row: RefundRow): RefundRow {
   }
 }
 
+/** Judges a case, with the defect that is planted in the rules, if any. */
+function judgePlanted(
+  locked: LockedRefunds,
+  snapshot: Snapshot | undefined,
+  setting: Setting,
+): Finding[] {
+  const { plant, settings } = setting
+  plant?.before?.(locked)
+  const { findings } = judge(locked, snapshot, settings)
+  plant?.after?.(locked)
+  countExternal(locked)
+  return findings
+}
+
 /** Judges without an answer, as a commit does that only handles notifications. */
 export function pass(world: World, setting: Setting): World {
   const locked = load(world, setting, false)
-  const { findings } = judge(locked, undefined, setting.settings)
+  const findings = judgePlanted(locked, undefined, setting)
   return save(
     world,
     locked,
@@ -178,7 +194,7 @@ export function answer(world: World, setting: Setting): World {
   const locked = load(answered, setting, true)
   for (const draft of locked.drafts) endInterrupted(draft)
   const snapshot = { asOf: ASKED_AT, callId: 1, changed }
-  const { findings } = judge(locked, snapshot, setting.settings)
+  const findings = judgePlanted(locked, snapshot, setting)
   const call = attempt(world, setting, locked, snapshot)
   const saved = save(
     answered,
@@ -229,9 +245,10 @@ export function hear(world: World, setting: Setting, call: Call, isLate: boolean
   const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(call.of))
   if (!draft) return isLate ? { ...world, late: null } : { ...world, call: null }
   const sent = { attempt: { ...call, accountNumber: undefined }, call: { outcome: reply } }
-  if (isLate) applyLateAnswer(draft, sent, { isLost: false, endedAt: NOW })
-  else applyOutcome(draft, sent, NOW)
-  const { findings } = judge(locked, undefined, setting.settings)
+  // A notification may have ended it meanwhile.
+  if (draft.now.status === 'sending' && !isLate) applyOutcome(draft, sent, NOW)
+  else applyLateAnswer(draft, sent, { isLost: false, endedAt: NOW })
+  const findings = judgePlanted(locked, undefined, setting)
   const saved = save(
     world,
     locked,
@@ -253,5 +270,3 @@ export function decide(
   change(draft, locked)
   return save({ ...world, inbox: [] }, { ...locked, notifications: [] }, [])
 }
-
-export { load, PORTAL }

@@ -52,7 +52,7 @@ export function* listSteps(world: World, setting: Setting): Steps {
 export function* listService(world: World, setting: Setting): Steps {
   const { rows, query, call, late, inbox, orders } = world
   for (const [of, row] of rows.entries()) {
-    if (row === null && !isPortal(of, setting) && mayRequest(world, of)) {
+    if (row === null && !isPortal(of, setting)) {
       yield { name: `request ${of}`, next: () => request(world, setting, of) }
     }
   }
@@ -76,13 +76,9 @@ export function* listService(world: World, setting: Setting): Steps {
 const isPortal = (of: number, { hasPortal, amounts }: Setting) =>
   hasPortal && of === amounts.length - 1
 
-function mayRequest({ lost, left }: World, of: number): boolean {
-  return !lost.includes(of) || left >= 0
-}
-
 /** Requests a refund, or requests one again whose row was lost. */
 function request(world: World, setting: Setting, of: number): World {
-  const { settings, needsApproval = false, amounts } = setting
+  const { needsApproval = false, amounts } = setting
   const amount = String(amounts[of])
   const status = needsApproval ? 'awaiting_approval' : 'pending'
   const unsent = { attempts: 0, firstSentAt: null, lastSentAt: null, sinceFirstSentMs: null }
@@ -107,7 +103,6 @@ function request(world: World, setting: Setting, of: number): World {
   const external = world.external.map((one) =>
     known.includes(one) ? { ...one, outcome: 'own' as const, matched: false } : one,
   )
-  void settings
   return { ...world, rows, news, external }
 }
 
@@ -235,6 +230,7 @@ export function* listGateway(world: World, setting: Setting): Steps {
       const wrong = order.moved > 0 ? '1' : '0'
       const contradict = (w: World) => ({
         ...w,
+        wrong: [...new Set([...w.wrong, of])],
         orders: change(orders, of, () => ({ ipns: [wrong] })),
       })
       if (!world.heard[of]?.includes(wrong))
@@ -270,7 +266,7 @@ export function* listGateway(world: World, setting: Setting): Steps {
 }
 
 /** What may become of a call whose attempt is recorded. */
-function* listReplies(world: World, { settings }: Setting, open: Call): Steps {
+function* listReplies(world: World, { settings, forgets }: Setting, open: Call): Steps {
   const { orders, left } = world
   const isKnown = (orders[open.of]?.received ?? 0) > 0
   const end = (reply: Reply | null, isReceived: boolean, cost: number) => (): World => {
@@ -284,7 +280,7 @@ function* listReplies(world: World, { settings }: Setting, open: Call): Steps {
         : [...orders],
     }
   }
-  if (isKnown && settings.GATEWAY_REFUND_DEDUPES) {
+  if (isKnown && settings.GATEWAY_REFUND_DEDUPES && !forgets) {
     yield { name: 'the gateway has it already', next: end(refuse('1'), false, 0) }
   } else {
     yield { name: 'the gateway accepts', next: end(ACCEPTED, true, 0) }

@@ -1,7 +1,7 @@
 import type { GatewayOutcome } from '../../../../src/gateway/types.ts'
 import type { RefundSettings } from '../../../../src/refunds/deadlines.ts'
 import type { RefundRow } from '../../../../src/refunds/lifecycle.ts'
-import type { ExternalRow } from '../../../../src/refunds/types.ts'
+import type { ExternalRow, LockedRefunds } from '../../../../src/refunds/types.ts'
 
 /** A small world: what is wished for, and how much may go wrong in it. */
 export type Setting = {
@@ -17,6 +17,10 @@ export type Setting = {
   hasPeople?: boolean
   needsApproval?: boolean
   settings: RefundSettings
+  /** The gateway moves a request id again that it has seen, whatever the settings say. */
+  forgets?: boolean
+  /** Breaks a rule of the service: what it does to a case, before it is judged and after. */
+  plant?: { before?: (locked: LockedRefunds) => void; after?: (locked: LockedRefunds) => void }
   /** Throws where a refund must not be sent. */
   checkSending(world: World, of: number, row: RefundRow): void
 }
@@ -67,7 +71,7 @@ export type World = {
   open: readonly string[]
   /** The newest answer shows growth that nothing explains. */
   growth: boolean
-  /** Refunds that were lost, or about which a person decided wrongly: some rules do not hold for them. */
+  /** Refunds that were lost, or of which a person or the gateway said what is not so: some rules do not hold for them. */
   lost: readonly number[]
   wrong: readonly number[]
 }
@@ -76,8 +80,6 @@ export type World = {
 export function nameOf(of: number): string {
   return `00000000-0000-4000-8000-00000000000${of}`
 }
-
-export const PORTAL = 'portal'
 
 const NOTHING: Order = {
   ...{ received: 0, isOpen: false, moved: 0, shown: 0, cameBack: false, ipns: [] },
@@ -107,12 +109,7 @@ export function keyOf(world: World): string {
     world.external.map(keyOfExternal).join(),
     `${payment.now},${payment.counted ?? ''},${payment.fellMs ?? ''}`,
     world.inbox.map(({ of, code, isNews }) => `${of}:${code}${isNews ? '+' : ''}`).join(),
-    ...[
-      world.left > 0 ? world.heard.join() : '',
-      query?.shown ?? '',
-      keyOfCall(world.call),
-      keyOfCall(world.late),
-    ],
+    ...[world.heard.join(), query?.shown ?? '', keyOfCall(world.call), keyOfCall(world.late)],
     orders.map(keyOfOrder).join(),
     ...[world.left > 0 ? world.earlier.join() : '', world.left, world.open.join(), world.growth],
     ...[world.lost.join(''), world.wrong.join('')],
