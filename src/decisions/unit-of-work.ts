@@ -83,7 +83,10 @@ export async function decide<T>(
     await recordEvents(tx, (await applied.buildEvents?.()) ?? [])
     runAfterCommit(tx, () => {
       const { name: key, requestId } = actor
-      log.info({ merchantCode, objectId, operation, key, requestId }, applied.log)
+      // On the command line the line of the audit entry is enough.
+      if (actor.id !== null) {
+        log.info({ merchantCode, objectId, operation, key, requestId }, applied.log)
+      }
       applied.afterCommit?.()
     })
     return applied.value

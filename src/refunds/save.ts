@@ -60,15 +60,14 @@ async function saveExternal(
   const { externalId: id, id: requestId, paymentId, amount } = now
   const { matched, outcome, ipnEventId, failureNotifiedAt } = now
   const state = { matched, outcome, ipnEventId, failureNotifiedAt }
-  const f = externalRefunds
   const saved = before
     ? await build(tx)
-        .update(f)
+        .update(externalRefunds)
         .set(state)
-        .where(and(eq(f.merchantCode, merchantCode), eq(f.id, id)))
-        .returning({ id: f.id })
+        .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
+        .returning({ id: externalRefunds.id })
     : await build(tx)
-        .insert(f)
+        .insert(externalRefunds)
         .values({
           id,
           merchantCode,
@@ -79,7 +78,7 @@ async function saveExternal(
           ...state,
         })
         .onConflictDoNothing()
-        .returning({ id: f.id })
+        .returning({ id: externalRefunds.id })
   if (saved.length !== 1) {
     throw new Error(`external refund ${requestId} was changed by another transaction`)
   }

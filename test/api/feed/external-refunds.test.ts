@@ -128,7 +128,7 @@ type Play = { what: string; play: () => Promise<LabPayment>; states: Record<stri
 
 /** The plays of every statement that writes external refunds, each by its file and its first line. */
 const PLAYS: Record<string, readonly Play[]> = {
-  'refunds/record-external.ts: insert into foreign_refunds as f': [
+  'refunds/save.ts: .insert(externalRefunds)': [
     { what: 'a success is notified', play: makeReserved, states: { 'portal-1': ['reserved'] } },
     {
       what: 'a success is notified again after a person decided that it never happened',
@@ -142,20 +142,17 @@ const PLAYS: Record<string, readonly Play[]> = {
       states: { 'portal-1': ['reserved', 'never_happened'] },
     },
   ],
-  'refunds/record-external.ts: update foreign_refunds set failure_notified_at = ${one.receivedAt}':
-    [
-      {
-        what: 'a failure is notified',
-        async play() {
-          const payment = await makeReserved()
-          await lab.notify(payment, 'portal-1', '30', { code: 5 })
-          await lab.pass(payment)
-          return payment
-        },
-        states: { 'portal-1': ['reserved'] },
+  'refunds/save.ts: .update(externalRefunds)': [
+    {
+      what: 'a failure is notified',
+      async play() {
+        const payment = await makeReserved()
+        await lab.notify(payment, 'portal-1', '30', { code: 5 })
+        await lab.pass(payment)
+        return payment
       },
-    ],
-  'refunds/record-external.ts: .update(externalRefunds)': [
+      states: { 'portal-1': ['reserved'] },
+    },
     {
       what: 'growth shows it',
       async play() {
@@ -221,7 +218,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
     })),
   ],
-  "refunds/insert.ts: update foreign_refunds f set outcome = 'own', matched = false": [
+  'refunds/store-refund.ts: .update(externalRefunds)': [
     {
       what: 'it is ours, from a lost row, and growth shows it',
       play: () => repeatLost(true),
