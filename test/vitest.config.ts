@@ -23,7 +23,8 @@ export default defineConfig({
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    // One more than the two processors of a small machine: many tests wait, for a time-out or for a program that starts.
+    maxWorkers: 3,
     // What a file imports is there for the next one: loading it anew for each took half of all the time.
     isolate: false,
     // The driver's first question of a session, cut off by a test: it rejects what cannot be caught, as

@@ -60,7 +60,7 @@ const CHEAP = {
   max_wal_senders: '0',
   autovacuum: 'off',
   jit: 'off',
-  max_connections: '300',
+  max_connections: '400',
   max_wal_size: '512MB',
 }
 
@@ -84,7 +84,7 @@ export async function chooseServer(): Promise<{ url: string; stop(): Promise<voi
 }
 
 const SHARED_MEMORY = '/dev/shm'
-/** Room for the databases of two workers and the log before them, several times over (bytes). */
+/** Room for the databases of three workers and the log before them, several times over (bytes). */
 const ENOUGH = 3 * 1024 ** 3
 
 /**
