@@ -23,7 +23,7 @@ trap stop EXIT
 cd /
 as_postgres "$bindir/initdb" -D "$cluster/data" -U postgres -A trust -E UTF8 --locale=C >/dev/null
 as_postgres "$bindir/pg_ctl" -D "$cluster/data" -w -l "$cluster/log" -o \
-  "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=300 -c max_wal_size=512MB" start
+  "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=400 -c max_wal_size=512MB" start
 cd - >/dev/null
 export TEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres"
 if [ $# -gt 0 ]; then
