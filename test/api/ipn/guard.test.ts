@@ -95,7 +95,8 @@ describe('a network whose share is used up', () => {
     expect(statuses.filter((status) => status !== 503).length).toBeLessThan(300)
     const answer = await refuseHead()
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*"respcode":1/s)
-    expect(answer).toMatch(/retry-after: \d/i)
+    const waitS = Number(/retry-after: (\d+)/i.exec(answer)?.[1])
+    expect(waitS).toBeGreaterThan(0)
     expect(answer).toMatch(/connection: close/i)
 
     const other = { ...attacker, 'x-forwarded-for': '198.51.100.7' }
@@ -103,9 +104,11 @@ describe('a network whose share is used up', () => {
       postIpn(rig.service.url, signIpn({ svc_TransactionID: id }), headers)
     expect((await genuine('T-OTHER', other)).status).toBe(200)
     expect((await genuine('T-SHARED', attacker)).status).toBe(503)
-    vi.advanceTimersByTime(1_000)
+    vi.advanceTimersByTime(waitS * 1_000)
     expect((await genuine('T-SHARED', attacker)).status).toBe(200)
     expect(await rig.transaction('T-SHARED')).toMatchObject({ ipnCount: 1 })
+    // The service is shared with other files: its pace for requests without a key was taken by the real clock.
+    vi.useRealTimers()
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
     expect(metrics).toMatch(/^ipn_received_total\{verdict="throttled"\} [1-9]/m)
   })

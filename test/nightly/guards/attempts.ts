@@ -216,7 +216,7 @@ export const ATTEMPTS: readonly Guard[] = [
   {
     file: 'src/refunds/choose.ts',
     text: '? (countedRefunded ?? refundedNow)',
-    mutation: '? refundedNow',
+    mutation: '? (refundedNow ?? countedRefunded)',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is not what the growth of a refund sent after it is measured from',

@@ -116,7 +116,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/refunds/notifications.ts',
     text: "sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })",
-    mutation: 'draft.notes.push()',
+    mutation: 'void reason',
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'while it awaits approval a notification of its id with another amount leaves it to a person',
