@@ -205,6 +205,9 @@ describe('restored', () => {
     await publishEvents({ sql: sql() })
     const cursor = await findEnd(lab)
     await stop()
+    const both = [held.transactionId, sent.transactionId]
+    await sql()`
+      update transactions set due_at = now() + interval '1 hour' where transaction_id = any(${both})`
     const { code, out, entries } = await restored('--json')
     expect(code).toBe(0)
     const { epoch, ...done } = JSON.parse(out)
@@ -216,8 +219,7 @@ describe('restored', () => {
     expect(hold).toMatchObject({ reason })
     expect(JSON.parse(await (await lab.api(`/v1/refunds/${unknown}`)).text()).hold).toBeNull()
     const due = await sql()`
-      select from transactions where transaction_id in (${held.transactionId}, ${sent.transactionId})
-        and due_at <= now()`
+      select from transactions where transaction_id = any(${both}) and due_at <= now()`
     expect(due).toHaveLength(2)
     await lab.pass(held)
     expect(await lab.sent(waiting)).toBe(0)
