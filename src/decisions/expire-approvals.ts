@@ -2,13 +2,11 @@ import type { Context } from '../context.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { lockRefunds } from '../refunds/case.ts'
-import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
+import { failUnsent, scheduleReceiverErasure } from '../refunds/deadlines.ts'
 import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
-import { move, type RefundDraft, sendToReview } from '../refunds/lifecycle.ts'
 import { explainMayHaveMoved } from '../refunds/obstacle.ts'
-import type { LockedRefunds } from '../refunds/types.ts'
 import { lockTransaction, recheckTransaction } from './unit-of-work.ts'
 
 const BATCH = 100
@@ -44,7 +42,8 @@ async function expire(
     const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
     // The notification has made the transaction due: its commit decides.
     if (draft?.now.status !== 'awaiting_approval' || (await isNotified(tx, draft.now))) return false
-    end(config, draft, locked)
+    const message = `not approved within ${config.REFUND_APPROVAL_WITHIN_MS} ms`
+    failUnsent(draft, 'approval_expired', message, explainMayHaveMoved(locked, draft.now))
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, config, draft)
     await recheckTransaction(tx, key)
@@ -53,20 +52,4 @@ async function expire(
     await recordEvents(tx, events)
     return true
   })
-}
-
-function end(
-  { REFUND_APPROVAL_WITHIN_MS: withinMs }: Pick<Context['config'], 'REFUND_APPROVAL_WITHIN_MS'>,
-  draft: RefundDraft,
-  locked: LockedRefunds,
-): void {
-  const failureMessage = `not approved within ${withinMs} ms`
-  const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
-  if (mayHaveMoved !== undefined) {
-    const reason = `${failureMessage}, but ${mayHaveMoved}`
-    sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
-    return
-  }
-  const failure = { failureReason: 'approval_expired', failureMessage }
-  move(draft, 'approval_expired', { reason: failureMessage }, failure)
 }

@@ -49,14 +49,23 @@ export function expireUnsent(
 ): void {
   const { status, attempts, sinceRequestedMs } = draft.now
   if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
-  const failureMessage = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
+  const message = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
+  failUnsent(draft, 'not_sent_in_time', message, mayHaveMoved)
+}
+
+/** Fails a refund that was not sent, unless a row of it that is lost may have been: then a person decides. */
+export function failUnsent(
+  draft: RefundDraft,
+  failureReason: 'not_sent_in_time' | 'approval_expired',
+  failureMessage: string,
+  mayHaveMoved: string | undefined,
+): void {
   if (mayHaveMoved !== undefined) {
     const reason = `${failureMessage}, but ${mayHaveMoved}`
     sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
     return
   }
-  const failure = { failureReason: 'not_sent_in_time', failureMessage }
-  move(draft, 'not_sent_in_time', { reason: failureMessage }, failure)
+  move(draft, failureReason, { reason: failureMessage }, { failureReason, failureMessage })
 }
 
 /**

@@ -7,17 +7,7 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
-
-/** What of a notification decides how much it counts. */
-export type WeighedNotification = {
-  requestId: string
-  paymentId: string | null
-  amount: string | null
-  code: string | null
-  verified: boolean
-  /** Its place among the readings of its text: the first is trusted. */
-  reading: number
-}
+import type { WeighedNotification } from './types.ts'
 
 type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
 

@@ -90,9 +90,8 @@ export type Disagreement = { kind: DiscrepancyKind; ours: string; theirs: string
 /** A disagreement about a payment, or about one refund of it. */
 export type Finding = Disagreement & { paymentId: string; refundId?: string }
 
-/** A refund notification that is not handled yet. */
-export type RefundNotification = {
-  id: number
+/** What of a notification decides how much it counts. */
+export type WeighedNotification = {
   requestId: string
   paymentId: string | null
   amount: string | null
@@ -100,6 +99,11 @@ export type RefundNotification = {
   verified: boolean
   /** Its place among the readings of its text: the first is trusted. */
   reading: number
+}
+
+/** A refund notification that is not handled yet. */
+export type RefundNotification = WeighedNotification & {
+  id: number
   /** In the form that gateways of this family document. */
   documented: boolean
   /** Another reading of its text with the same refund, payment and amount, and a result, was handled before. */

@@ -59,7 +59,7 @@ export const APPROVALS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/decisions/expire-approvals.ts',
+    file: 'src/refunds/deadlines.ts',
     text: 'if (mayHaveMoved !== undefined) {',
     mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
     test: 'test/plays/approval/own-growth.test.ts',

@@ -46,6 +46,15 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on the refund needs a reason and the scope ops',
   },
   {
+    file: 'src/decisions/unit-of-work.ts',
+    text: 'if (deciding.locksAccount) await lockAccount',
+    mutation: "if (deciding.locksAccount && objectId === '') await lockAccount",
+    test: 'test/api/holds/holds.test.ts',
+    claim:
+      'a hold on the merchant is set only after a commit that records an attempt, which then is sent',
+    control: 'a hold on the refund needs a reason and the scope ops',
+  },
+  {
     file: 'src/refunds/caps.ts',
     text: 'select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(',
     mutation: 'select pg_advisory_xact_lock_shared(${CAPS_LOCK}, hashtext(',
