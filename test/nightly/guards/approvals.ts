@@ -61,7 +61,7 @@ export const APPROVALS: readonly Guard[] = [
   {
     file: 'src/refunds/deadlines.ts',
     text: 'if (mayHaveMoved !== undefined) {',
-    mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
+    mutation: "if (mayHaveMoved !== undefined && failureReason === 'not_sent_in_time') {",
     test: 'test/plays/approval/own-growth.test.ts',
     claim:
       'a refund that nobody approved in time goes to a person while growth may be its own, who may decide that it failed',

@@ -73,7 +73,7 @@ export const DEADLINES: readonly Guard[] = [
   {
     file: 'src/refunds/deadlines.ts',
     text: 'if (mayHaveMoved !== undefined) {',
-    mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
+    mutation: "if (mayHaveMoved !== undefined && failureReason === 'approval_expired') {",
     test: 'test/unit/refunds/transitions.test.ts',
     claim:
       'a refund that was never sent needs a person instead while it may have moved all the same',
