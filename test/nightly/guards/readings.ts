@@ -33,8 +33,8 @@ export const READINGS: readonly Guard[] = [
   {
     ...STORED,
     file: 'src/ipn/store.ts',
-    text: 'settle(one, stored.has(one.notification.textHash))',
-    mutation: 'settle(one, stored.size >= 0)',
+    text: 'readings.map((one) => stored.has(one.notification.textHash))',
+    mutation: 'readings.map((one) => stored.size >= 0 || one.reading > 0)',
     claim: cutFirst('a refund'),
   },
   {
