@@ -1,12 +1,12 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import {
+  changeHold,
   findSubject,
   HOLD_TARGETS,
   type HoldTarget,
   type ListedHold,
   listHolds,
-} from '../decisions/hold-subject.ts'
-import { changeHold } from '../decisions/holds.ts'
+} from '../decisions/holds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'

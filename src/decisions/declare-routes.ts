@@ -10,7 +10,7 @@ import { ExternalRefund } from '../refunds/external-view.ts'
 import { Reason, RefundId } from '../refunds/request-schema.ts'
 import { Refund } from '../refunds/view.ts'
 import { EXTERNAL_OUTCOMES } from './external.ts'
-import { HOLD_TARGETS } from './hold-subject.ts'
+import { HOLD_TARGETS } from './holds.ts'
 import { DECISIONS, type Decision, OUTCOMES } from './obstacles.ts'
 
 const Text = Reason.min(1, 'must not be empty')

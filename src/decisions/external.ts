@@ -33,7 +33,7 @@ import type {
 } from '../refunds/types.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
-import { buildPaymentEvent, decide, describeResolution } from './unit-of-work.ts'
+import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
 export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
 export type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
@@ -77,7 +77,15 @@ export async function resolveExternalRefund(
       const decider = `${describeActor(access)}${describeSelfDecided(access, own)}`
       applyDecision(external, request.outcome, resolution, decider)
       const changes = await saveExternalRefunds(tx, key, external.locked)
-      const recorded = await recordDecision(tx, key, external, resolution)
+      const name = nameExternal(found.requestId, external.draft.now.amount)
+      const recorded = await recordResolution(tx, { ...key, paymentId }, resolution, {
+        ours: `${name} decided as ${resolution.outcome} by ${resolution.by}`,
+        // Those of other external refunds are found again by the next answer.
+        answered: [
+          { kind: 'external_refund_unmatched' },
+          { kind: 'external_refund_contradicted', ours: name },
+        ],
+      })
       const again = await judgeGrowthAgain(tx, key, external)
       const discrepancies = [...recorded, ...again.found]
       const touched = [...own.map(({ refundId }) => refundId), ...again.doubted]
@@ -247,25 +255,6 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
   changeExternal(entered, taken, { reason })
 }
 
-async function recordDecision(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  { draft: { now } }: LockedExternal,
-  { outcome, by, againstEvidence }: StoredResolution,
-): Promise<RecordedDiscrepancy[]> {
-  const { id, amount, paymentId } = now
-  const key = { merchantCode, transactionId, paymentId }
-  // Those of other external refunds are found again by the next answer.
-  await resolveDiscrepancies(tx, [
-    { ...key, kind: 'external_refund_unmatched' },
-    { ...key, kind: 'external_refund_contradicted', ours: nameExternal(id, amount) },
-  ])
-  if (againstEvidence === null) return []
-  const ours = `external refund ${id} of ${amount} decided as ${outcome} by ${by}`
-  const kind = 'decided_against_evidence'
-  return await recordDiscrepancies(tx, [{ ...key, kind, ours, theirs: againstEvidence }])
-}
-
 /**
  * Judges the growth of a payment again, after a person's decision about a refund made elsewhere: what was inferred and is
  * not shown any more is left to a person, growth that nothing explains any more is a discrepancy in this commit, and not
@@ -283,10 +272,8 @@ async function judgeGrowthAgain(
   const { paymentId } = payment
   const unexplained = measureUnexplained(payment, drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
-  const growth =
-    compareAmounts(unexplained, '0') > 0
-      ? [{ ...key, ...describeGrowth(payment, unexplained) }]
-      : []
+  const isGrown = compareAmounts(unexplained, '0') > 0
+  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
   const found = await recordDiscrepancies(tx, growth)
   return { found, doubted: doubted.map(({ now }) => now.refundId) }
 }

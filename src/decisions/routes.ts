@@ -22,8 +22,7 @@ import {
 } from './declare-routes.ts'
 import { findDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
 import { resolveExternalRefund } from './external.ts'
-import { findSubject, type HoldTarget } from './hold-subject.ts'
-import { changeHold } from './holds.ts'
+import { changeHold, findSubject, type HoldTarget } from './holds.ts'
 import { decideRefund, type RefundDecision } from './refunds.ts'
 
 type Asked = { merchantCode?: string | undefined }

@@ -8,6 +8,7 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
 import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
 import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
+import { lockTransaction } from './unit-of-work.ts'
 
 /**
  * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
@@ -21,13 +22,7 @@ export type HoldsBack = { merchantCode: string } & (
 /** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
 export type OwnRefund = Pick<
   RefundRecord['refund'],
-  | 'merchantCode'
-  | 'transactionId'
-  | 'paymentId'
-  | 'refundId'
-  | 'requestedPrincipal'
-  | 'requestedBy'
-  | 'onBehalfOf'
+  'merchantCode' | 'transactionId' | 'paymentId' | 'refundId' | 'requestedPrincipal' | 'onBehalfOf'
 >
 
 /** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
@@ -133,30 +128,37 @@ async function listOfAccount(
     order by r.requested_at, r.refund_id`
 }
 
-/** Whether somebody else may decide about one of the refunds. */
+const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
+
+/**
+ * Whether somebody else may decide about one of the refunds of an account: a live row `k` of `actors` that did not ask for
+ * it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
+ */
 async function mayAnotherDecide(
   sql: Sql | Tx,
   { principal }: Principal,
-  own: readonly OwnRefund[],
+  refunds: readonly RefundKey[],
 ): Promise<boolean> {
-  const merchantCode = own[0]?.merchantCode ?? ''
-  const ids = own.map(({ refundId }) => refundId)
+  const merchantCode = refunds[0]?.merchantCode ?? ''
+  const ids = refunds.map(({ refundId }) => refundId)
   const [row] = await sql<{ others: boolean }[]>`
     select exists (
       select from (
-        select * from refunds where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])
+        select o.* from (
+          select ${merchantCode}::text as merchant_code, refund_id from unnest(${ids}::uuid[]) as refund_id
+        ) as k cross join lateral (
+          select * from refunds as o
+          where ${sql.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1) as o
       ) as r, actors as k
-      where ${isAnother(sql, principal)}) as others`
+      where ${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
+        and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})
+    ) as others`
   return row?.others ?? true
 }
 
 /** Locks the transactions before the refunds, as everywhere: those of an account's hold are not locked yet. */
 async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void> {
-  for (const { merchantCode, transactionId } of listTransactionsOf(own)) {
-    await tx`
-      select from transactions
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
-  }
+  for (const key of listTransactionsOf(own)) await lockTransaction(tx, key)
   const merchantCode = own[0]?.merchantCode ?? ''
   const ids = own.map(({ refundId }) => refundId)
   await tx`
@@ -175,39 +177,7 @@ export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
 }
 
-/** Whether somebody else may decide the outcome of a refund. */
-async function canAnotherDecide(
-  sql: Sql | Tx,
-  { merchantCode, refundId }: RefundKey,
-  { principal }: Principal,
-): Promise<boolean> {
-  const [row] = await sql<{ others: boolean }[]>`
-    select exists (
-      select from (${selectRefund(sql, merchantCode, refundId)}) as r, actors as k
-      where ${isAnother(sql, principal)}) as others`
-  return row?.others ?? false
-}
-
 type RefundKey = { merchantCode: string; refundId: string }
-
-/**
- * Whether the row `k` of `actors` is live, may decide about the refund `r`, is another than the principal, and did not ask
- * for it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
- */
-function isAnother(sql: Sql | Tx, principal: string) {
-  return sql`${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
-    and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})`
-}
-
-const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
-
-function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
-  return sql`
-    select r.* from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
-    cross join lateral (
-      select * from refunds as r
-      where ${sql.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r`
-}
 
 /** What of a refund shows who decided what it is now. */
 type DecidedRefund = RefundKey &
@@ -225,6 +195,6 @@ export async function readStanding(
 ): Promise<Pick<Circumstances, 'asked' | 'decidedLast' | 'alone'>> {
   const asked = isOwnRequest(who, refund)
   const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === who.principal
-  const alone = (asked || decidedLast) && !(await canAnotherDecide(sql, refund, who))
+  const alone = (asked || decidedLast) && !(await mayAnotherDecide(sql, who, [refund]))
   return { asked, decidedLast, alone }
 }

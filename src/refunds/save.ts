@@ -102,7 +102,11 @@ async function saveHandled(
 }
 
 /** Saves what refunds that came back leave of their payments, also of what was refunded at first. */
-async function saveFreed(tx: Tx, key: TransactionKey, locked: LockedRefunds): Promise<void> {
+export async function saveFreed(
+  tx: Tx,
+  key: TransactionKey,
+  locked: Pick<LockedRefunds, 'payments' | 'freed'>,
+): Promise<void> {
   const { merchantCode, transactionId } = key
   for (const { paymentId, refundedAtFirst } of locked.payments) {
     const freed = locked.freed.filter((one) => one.paymentId === paymentId)

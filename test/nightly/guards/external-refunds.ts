@@ -33,8 +33,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/external.ts',
-    text: "compareAmounts(unexplained, '0') > 0 ?",
-    mutation: "compareAmounts(unexplained, '0') > 1 ?",
+    text: "const isGrown = compareAmounts(unexplained, '0') > 0",
+    mutation: "const isGrown = compareAmounts(unexplained, '0') > 1",
     test: 'test/plays/external/undone.test.ts',
     claim:
       'growth that was entered and undone is unexplained again that was notified is, too, as soon as a person decides that it never happened',
