@@ -26,10 +26,10 @@ const BATCH = 100
 type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 
 /**
- * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
- * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is no
- * longer configured. Their notifications, and attempts whose lease has ended, are handled as well, and so are the
- * notifications of those that nobody approved in time.
+ * Applies the deadlines of refunds that no query's commit applies: those that nobody approved within
+ * `REFUND_APPROVAL_WITHIN_MS`, pending ones that were not sent within `REFUND_SEND_WITHIN_MS` while calls to the gateway are
+ * paused, and all that are due of an account that is no longer configured. Their notifications, and attempts whose lease
+ * has ended, are handled before.
  * @returns the number of transactions with such refunds
  */
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
