@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { addNote, assignDiscrepancy } from '../decisions/annotations.ts'
-import { resolveDiscrepancy } from '../decisions/discrepancies.ts'
+import { addNote, assignDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
 import { EXTERNAL_OUTCOMES, resolveExternalRefund } from '../decisions/external.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
