@@ -18,19 +18,13 @@ import { addAmounts, compareAmounts } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { lockRefunds } from '../refunds/case.ts'
 import { saveDraft } from '../refunds/draft.ts'
-import { buildExternalEvents, buildUpdatedEvents, readExternalRefunds } from '../refunds/events.ts'
+import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/obstacle.ts'
 import { saveExternalRefunds } from '../refunds/save.ts'
-import type {
-  ExternalChange,
-  ExternalDraft,
-  ExternalRow,
-  LockedPayment,
-  LockedRefunds,
-} from '../refunds/types.ts'
+import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
@@ -94,7 +88,7 @@ export async function resolveExternalRefund(
         ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
         buildEvents: async () => [
           ...(await buildPaymentEvent(tx, key, paymentId)),
-          ...(await buildChangedExternal(tx, merchantCode, changes)),
+          ...(await readExternalEvents(tx, merchantCode, changes)),
           ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
           ...buildDiscrepancyEvents(discrepancies),
         ],
@@ -110,15 +104,6 @@ function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExterna
   if (draft && payment) return { draft, payment, locked }
   const detail = 'its payment has just moved to another transaction; try again'
   throw refuse({ ...found, externalId: found.id }, detail)
-}
-
-async function buildChangedExternal(
-  tx: Tx,
-  merchantCode: string,
-  changes: readonly ExternalChange[],
-): Promise<NewEvent[]> {
-  const ids = changes.map(({ externalId }) => externalId)
-  return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
 }
 
 /** Creates the refusal of a decision about an external refund, with its state and the decision before. */
@@ -278,13 +263,6 @@ async function judgeGrowthAgain(
   return { found, doubted: doubted.map(({ now }) => now.refundId) }
 }
 
-/** Who enters an external refund, and why. */
-export type EnteredBy = {
-  access: Pick<Access, 'name' | 'isPerson'>
-  reason: string
-  decidedAt: Date
-}
-
 /**
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
  * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
@@ -298,7 +276,11 @@ export async function enterExternalRefund(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   paymentId: string,
-  { access, reason, decidedAt }: EnteredBy,
+  {
+    access,
+    reason,
+    decidedAt,
+  }: { access: Pick<Access, 'name' | 'isPerson'>; reason: string; decidedAt: Date },
 ): Promise<{ amount: string; events: NewEvent[] } | undefined> {
   const key = { merchantCode, transactionId }
   const locked = await lockRefunds(tx, key, null)
@@ -311,5 +293,5 @@ export async function enterExternalRefund(
   const row = { id: `entered-${randomUUID()}`, paymentId, amount, resolution }
   enterExternal(locked, { ...row, externalId: randomUUID() }, { reason: cause })
   const changes = await saveExternalRefunds(tx, key, locked)
-  return { amount, events: await buildChangedExternal(tx, merchantCode, changes) }
+  return { amount, events: await readExternalEvents(tx, merchantCode, changes) }
 }

@@ -22,14 +22,7 @@ import {
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
 /** A hold that is set, as of its last change. */
-export type ListedHold = {
-  merchantCode: string
-  target: HoldTarget
-  id: string
-  reason: string
-  by: string
-  at: string
-}
+export type ListedHold = Held & { reason: string; by: string; at: string }
 
 /** Lists the holds that are set, the oldest first. */
 export async function listHolds(sql: Sql): Promise<ListedHold[]> {
@@ -91,8 +84,6 @@ export async function findSubject(
   return first
 }
 
-type Row = { merchantCode: string; transactionId: string; paymentId: string }
-
 async function selectSubjects(
   sql: Sql,
   merchants: readonly string[],
@@ -104,7 +95,7 @@ async function selectSubjects(
   }
   if (target === 'refund' ? !isUuid(id) : !Id.safeParse(id).success) return []
   const { table, column, type } = TARGETS[target]
-  const rows = await sql<Row[]>`
+  const rows = await sql<(TransactionKey & { paymentId: string })[]>`
     select o.merchant_code as "merchantCode", o.transaction_id as "transactionId", o.payment_id as "paymentId"
     from (
       select merchant_code, ${id}::${sql.unsafe(type)} as ${sql(column)}
@@ -218,7 +209,7 @@ export async function changeHold(
       }
       const own = held ? [] : await requireAnotherToRelease(tx, actor, subject)
       const hold = await writeHold(tx, actor, subject, change)
-      await recordHold(tx, subject, { before: before.hold, hold, change, actor, own })
+      await recordHold(tx, subject, [before.hold, hold], actor, change, own)
       if (of && !held) await makeRefundsDue(tx, of)
       // The event of a refund that is held shows its mark.
       const shown = target === 'refund' ? [id] : own.map(({ refundId }) => refundId)
@@ -270,20 +261,18 @@ async function writeHold(
   return row?.hold ?? null
 }
 
-type Recorded = {
-  before: StoredHold
-  hold: StoredHold
-  change: HoldChange
-  actor: Actor
-  /** Refunds of the actor that are marked, because nobody else could release the hold on them. */
-  own: readonly OwnRefund[]
-}
-
-/** The hold of an account belongs to no transaction: only the refunds that are marked show its release. */
+/**
+ * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked show
+ * its release.
+ * @param own refunds of the actor that are marked, because nobody else could release the hold on them
+ */
 async function recordHold(
   tx: Tx,
   subject: HoldSubject,
-  { before, hold, change: { held, reason }, actor, own }: Recorded,
+  [before, after]: [StoredHold, StoredHold],
+  actor: Actor,
+  { held, reason }: HoldChange,
+  own: readonly OwnRefund[],
 ): Promise<void> {
   const { merchantCode, target, id } = subject
   await tx`
@@ -292,7 +281,7 @@ async function recordHold(
   const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
   const released = target === 'merchant' ? 'hold of the account released' : 'hold released'
   const change = {
-    ...{ field: 'hold', before: before?.reason ?? null, after: hold?.reason ?? null },
+    ...{ field: 'hold', before: before?.reason ?? null, after: after?.reason ?? null },
     cause: `${held ? 'held' : released} ${by}${describeSelfDecided(actor, own)}: ${reason}`,
   }
   const refundId = target === 'refund' ? id : null

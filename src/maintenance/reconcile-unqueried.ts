@@ -10,12 +10,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
-import {
-  buildExternalEvents,
-  buildRefundEvent,
-  readExternalRefunds,
-  readRefunds,
-} from '../refunds/events.ts'
+import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
@@ -75,13 +70,10 @@ async function reconcileOne(
     notifyAfterCommit(tx, SYNC_DUE)
     notifyTransactionChanged(tx, key)
   }
-  const different = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
-  const shown = await readRefunds(tx, merchantCode, different)
-  const externalIds = externalChanges.map(({ externalId }) => externalId)
-  const external = await readExternalRefunds(tx, merchantCode, externalIds)
+  const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
   await recordEvents(tx, [
-    ...shown.map((one) => buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one)),
-    ...buildExternalEvents(external, externalChanges),
+    ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
+    ...(await readExternalEvents(tx, merchantCode, externalChanges)),
     ...buildDiscrepancyEvents(found),
   ])
   return found
