@@ -10,8 +10,8 @@ import { ExternalRefund } from '../refunds/external-view.ts'
 import { Reason, RefundId } from '../refunds/request-schema.ts'
 import { Refund } from '../refunds/view.ts'
 import { EXTERNAL_OUTCOMES } from './external.ts'
-import { HOLD_TARGETS } from './holds.ts'
 import { DECISIONS, type Decision, OUTCOMES } from './obstacles.ts'
+import { HOLD_TARGETS } from './second-person.ts'
 
 const Text = Reason.min(1, 'must not be empty')
 const AgainstEvidence = z.boolean().optional()

@@ -38,7 +38,6 @@ export type ExternalResolution = {
   againstEvidence?: boolean | undefined
 }
 
-/** A refund made elsewhere and its payment, under the locks. */
 type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: LockedRefunds }
 
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
@@ -49,7 +48,7 @@ const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
  * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
  * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
  * that has not ended does not decide, while another may.
- * @param found as the caller read it: of two decisions at once, the second finds it changed
+ * @param found as the caller read it: the second of two decisions at once finds it changed
  * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
 export async function resolveExternalRefund(
@@ -267,10 +266,8 @@ async function judgeGrowthAgain(
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
  * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
  * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
- * The caller holds the transaction's row; this locks its payments and its refunds: call it before any statement that
- * locks another row of them or a discrepancy.
- * @returns the amount (decimal string) and the events to record as the last statement of the unit of work; undefined
- *   when no growth is left unexplained, and nothing was written
+ * The caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
+ * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */
 export async function enterExternalRefund(
   tx: Tx,

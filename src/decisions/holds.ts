@@ -1,23 +1,21 @@
 import { type Actor, describeActor } from '../access/audit.ts'
-import { foldName, type Principal } from '../access/principal.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { recordChanges } from '../events/record-events.ts'
 import { Id, isUuid } from '../http/fields.ts'
 import type { StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
-import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import {
   describeSelfDecided,
-  findMayEnd,
-  type HoldsBack,
+  type Held,
+  type HoldTarget,
   listTransactionsOf,
-  type MayEnd,
   type OwnRefund,
-  requireAnother,
+  requireAnotherToRelease,
 } from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
@@ -42,11 +40,6 @@ export async function readAccountHold(sql: Sql, merchantCode: string): Promise<S
     select hold from merchant_accounts where merchant_code = ${merchantCode}`
   return row?.hold ?? null
 }
-
-export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
-
-/** What can be held: an account, a payment with all its refunds, or a single refund. */
-export type HoldTarget = (typeof HOLD_TARGETS)[number]
 
 /** An existing object that can be held. */
 export type HoldSubject = { merchantCode: string; id: string } & (
@@ -107,70 +100,6 @@ async function selectSubjects(
     ...{ target, merchantCode, paymentId, transaction: { merchantCode, transactionId } },
     id: target === 'payment' ? id : id.toLowerCase(),
   }))
-}
-
-/** What is held, without what is known of it. */
-type Held = Pick<HoldSubject, 'merchantCode' | 'target' | 'id'>
-
-/** The refunds that a hold concerns: of the account, of the payment, or the one. */
-function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
-  if (target === 'merchant') return { merchantCode, ofAccount: true }
-  const paymentId = target === 'payment' ? id : null
-  return { merchantCode, paymentId, refundId: target === 'refund' ? id : null }
-}
-
-type Setter = { actor: string; isAudited: boolean; principal: string | null }
-
-/**
- * Whether somebody other than the principal of a key set the hold. Whoever sets it again puts their name on it, and
- * takes it over from nobody: everyone counts who set it since it was last released. The audit log shows the key; where
- * it does not go back so far the name has to do, and what is not known at all is somebody else's.
- */
-async function isSetByAnother(
-  sql: Sql | Tx,
-  who: Principal,
-  { merchantCode, target, id }: Held,
-): Promise<boolean> {
-  const setters = await sql<Setter[]>`
-    select h.actor, a.actor is not null as "isAudited", k.principal
-    from (
-      select * from hold_changes as c
-      where c.merchant_code = ${merchantCode} and c.target = ${target} and c.target_id = ${id}
-    ) as h left join lateral (
-      select a.actor, a.key_id from audit_entries as a
-      where a.merchant_code = h.merchant_code and a.at = h.at and a.actor = h.actor and a.outcome = 'done'
-        and ${sql.unsafe(byExpressions(['a.object_id'], ['h.target_id']))} limit 1
-    ) as a on true left join lateral (
-      select k.principal from actors as k where k.id = a.key_id
-    ) as k on true
-    where h.held and h.id > (
-      select coalesce(max(r.id), 0) from hold_changes as r
-      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)`
-  return setters.length === 0 || setters.some((one) => !isOwn(one, who))
-}
-
-/** One that is in the audit log without a key was set on the command line. */
-function isOwn({ actor, isAudited, principal }: Setter, who: Principal): boolean {
-  return isAudited ? principal === who.principal : foldName(actor) === foldName(who.name)
-}
-
-/** Whether somebody may release a hold. It decides what is offered; the release checks it again. */
-export async function findMayRelease(sql: Sql, who: Principal, held: Held): Promise<MayEnd> {
-  if (!(await isSetByAnother(sql, who, held))) return 'free'
-  return await findMayEnd(sql, who, describeHeld(held))
-}
-
-/**
- * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does. Whoever
- * set a hold may release it. The caller holds the row of what is held.
- * @returns the refunds that are marked `selfDecided`
- * @throws DomainError `same_person`
- */
-async function requireAnotherToRelease(tx: Tx, actor: Actor, held: Held): Promise<OwnRefund[]> {
-  // On the command line it is the operator of the machine, who needs no permission.
-  if (actor.id === null || !(await isSetByAnother(tx, actor, held))) return []
-  const deed = `release the hold of ${held.target} ${held.id}`
-  return await requireAnother(tx, actor, describeHeld(held), deed)
 }
 
 /** A hold to set or to release, and why. */

@@ -22,8 +22,9 @@ import {
 } from './declare-routes.ts'
 import { addNote, assignDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
 import { resolveExternalRefund } from './external.ts'
-import { changeHold, findSubject, type HoldTarget } from './holds.ts'
+import { changeHold, findSubject } from './holds.ts'
 import { decideRefund, type RefundDecision } from './refunds.ts'
+import type { HoldTarget } from './second-person.ts'
 
 type Asked = { merchantCode?: string | undefined }
 
