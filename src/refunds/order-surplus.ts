@@ -8,7 +8,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
 import { isFreed, move, type RefundDraft } from './lifecycle.ts'
-import { transactionVersionSql } from './target.ts'
+import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
 
 /** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */

@@ -12,14 +12,12 @@ import { buildPaymentEvents } from '../payments/apply-payments.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
+import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
 import {
-  buildExternalEvents,
-  buildRefundEvent,
+  type ExternalRecord,
   listExternalIds,
   readExternalRefunds,
-  readRefunds,
-} from '../refunds/events.ts'
-import type { ExternalRecord } from '../refunds/external-view.ts'
+} from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
