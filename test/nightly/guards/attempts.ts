@@ -21,7 +21,7 @@ export const ATTEMPTS: readonly Guard[] = [
   {
     file: 'src/refunds/answer.ts',
     text: '  else applyEarlier(draft, sent)',
-    mutation: '  else if (row === undefined) applyEarlier(draft, sent)',
+    mutation: '  else if (isLost) applyEarlier(draft, sent)',
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it',
@@ -59,8 +59,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: 'found.outcome !== null && !found.interrupted',
-    mutation: 'found.outcome !== null && found.interrupted',
+    text: "outcome is null or (outcome = 'unknown' and message = ${INTERRUPTED}) as open",
+    mutation: 'outcome is null and message is distinct from ${INTERRUPTED} as open',
     test: 'test/plays/evidence/answers.test.ts',
     claim: 'the answer to a refund without a byte written gives the refund back, also late',
     control:
