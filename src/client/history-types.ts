@@ -118,4 +118,3 @@ export type TimelineEntry =
       ours: string
       theirs: string
     }
-  | { at: string; type: 'removed'; deliveries: number }

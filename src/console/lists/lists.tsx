@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import type { Listing } from '../../access/listing.ts'
 import { DISCREPANCIES } from '../../discrepancies/routes.ts'
-import { PAYMENTS } from '../../payments/listing.ts'
+import { PAYMENTS } from '../../payments/routes.ts'
 import { REFUNDS } from '../../refunds/listing.ts'
 import { TRANSACTIONS } from '../../transactions/find-transactions.ts'
 import type { TransactionView } from '../../transactions/view.ts'

@@ -5,7 +5,7 @@ import { type DiscrepancyView, showDiscrepancy } from '../../discrepancies/route
 import { Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import { type ExternalRecord, showExternalRefund } from '../../refunds/external-view.ts'
-import type { ReceivedMessage } from '../../transactions/read-timeline.ts'
+import type { ReceivedMessage } from '../../transactions/read-messages.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
 import type { SentEvent } from '../../webhooks/delivery-log.ts'
 import { cell, type ListColumn, link, money, Rows, state, Time, text, time } from '../cells.tsx'
