@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { expectRefused } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
