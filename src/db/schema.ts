@@ -172,7 +172,7 @@ export const actors = pgTable(
     /** The same by currency, as decimal strings; null = none. Refunds in a currency without one are refused. */
     refundMaxByCurrency: jsonb('refund_max_by_currency').$type<Record<string, string>>(),
     refundDailyMaxByCurrency: jsonb('refund_daily_max_by_currency').$type<Record<string, string>>(),
-    /** Requests per minute and process; null = the default (`src/access/key-limits.ts`). */
+    /** Requests per minute and process; null = the default (`src/access/key-use.ts`). */
     ratePerMinute: integer('rate_per_minute'),
     /** The networks (CIDR) that it may be used from; null = any. */
     networks: text('networks').array(),

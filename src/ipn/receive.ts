@@ -8,7 +8,7 @@ import {
 } from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
+import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import {
@@ -39,7 +39,7 @@ export function isIpnTarget(target = ''): boolean {
  * @param budget shared with every other route that reads bodies
  */
 export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
@@ -51,13 +51,8 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     span: ActiveSpan,
   ): Promise<void> {
     const startedAt = performance.now()
-    const { headers, method = '', socket } = request
-    const forwardedFor = headers['x-forwarded-for']
-    const address = findClientAddress(
-      socket.remoteAddress ?? '',
-      typeof forwardedFor === 'string' ? forwardedFor : undefined,
-      isTrustedProxy,
-    )
+    const { method = '' } = request
+    const address = findAddress(request)
     let answer: IpnAnswer
     try {
       answer = await receive(ctx, intake, request, address, span)
