@@ -17,7 +17,7 @@ const BEFORE_ALL = -Number.MAX_SAFE_INTEGER
 type Checkpoint = typeof auditCheckpoints.$inferSelect
 type Named = Pick<Checkpoint, 'upToId' | 'mac'>
 
-/** What is signed of some entries: their number, and the SHA-256 over every column of each in the order of their ids. */
+/** What is signed of some entries: their number, and the SHA-256 over every column of each, by their ids. */
 type Digest = { entries: number; digest: string }
 
 /**
@@ -78,7 +78,7 @@ async function readCheckpoints(tx: Tx, after: number, limit: number, days = 0) {
           select * from audit_checkpoints where up_to_id > ${after} order by up_to_id limit ${limit}) as c) as c
       cross join lateral (
         select ${tx.unsafe(DIGEST)}, bool_and(at < now() - ${days} * interval '1 day') is not false as expired from (
-          select * from audit_entries where id > c.after_id and id <= c.up_to_id order by id limit c.rows + 1) as e) as e
+          select * from audit_entries where id > c.after_id and id <= c.up_to_id order by id limit rows + 1) as e) as e
     order by c.up_to_id`
 }
 

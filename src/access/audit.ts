@@ -46,7 +46,7 @@ type EntryActor = { id: string | null; name: string; requestId: string | null }
 /** A requested write; `operation` is a method with its route, or a command. */
 export type AuditedWrite = Pick<AuditEntry, 'operation' | 'merchantCode' | 'objectId'>
 
-/** Records a write in its transaction: it is committed only if the actor may still make it. @throws as `lockActor` does */
+/** Records a write in its transaction: it is committed only if the actor may still make it. */
 export async function recordWrite(tx: Tx, log: Log, actor: Actor, write: AuditedWrite) {
   if (actor.id !== null) await lockActor(tx, actor)
   await recordEntry(tx, log, actor, write)

@@ -114,7 +114,7 @@ export function withScope(scope: Scope) {
   return { middleware, security: [{ ApiKey: [scope] }] }
 }
 
-/** Returns the accounts that a request may access: the key's, or the named one of them. Without any nothing is found. */
+/** Returns the accounts that a request may access: the key's, or the named one of them. */
 export function narrowMerchants({ merchants }: Access, named: string | undefined) {
   return merchants.filter((code) => named === undefined || code === named)
 }

@@ -37,14 +37,14 @@ export type Listing<Query extends z.ZodRawShape, Row extends object> = {
 
 type ServingContext = { reads: Reads; encryption: DataKeys }
 
-/** What a caller asks a list for: its filters, which account (without one, all that the caller may read), and which page. */
+/** What a caller asks a list for: filters, one of the caller's accounts (all if left out), and which page. */
 export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
   merchantCode?: string | undefined
   limit?: number | undefined
   cursor?: string | undefined
 }
 
-/** Reads a page of a list of the accounts that the caller may read. @throws DomainError `invalid_request` for a foreign cursor */
+/** Reads a page of a list of the accounts that the caller may read. */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { reads, encryption }: ServingContext,
   access: Access,
@@ -69,7 +69,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 
-/** Reads a list to its end, each page a turn among the reads. Rows that are added meanwhile are newer than where it began. */
+/** Reads a list to its end, each page a turn among the reads. Rows added meanwhile are newer than where it began. */
 export async function* walkListing<Query extends z.ZodRawShape, Row extends object>(
   ctx: ServingContext,
   access: Access,

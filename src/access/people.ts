@@ -38,7 +38,7 @@ export type NewPerson = Pick<Person, 'name' | 'email'> &
 
 type AddedPerson = ({ kind: 'added' } & Person) | { kind: 'taken'; by: 'name' | 'email' }
 
-/** Adds a person, who is one principal with the API keys that were created for them; `taken`: another has this name or address. */
+/** Adds a person, who is one principal with the API keys that were created for them. */
 export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> {
   const { id = randomUUID(), name, email, language = null, timeZone = null } = given
   const roles = [...new Set(given.roles)]
@@ -101,7 +101,7 @@ export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPe
   return rows.map((row) => withIso(row, ['createdAt', 'endedAt', 'lastUsedAt']))
 }
 
-/** Ends a person's access with every decision in progress, the sessions and the links. @returns whether it had not ended */
+/** Ends a person's access with every decision in progress, the sessions and the links. */
 export async function endPerson(tx: Tx, id: string): Promise<boolean> {
   const { count } = await tx`
     update actors set ended_at = now() where id = ${id} and kind = 'person' and ended_at is null`

@@ -30,7 +30,7 @@ export const coversSql = (merchantCode: string) =>
 export const namesActorSql = (folded: string) =>
   `coalesce(${folded} in (k.folded_name, k.principal, regexp_replace(k.principal, '^[a-z]+:', '')), false)`
 
-/** Lists the people who may decide for an account (scope `ops`) by name, as spelled where they were added: 100 at most. */
+/** Lists the people who may decide for an account (scope `ops`) by name, as they were spelled first: 100 at most. */
 export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select distinct on (k.folded_person) k.person as name
@@ -83,8 +83,8 @@ export function findLoss(access: Access, now: Granted | undefined): DomainError 
 
 /**
  * Locks who acts until the commit: nothing is committed with a key, a session, a role, an account or a network once it
- * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints: an
- * end of access takes those after this one.
+ * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints:
+ * an end of access takes those after this one.
  * @throws DomainError of `findLoss`
  */
 export async function lockActor(tx: Tx, access: Access): Promise<void> {
@@ -109,8 +109,8 @@ async function lockSession(tx: Tx, id: string): Promise<boolean> {
 }
 
 /**
- * Locks people in the order of their ids. A unit of work that opens or ends sessions begins with those whose sessions they
- * are and with who acts: two admins who end each other take turns, and the second finds that its own access has ended.
+ * Locks people in the order of their ids. A unit of work that opens or ends sessions begins with those whose sessions
+ * they are and with who acts: two admins who end each other take turns, and the second finds that its own access has ended.
  */
 export async function lockPeople(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx`select from actors where id = any(${ids}::uuid[]) order by id for no key update`

@@ -71,7 +71,8 @@ async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<Sign
   const { sql, rates, log } = ctx
   // A guess costs one statement, and no transaction.
   const [invited] = await sql<{ id: string; name: string; replacedId: string | null }[]>`
-    select p.id, p.name, (select person_id from sessions where token_hash = ${hashKey(request.replaces ?? '')}) as "replacedId"
+    select p.id, p.name,
+      (select person_id from sessions where token_hash = ${hashKey(request.replaces ?? '')}) as "replacedId"
     from sessions as s join actors as p on p.id = s.person_id
     where s.link_hash = ${hashKey(request.token)} and s.signed_in_at is null and s.ended_at is null
       and s.link_until > now() and p.ended_at is null`
@@ -82,8 +83,7 @@ async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<Sign
   const token = generateToken()
   const isOpened = await runInTransaction(sql, async (tx) => {
     await lockPeople(tx, [personId, replacedId ?? personId])
-    // One conditional statement, so that a link opens once. An end of the person's access ends the links, too, and waits
-    // for the same lock.
+    // One conditional statement, so that a link opens once. An end of the access waits for the same lock.
     const [opened] = await tx<{ id: string }[]>`
       update sessions set token_hash = ${hashKey(token)}, signed_in_at = now(), last_used_at = now(),
         expires_at = now() + ${SESSION_MINUTES} * interval '1 minute', address = ${request.address},

@@ -35,7 +35,7 @@ export async function prepareAccess({ sql, log, config }: PrepareContext): Promi
   if (!demo) await retireDemo({ sql, log })
 }
 
-/** Ends all access to a demo that ran on this database: its key, those it was rotated to, its admin's sessions and links. */
+/** Ends all access to a demo that ran on this database: its keys, and its admin's sessions and links. */
 async function retireDemo({ sql, log }: LoggedDatabase): Promise<void> {
   const [demoAdmin, ended] = await runInTransaction(
     sql,

@@ -113,7 +113,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
     gauge: 'audit_checkpoint_age_seconds',
     sql: `select coalesce((
       select greatest(0, extract(epoch from now() - at))::float8 from audit_entries where isfinite(at)
-        and id > coalesce((select up_to_id from audit_checkpoints order by up_to_id desc limit 1), ${-Number.MAX_SAFE_INTEGER})
+        and id > coalesce((select max(up_to_id) from audit_checkpoints), ${-Number.MAX_SAFE_INTEGER})
       order by id limit 1), 0) as value`,
   },
 ]
