@@ -23,7 +23,7 @@ function hideIds(output: string): string {
 it(
   'npm run example prints what the documentation shows, exits with 0 and leaves no files behind',
   async () => {
-    const page = await readFile(join(ROOT, 'docs', 'webhooks.md'), 'utf8')
+    const page = await readFile(join(ROOT, 'docs', 'integrate.md'), 'utf8')
     const [, shown = ''] = /```\n(Starting the IPN processor.*?)```/s.exec(page) ?? []
     const scratch = await mkdtemp(join(tmpdir(), 'example-'))
     await chmod(scratch, 0o755)
