@@ -1,6 +1,6 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
-import { type RefundReview, readRefundReview } from '../decisions/annotations.ts'
+import { type RefundReview, readRefundReview } from '../decisions/discrepancies.ts'
 import {
   type Circumstances,
   type DecidableRefund,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { assignRefund, noteRefund } from '../decisions/annotations.ts'
+import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
 import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'

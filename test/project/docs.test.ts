@@ -31,7 +31,7 @@ const PAGES = [
   'CHANGELOG.md',
   'deploy/README.md',
   'examples/order-system/README.md',
-  'src/client/README.md',
+  'client/README.md',
   'test/nightly/README.md',
   ...listFiles('docs', '.md'),
 ]
