@@ -19,6 +19,8 @@ export type ListingContext = ReadDatabase & { encryption: DataKeys }
 
 export type Filter<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & {
   merchants: readonly string[]
+  /** All accounts are asked for, and may be read: what belongs to none is in the list. */
+  coversAll: boolean
 }
 
 /**
@@ -57,15 +59,16 @@ export type Asked<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & 
  */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { reads, encryption }: ServingContext,
-  { merchants: all, chainId }: Access,
+  { merchants: all, coversAll: every, chainId }: Access,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
 ): Promise<Page<Row>> {
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
   const after = readCursor(cursor, listing.idForm)
   const merchants = all.filter((code) => merchantCode === undefined || code === merchantCode)
+  const coversAll = every && merchantCode === undefined
   return await reads.run(chainId, (database) =>
-    listing.read({ ...database, encryption }, { ...asked, merchants }, limit, after),
+    listing.read({ ...database, encryption }, { ...asked, merchants, coversAll }, limit, after),
   )
 }
 

@@ -1,10 +1,10 @@
-import type { TimelineRow } from '../../transactions/timeline.ts'
-import { formatMoney } from '../format-money.ts'
-import type { NameIn } from '../texts/text.ts'
-import { count, nameIn, t } from '../view.ts'
-import { nameKind, withMore } from '../words.ts'
+import { formatMoney } from './format-money.ts'
+import type { TimelineEntry } from './story.ts'
+import type { NameIn } from './texts/text.ts'
+import { count, nameIn, t } from './view.ts'
+import { nameKind, withMore } from './words.ts'
 
-type Entry = TimelineRow['entry']
+type Entry = TimelineEntry
 type Actor = NameIn<'timeline.actors'>
 
 /** An entry of the timeline in words. */

@@ -1,6 +1,8 @@
-import { waitForTransaction } from '../../transactions/find-transaction.ts'
-import type { FoundTransaction } from '../../transactions/types.ts'
-import type { ConsoleContext } from '../context.ts'
+import { createHash } from 'node:crypto'
+import { waitForTransaction } from '../transactions/find-transaction.ts'
+import type { FoundTransaction } from '../transactions/types.ts'
+import type { ConsoleContext } from './context.ts'
+import { TOKEN_FIELD } from './form-guard.ts'
 
 /** How long a page's request is held open (ms): shorter than proxies wait. */
 const WAIT_MS = 25_000
@@ -42,4 +44,13 @@ export function createNewsWaiter(
 /** Differs after every commit of a query, also if it changed nothing that order systems see. */
 function formatMark({ transaction: t }: FoundTransaction): string {
   return JSON.stringify([t.version, t.asOf, t.attempts, t.abandonedAt, t.ipnCount, t.unconfirmed])
+}
+
+/** Each form has a token of its own, and differs although the page shows the same. */
+const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
+
+/** A tag that changes whenever a person sees something else. */
+export function tagParts(html: string): string {
+  const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
+  return `"${digest.slice(0, 22)}"`
 }
