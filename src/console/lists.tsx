@@ -1,7 +1,7 @@
 import { AUDIT } from '../access/audit.ts'
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
 import { PAYMENTS } from '../payments/listing.ts'
-import { REFUNDS } from '../refunds/listing.ts'
+import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import { link, money, state, text, time } from './cells.tsx'
