@@ -23,6 +23,6 @@ function createDeclaringContext(): Parameters<typeof createApp>[0] {
 /** Returns the API's OpenAPI document, as `/openapi.json` serves it, without a database or a server. */
 export async function readDocument(): Promise<string> {
   const app = createApp(createDeclaringContext())
-  const response = await app.request('/openapi.json', {}, { incoming: { socket: {} } })
+  const response = await app.request('/openapi.json', {}, { incoming: { socket: {}, headers: {} } })
   return await response.text()
 }
