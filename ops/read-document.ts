@@ -24,5 +24,7 @@ function createDeclaringContext(): Parameters<typeof createApp>[0] {
 export async function readDocument(): Promise<string> {
   const app = createApp(createDeclaringContext())
   const response = await app.request('/openapi.json', {}, { incoming: { socket: {}, headers: {} } })
-  return await response.text()
+  const text = await response.text()
+  if (!response.ok) throw new Error(`/openapi.json was answered ${response.status}: ${text}`)
+  return text
 }

@@ -160,20 +160,16 @@ function describeRefusals(): string {
   return table(['code', 'status', 'title'], rows)
 }
 
-const EVENT_OBJECTS: Record<string, string> = {
-  payment: 'payment',
-  transaction: 'transaction',
-  sync: 'transaction',
-  refund: 'refund',
-  external_refund: 'external refund',
-  discrepancy: 'discrepancy',
-  webhook_endpoint: 'webhook endpoint',
+/** What an event carries: `sync.abandoned` is about a transaction, every other type begins with its object. */
+function describeObject(type: string): string {
+  const [object = ''] = type.split('.')
+  return object === 'sync' ? 'transaction' : object.replaceAll('_', ' ')
 }
 
 function describeEvents(): string {
   const rows = Object.entries(EVENT_SCOPES).map(([type, scope]) => [
     code(type),
-    EVENT_OBJECTS[type.split('.')[0] ?? ''] ?? '',
+    describeObject(type),
     code(scope),
   ])
   return table(['type', 'object', 'scope'], rows)

@@ -115,7 +115,7 @@ describe('the systemd units', () => {
 
   it('name documentation that exists', () => {
     for (const unit of units) {
-      expect(unit).toMatch(/^# [^[]*docs\/deployment\.md/)
+      expect(unit).toMatch(/^# [^[]*deploy\/README\.md/)
       expect(unit).not.toContain('Documentation=')
     }
   })
