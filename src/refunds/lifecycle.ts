@@ -5,19 +5,23 @@ export type RefundStatus = RefundRow['status']
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
 export type ReviewReason = NonNullable<RefundRow['review']>
 
-/** What the database knows of a refund's row at the moment when it is locked: ages are in ms by the database's clock. */
-type Ages = {
-  /** Since it was requested or, if it needed approval, approved. */
+/** What is how long ago when a refund is locked (ms, by the database's clock); null for what was not yet. */
+export type Ages = {
+  /** Requested or, if it needed approval, approved. */
   sinceRequestedMs: number
-  /** Since the first and since the last attempt; null before the first. */
-  sinceFirstSentMs: number | null
-  sinceSentMs: number | null
-  /** Since its refusal, since its failure was notified, and so on, each null before. */
-  sinceRefusedMs: number | null
-  sinceFailureNotifiedMs: number | null
-  sinceNoGrowthMs: number | null
-  sinceReturnSeenMs: number | null
-  sinceResolvedMs: number | null
+} & Record<
+  | 'sinceFirstSentMs'
+  | 'sinceSentMs'
+  | 'sinceRefusedMs'
+  | 'sinceFailureNotifiedMs'
+  | 'sinceNoGrowthMs'
+  | 'sinceReturnSeenMs'
+  | 'sinceResolvedMs',
+  number | null
+>
+
+/** What the database knows of a refund's row at the moment when it is locked. */
+type Moment = Ages & {
   /** When it was locked (database time). */
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
@@ -35,7 +39,7 @@ type Ages = {
 }
 
 /** A refund's row, locked until the commit; amounts are decimal strings. */
-export type RefundRow = typeof refunds.$inferSelect & Ages
+export type RefundRow = typeof refunds.$inferSelect & Moment
 
 /** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
