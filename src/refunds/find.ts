@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
@@ -70,6 +70,14 @@ async function selectRefund(
   return found
 }
 
+/** The filters of a value, the one first that leaves the fewest rows, each with the column that an index has. */
+const FILTERS = [
+  { name: 'paymentId', column: refunds.paymentId, isSorted: false },
+  { name: 'transactionId', column: refunds.transactionId, isSorted: false },
+  { name: 'amount', column: refunds.amount, isSorted: true },
+  { name: 'requestedBy', column: refunds.requestedBy, isSorted: true },
+] as const satisfies readonly { name: keyof RefundFilter; column: object; isSorted: boolean }[]
+
 /** Lists refunds, newest first. */
 export async function listRefunds(
   { db }: Pick<Context, 'db'>,
@@ -78,13 +86,17 @@ export async function listRefunds(
   after: Position | undefined,
 ): Promise<PageRead<FoundRefund>> {
   const r = refunds
-  const { merchants, status, from, to } = filter
+  const { merchants, orderId, status, from, to } = filter
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
   // predicate.
   const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
-  const { by, only } = chooseIndex(filter, mayBeFinished ? [] : shown)
+  const given = FILTERS.flatMap(({ name, ...of }) => {
+    const value = filter[name]
+    return value === undefined ? [] : [{ ...of, value }]
+  })
+  const [best] = orderId === undefined ? given : []
   const newest = pickNewest(
     db,
     { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
@@ -93,11 +105,14 @@ export async function listRefunds(
       filter: and(
         shown.length > 0 ? inArray(r.status, shown) : undefined,
         mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
-        ...listConditions({ ...filter, ...(by && { [by]: undefined }) }),
+        ...given.filter((one) => one !== best).map(({ column, value }) => eq(column, value)),
       ),
       from,
       to,
-      only,
+      only:
+        orderId !== undefined
+          ? { rows: (account) => selectOfOrder(r, account, orderId) }
+          : ((best && selectBy(best)) ?? selectByStatus(mayBeFinished ? [] : shown)),
       limit,
       after,
     },
@@ -112,43 +127,15 @@ export async function listRefunds(
   return cutRead(rows, limit)
 }
 
-function listConditions(filter: RefundFilter): SQL[] {
-  const r = refunds
-  const { transactionId, paymentId, requestedBy, amount } = filter
-  return [
-    ...(transactionId === undefined ? [] : [eq(r.transactionId, transactionId)]),
-    ...(paymentId === undefined ? [] : [eq(r.paymentId, paymentId)]),
-    ...(requestedBy === undefined ? [] : [eq(r.requestedBy, requestedBy)]),
-    ...(amount === undefined ? [] : [eq(r.amount, amount)]),
-  ]
+type Given = { column: (typeof FILTERS)[number]['column']; isSorted: boolean; value: string }
+
+function selectBy({ column, isSorted, value }: Given): Selection {
+  return isSorted ? { sorted: column, value } : { column, from: value, to: value }
 }
 
-/**
- * Chooses the index that leaves the fewest rows, as far as that can be known.
- * @returns what to read by it, and the filter that it makes superfluous
- */
-function chooseIndex(
-  { orderId, transactionId, paymentId, requestedBy, amount }: RefundFilter,
-  open: readonly RefundStatus[],
-): { by?: keyof RefundFilter; only?: Selection | undefined } {
-  const r = refunds
-  if (orderId !== undefined) {
-    return { only: { rows: (account) => selectOfOrder(r, account, orderId) } }
-  }
-  if (paymentId !== undefined) {
-    return { by: 'paymentId', only: { column: r.paymentId, from: paymentId, to: paymentId } }
-  }
-  if (transactionId !== undefined) {
-    const only = { column: r.transactionId, from: transactionId, to: transactionId }
-    return { by: 'transactionId', only }
-  }
-  if (amount !== undefined) return { by: 'amount', only: { sorted: r.amount, value: amount } }
-  if (requestedBy !== undefined) {
-    return { by: 'requestedBy', only: { sorted: r.requestedBy, value: requestedBy } }
-  }
-  // `returned` is between `pending` and `sending`; the filter leaves it out.
-  const [first, last = first] = open
-  return first && last ? { only: { column: r.status, from: first, to: last } } : {}
+/** `returned` is between `pending` and `sending`; the filter leaves it out. */
+function selectByStatus([first, last = first]: readonly RefundStatus[]): Selection | undefined {
+  return first && last ? { column: refunds.status, from: first, to: last } : undefined
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {

@@ -49,7 +49,6 @@ export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
 /** Own evidence that changed no status: kept in `changes` for the proof. */
 export type Note = { code: string; cause: string; ipnEventId: number }
 
-/** A locked refund during a commit: as it was read, and as it will be saved. */
 export type RefundDraft = {
   before: RefundRow
   now: RefundRow
@@ -160,7 +159,6 @@ export const MOVES = {
 
 export type MoveName = keyof typeof MOVES
 
-/** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
   return { before: row, now: row, transitions: [], notes: [], dueInMs: row.dueInMs }
 }
@@ -201,7 +199,6 @@ export function sendToReview(
   else move(draft, name, cause, { review })
 }
 
-/** Clears the failure of a refund that succeeded after all. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
 /** What every refund of a status has in common; only one in review has a reason for it. */
@@ -232,17 +229,14 @@ export function isOpen({ status, review }: RefundRow): boolean {
   return isAwaited({ status }) || (status === 'needs_review' && review === 'no_evidence')
 }
 
-/** Whether no check of the refund is scheduled. */
 export function isResting(draft: RefundDraft): boolean {
   return isOver(draft) && !isOpen(draft.now)
 }
 
-/** Whether as far as is known nothing was sent, and the refund may still be. */
 export function isUnsent({ status }: Pick<RefundRow, 'status'>): boolean {
   return STATES[status].unsent === true
 }
 
-/** Whether it was sent, and the gateway may still end it. */
 export function isAwaited({ status }: Pick<RefundRow, 'status'>): boolean {
   return STATES[status].awaited === true
 }
@@ -269,7 +263,9 @@ export function isExpired({ status, failureReason }: RefundRow): boolean {
 
 const EXPIRED = ['not_sent_in_time', 'approval_expired']
 
-/** Whether it came back and its amount is released: two answers show that, or a second person says so. */
+/** `returnSightings` of a returned refund whose amount is released: two answers show it, or a second person says so. */
+export const RELEASED = 2
+
 export function isFreed({ status, returnSightings }: RefundRow): boolean {
   return status === 'returned' && returnSightings >= RELEASED
 }
@@ -278,9 +274,6 @@ export function isFreed({ status, returnSightings }: RefundRow): boolean {
 export function isFreedByPeople(row: RefundRow): boolean {
   return isFreed(row) && row.returnSeenAt === null
 }
-
-/** `returnSightings` of a returned refund whose amount is released. */
-export const RELEASED = 2
 
 /** Whether it came back and the refunded amount, which includes it, does not show that yet. */
 export function mayLeaveRefundedAmount(row: RefundRow): boolean {
@@ -296,7 +289,6 @@ export function isShownByPayment(row: RefundRow): boolean {
   return row.status !== 'succeeded' || row.inferred || row.matched || row.inFirstSight
 }
 
-/** Whether its next check is due. */
 export function isDue({ dueInMs }: RefundDraft): boolean {
   return dueInMs !== null && dueInMs <= 0
 }
