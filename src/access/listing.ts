@@ -2,7 +2,14 @@ import type { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import type { DataKeys } from '../db/data-keys.ts'
 import type { ReadDatabase, Reads } from '../db/reads.ts'
-import { DEFAULT_LIMIT, type Page, type Position, readCursor, respondPage } from '../http/list.ts'
+import {
+  DEFAULT_LIMIT,
+  type Page,
+  type PageResponse,
+  type Position,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
@@ -12,6 +19,8 @@ export type ListingContext = ReadDatabase & { encryption: DataKeys }
 
 export type Filter<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & {
   merchants: readonly string[]
+  /** All accounts are asked for, and may be read: what belongs to none is in the list. */
+  coversAll: boolean
 }
 
 /**
@@ -50,15 +59,16 @@ export type Asked<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & 
  */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { reads, encryption }: ServingContext,
-  { merchants: all, chainId }: Access,
+  { merchants: all, coversAll: every, chainId }: Access,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
 ): Promise<Page<Row>> {
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
   const after = readCursor(cursor, listing.idForm)
   const merchants = all.filter((code) => merchantCode === undefined || code === merchantCode)
+  const coversAll = every && merchantCode === undefined
   return await reads.run(chainId, (database) =>
-    listing.read({ ...database, encryption }, { ...asked, merchants }, limit, after),
+    listing.read({ ...database, encryption }, { ...asked, merchants, coversAll }, limit, after),
   )
 }
 
@@ -68,7 +78,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-) {
+): Promise<PageResponse<Row>> {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 
