@@ -57,11 +57,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   await writeDraft(tx, draft)
 }
 
-/**
- * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it
- * was read with.
- * @throws Error when the row has changed since, which the locks exclude
- */
+/** Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. */
 async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
   const isDueChanged = dueInMs !== before.dueInMs
@@ -114,13 +110,11 @@ async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
 const TABLE = getTableColumns(refunds)
 const NAMES = Object.keys(TABLE).filter((name): name is keyof typeof TABLE => name in TABLE)
 
-/** The columns that differ from what was read. */
 function pickChanged({ before, now }: RefundDraft): Partial<typeof refunds.$inferInsert> {
   const changed = NAMES.filter((name) => before[name] !== now[name])
   return Object.fromEntries(changed.map((name) => [name, now[name]]))
 }
 
-/** Whether waiting refunds could have been sent in this commit. */
 export type SendingTurn = {
   /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
   had: boolean

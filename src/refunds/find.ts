@@ -43,12 +43,7 @@ export type RefundFilter = {
   status?: Exclude<RefundStatus, 'sending'> | undefined
 }
 
-/**
- * Finds a refund of one of the accounts.
- * @param merchants the accounts the caller may read
- * @param refundId unvalidated text from the request
- * @throws DomainError `refund_not_found`
- */
+/** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
   ctx: Pick<Context, 'db'>,
   merchants: readonly string[],
@@ -78,7 +73,6 @@ const FILTERS = [
   { name: 'requestedBy', column: refunds.requestedBy, isSorted: true },
 ] as const satisfies readonly { name: keyof RefundFilter; column: object; isSorted: boolean }[]
 
-/** Lists refunds, newest first. */
 export async function listRefunds(
   { db }: Pick<Context, 'db'>,
   filter: RefundFilter,
@@ -153,7 +147,6 @@ function describeColumns() {
 /** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */
 export type WaitingStatus = 'awaiting_approval' | 'needs_review' | 'accepted' | 'unknown'
 
-/** A refund that waits. */
 export type WaitingRefund = RefundRecord['refund'] &
   OrderFacts & {
     /** When it was last sent, or else requested. */
@@ -222,7 +215,6 @@ export async function listWaitingRefunds(
     order by ${since}, r.refund_id, r.merchant_code`
 }
 
-/** Whether a principal requested a refund. */
 export function isRequestedBy(
   who: Principal,
   { requestedPrincipal }: Pick<RefundRecord['refund'], 'requestedPrincipal'>,

@@ -29,7 +29,7 @@ type Moment = Ages & {
   /** The refusal was received before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
-  /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
+  /** And approved: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
   /** The database was restored since, and may have forgotten that it was sent. */
   requestedBeforeRestore: boolean
@@ -62,9 +62,7 @@ export type RefundDraft = {
   missing?: { move: MoveName; status: RefundStatus }
 }
 
-/** What a status means. */
 type StateOfRefund = {
-  /** What readers are shown. */
   shown: Exclude<RefundStatus, 'sending'>
   /** As far as is known nothing was sent, and it may still be. */
   unsent?: true
@@ -109,7 +107,6 @@ const SENT = ['sending', 'unknown'] as const
 const AWAITED = ['accepted', 'unknown'] as const
 const UNDECIDED = [...UNSENT, 'sending', ...AWAITED] as const
 
-/** A move: the statuses that a refund may be in, the one it gets, and who is the source of a failure. */
 type Move = {
   from: readonly RefundStatus[]
   to: RefundStatus
@@ -224,7 +221,7 @@ export function isOver({ now }: RefundDraft): boolean {
   return STATES[now.status].over === true
 }
 
-/** Whether the outcome of a refund that was sent is still open: growth of the refunded amount may show it. */
+/** Whether growth of the refunded amount may show its outcome. */
 export function isOpen({ status, review }: RefundRow): boolean {
   return isAwaited({ status }) || (status === 'needs_review' && review === 'no_evidence')
 }
@@ -246,10 +243,7 @@ export function isDecidedFailed({ status, failureReason, failureSource }: Refund
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'
 }
 
-/**
- * Whether it failed after bytes had left, also those of a row that was lost, which a notification or a person's decision
- * shows: growth of its amount may show that it moved all the same.
- */
+/** Whether it failed after bytes had left, also those of a row that was lost: it may have moved all the same. */
 export function isFailedAfterSending(row: RefundRow): boolean {
   const { status, firstSentAt, failureCode, successNotifiedAt } = row
   const isKnown = firstSentAt !== null || failureCode !== null || successNotifiedAt !== null

@@ -15,7 +15,7 @@ import { findInferred, type InferredRefund, readPriorEvidence } from './request-
 import { refuseExceeding, StaleVersionError } from './request-rules.ts'
 import type { RequestParams } from './request-schema.ts'
 
-/** Which payment a surplus refund refunds, and how much of it; no amount if that follows from what is known of its id. */
+/** Which payment is refunded, and how much of it; no amount if that follows from what is known of the refund's id. */
 export type ChosenPayment = {
   paymentId: string
   amount: string | undefined
@@ -79,7 +79,7 @@ export function rankPayments(
     .sort((a, b) => compareAmounts(b.most, a.most) || Number(b.isWhole) - Number(a.isWhole))
 }
 
-/** @param inferred a refund of the order that was inferred and is still reserved: it is named if a surplus is left once it is known */
+/** @param inferred it is named if a surplus is left once it is known */
 function explainNothingLeft(
   own: readonly OrderPayment[],
   surplus: string,
