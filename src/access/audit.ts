@@ -4,10 +4,8 @@ import { matchedRoutes } from 'hono/route'
 import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
@@ -16,25 +14,6 @@ import type { Access } from './types.ts'
 /** Describes who did something, to follow what was done: "requested by Mai", "requested with API key shop". */
 export const describeActor = ({ name, isPerson }: Pick<Access, 'name' | 'isPerson'>) =>
   isPerson ? `by ${name}` : `with API key ${name}`
-
-/** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
-export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
-
-/** Lists the writes on some objects of an account, newest first, `limit` at most. */
-export async function listWrites(
-  sql: Sql,
-  merchantCode: string,
-  objectIds: readonly string[],
-  limit: number,
-): Promise<ListedWrite[]> {
-  const rows = await sql<ListedWrite[]>`
-    select a.at::text, a.actor, a.operation, a.object_id as "objectId"
-    from json_array_elements_text(${JSON.stringify(objectIds)}::json) as k (object_id) cross join lateral (
-      select * from audit_entries as a where ${sql.unsafe(byKey('a', ['object_id'], 'k'))} offset 0) as a
-    where a.merchant_code = ${merchantCode} and a.outcome = 'done'
-    order by a.at desc, a.id desc limit ${limit}`
-  return rows.map((row) => ({ ...row, at: toIso(row.at) }))
-}
 
 export type AuditEntry = typeof auditEntries.$inferSelect
 

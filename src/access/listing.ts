@@ -2,7 +2,14 @@ import type { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import type { DataKeys } from '../db/data-keys.ts'
 import type { ReadDatabase, Reads } from '../db/reads.ts'
-import { DEFAULT_LIMIT, type Page, type Position, readCursor, respondPage } from '../http/list.ts'
+import {
+  DEFAULT_LIMIT,
+  type Page,
+  type PageResponse,
+  type Position,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { narrowMerchants } from './authenticate.ts'
 import type { Scope } from './keys.ts'
@@ -13,7 +20,11 @@ export type ListingContext = ReadDatabase & { encryption: DataKeys }
 
 type Filters<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>>
 
-export type Filter<Query extends z.ZodRawShape> = Filters<Query> & { merchants: readonly string[] }
+export type Filter<Query extends z.ZodRawShape> = Filters<Query> & {
+  merchants: readonly string[]
+  /** All accounts are asked for, and may be read: what belongs to none is in the list. */
+  coversAll: boolean
+}
 
 /**
  * A list: how it is filtered, read and written out. It stands once, beside its rows, so that the API, the console and
@@ -53,7 +64,8 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
 ): Promise<Page<Row>> {
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
   const after = readCursor(cursor, listing.idForm)
-  const filter = { ...asked, merchants: narrowMerchants(access, merchantCode) }
+  const merchants = narrowMerchants(access, merchantCode)
+  const filter = { ...asked, merchants, coversAll: access.coversAll && merchantCode === undefined }
   return await reads.run(access.chainId, (database) =>
     listing.read({ ...database, encryption }, filter, limit, after),
   )
@@ -65,7 +77,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-) {
+): Promise<PageResponse<Row>> {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { describeEntry } from '../../../../src/console/story/describe-entry.ts'
-import { describeNext } from '../../../../src/console/story/describe-next.ts'
-import { describeState } from '../../../../src/console/story/summary.tsx'
+import { describeEntry } from '../../../../src/console/timeline.ts'
 import { showTo } from '../../../../src/console/view.ts'
+import { describeNext, describeState } from '../../../../src/console/words.ts'
 import type { TransactionView } from '../../../../src/transactions/view.ts'
 
 const inEnglish = <T>(words: () => T) => showTo({ language: 'en', zone: 'UTC' }, words)
