@@ -1,6 +1,5 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
-import { expireApprovals } from './decisions/expire-approvals.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import {
@@ -79,7 +78,6 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
-    once('approvals', MINUTE_MS, () => expireApprovals(ctx)),
     once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
     once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
     once('orders', MINUTE_MS, () => checkOrders(ctx)),

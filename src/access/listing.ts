@@ -2,7 +2,14 @@ import type { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import type { DataKeys } from '../db/data-keys.ts'
 import type { ReadDatabase, Reads } from '../db/reads.ts'
-import { DEFAULT_LIMIT, type Page, type Position, readCursor, respondPage } from '../http/list.ts'
+import {
+  DEFAULT_LIMIT,
+  type Page,
+  type PageResponse,
+  type Position,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
@@ -71,7 +78,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-) {
+): Promise<PageResponse<Row>> {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 

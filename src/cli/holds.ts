@@ -1,12 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import {
-  findSubject,
-  HOLD_TARGETS,
-  type HoldTarget,
-  type ListedHold,
-  listHolds,
-} from '../decisions/hold-subject.ts'
-import { changeHold } from '../decisions/holds.ts'
+import { changeHold, findSubject, type ListedHold, listHolds } from '../decisions/holds.ts'
+import { HOLD_TARGETS, type HoldTarget } from '../decisions/second-person.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { addNote, assignDiscrepancy } from '../decisions/annotations.ts'
-import { resolveDiscrepancy } from '../decisions/discrepancies.ts'
-import { resolveExternalRefund } from '../decisions/external.ts'
+import { addNote, assignDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
+import { EXTERNAL_OUTCOMES, resolveExternalRefund } from '../decisions/external.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
@@ -34,10 +33,7 @@ const ResolutionFields = z.object({
 const ExternalFields = z.object({
   externalId: z.uuid(),
   state: z.string().catch(''),
-  externalOutcome: z.enum(
-    ['matched', 'part_of_first_sight', 'never_happened'],
-    'decisions.problems.outcome',
-  ),
+  externalOutcome: z.enum(EXTERNAL_OUTCOMES, 'decisions.problems.outcome'),
   externalReason: requireText('decisions.problems.reason'),
   againstEvidence: z.string().optional(),
 })

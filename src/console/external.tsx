@@ -1,4 +1,4 @@
-import { type ExternalOutcome, findExternalObstacle } from '../decisions/judge-external.ts'
+import { EXTERNAL_OUTCOMES, findExternalObstacle } from '../decisions/external.ts'
 import type { MayEnd } from '../decisions/second-person.ts'
 import { Card, Identifier } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -9,8 +9,6 @@ import { formatMoney } from './format-money.ts'
 import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
 import { ExternalRefundState } from './states.tsx'
 import { t, useKept } from './view.ts'
-
-const OUTCOMES: readonly ExternalOutcome[] = ['matched', 'part_of_first_sight', 'never_happened']
 
 const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
   link(
@@ -65,7 +63,7 @@ function DecideExternal(props: { path: string; chosen: ExternalRecord; mayDecide
   const { path, chosen, mayDecide } = props
   const action = `${path}/external`
   const { fields, problems, evidence } = useKept(action)
-  const judged = OUTCOMES.map((outcome) => ({
+  const judged = EXTERNAL_OUTCOMES.map((outcome) => ({
     outcome,
     obstacle: findExternalObstacle(chosen, outcome),
   }))

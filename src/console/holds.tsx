@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
-import { findSubject, type HoldSubject } from '../decisions/hold-subject.ts'
-import { changeHold } from '../decisions/holds.ts'
+import { changeHold, findSubject, type HoldSubject } from '../decisions/holds.ts'
 import type { MayEnd } from '../decisions/second-person.ts'
 import { DomainError } from '../errors.ts'
 import type { StoredHold } from '../payments/view.ts'

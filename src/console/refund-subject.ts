@@ -1,13 +1,12 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
-import { type RefundReview, readRefundReview } from '../decisions/annotations.ts'
-import { findMayRelease } from '../decisions/hold-subject.ts'
+import { type RefundReview, readRefundReview } from '../decisions/discrepancies.ts'
 import {
   type Circumstances,
   type DecidableRefund,
   describeDecidable,
 } from '../decisions/obstacles.ts'
-import { type MayEnd, readStanding } from '../decisions/second-person.ts'
+import { findMayRelease, type MayEnd, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
 import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'

@@ -1,7 +1,7 @@
 import type { Child } from 'hono/jsx'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
-import { readAccountHold } from '../decisions/hold-subject.ts'
+import { readAccountHold } from '../decisions/holds.ts'
 import { DomainError } from '../errors.ts'
 import { isPositive, subtractAmount } from '../money.ts'
 import { findPayment } from '../payments/find-payments.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { assignRefund, noteRefund } from '../decisions/annotations.ts'
-import { findSubject } from '../decisions/hold-subject.ts'
+import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
+import { findSubject } from '../decisions/holds.ts'
 import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'

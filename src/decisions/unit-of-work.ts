@@ -5,6 +5,8 @@ import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { StoredResolution } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import type { DiscrepancyKind, RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { showPayment } from '../payments/view.ts'
@@ -120,6 +122,29 @@ export function describeResolution(
 ): StoredResolution {
   return { outcome, reason, by: name, againstEvidence, decidedAt: now().toISOString() }
 }
+
+/** What a decision is about: a refund of ours, or one made elsewhere, which has no row of ours. */
+type Decided = TransactionKey & { paymentId: string; refundId?: string }
+
+/** Resolves the discrepancies that a decision answers, and records one if it contradicts the evidence. */
+export async function recordResolution(
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, refundId }: Decided,
+  { againstEvidence }: StoredResolution,
+  { ours, answered }: { ours: string; answered: readonly Answered[] },
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId, refundId }
+  const subject = refundId === undefined ? { ...key, paymentId } : key
+  await resolveDiscrepancies(
+    tx,
+    answered.map((one) => ({ ...subject, ...one })),
+  )
+  if (againstEvidence === null) return []
+  const kind = 'decided_against_evidence'
+  return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
+}
+
+type Answered = { kind: DiscrepancyKind; ours?: string }
 
 type RefundKey = { merchantCode: string; refundId: string }
 

@@ -57,9 +57,7 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batcher.countQueued() >= MAX_WAITING ||
     characters >= MAX_CHARACTERS ||
     batcher.measureOldestWait() >= patience.staleMs
-  async function run(
-    batch: readonly ReceivedNotification[],
-  ): Promise<PromiseSettledResult<Receipt>[]> {
+  async function run(batch: readonly ReceivedNotification[]) {
     try {
       const results = await storeNotifications(sql, batch)
       wakeReaders(sql, batch, results)

@@ -10,12 +10,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
-import {
-  buildExternalEvents,
-  buildRefundEvent,
-  readExternalRefunds,
-  readRefunds,
-} from '../refunds/events.ts'
+import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
@@ -26,10 +21,10 @@ const BATCH = 100
 type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 
 /**
- * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
- * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is no
- * longer configured. Their notifications, and attempts whose lease has ended, are handled as well, and so are the
- * notifications of those that nobody approved in time.
+ * Applies the deadlines of refunds that no query's commit applies: those that nobody approved within
+ * `REFUND_APPROVAL_WITHIN_MS`, pending ones that were not sent within `REFUND_SEND_WITHIN_MS` while calls to the gateway are
+ * paused, and all that are due of an account that is no longer configured. Their notifications, and attempts whose lease
+ * has ended, are handled before.
  * @returns the number of transactions with such refunds
  */
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
@@ -75,13 +70,10 @@ async function reconcileOne(
     notifyAfterCommit(tx, SYNC_DUE)
     notifyTransactionChanged(tx, key)
   }
-  const different = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
-  const shown = await readRefunds(tx, merchantCode, different)
-  const externalIds = externalChanges.map(({ externalId }) => externalId)
-  const external = await readExternalRefunds(tx, merchantCode, externalIds)
+  const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
   await recordEvents(tx, [
-    ...shown.map((one) => buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one)),
-    ...buildExternalEvents(external, externalChanges),
+    ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
+    ...(await readExternalEvents(tx, merchantCode, externalChanges)),
     ...buildDiscrepancyEvents(found),
   ])
   return found

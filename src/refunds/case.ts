@@ -149,7 +149,7 @@ async function lockExternalRefunds(
   return await tx<ExternalRow[]>`
     select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.source, f.matched,
       f.outcome, f.ipn_event_id as "ipnEventId", f.failure_notified_at::text as "failureNotifiedAt",
-      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution ->> 'by' as "decidedBy",
+      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution,
       f.outcome is null and not f.matched
         and ${tx.unsafe(isOtherShown('f.ipn_event_id', 'f.merchant_code'))} as "isOtherReading",
       coalesce(f.notified_at < p.first_as_of, false) as "notifiedBeforeFirst",

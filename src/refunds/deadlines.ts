@@ -17,6 +17,7 @@ export type RefundSettings = Pick<
   | 'REFUND_CONFIRM_FAILED_MS'
   | 'REFUND_RESEND_AFTER_MS'
   | 'REFUND_RESEND_FOR_MS'
+  | 'REFUND_APPROVAL_WITHIN_MS'
   | 'REFUND_SEND_WITHIN_MS'
   | 'GATEWAY_REFUND_DEDUPES'
   | 'GATEWAY_REFUND_FINAL_CODES'
@@ -36,30 +37,27 @@ export type SnapshotView = {
   returning: string
 }
 
+/** How long a refund that was never sent may wait in a status, and the move that ends it then. */
+const UNSENT_FOR = {
+  awaiting_approval: ['REFUND_APPROVAL_WITHIN_MS', 'approval_expired', 'not approved'],
+  pending: ['REFUND_SEND_WITHIN_MS', 'not_sent_in_time', 'not sent'],
+} as const
+
 /**
- * Ends a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer expects
- * it. Needs no answer from the gateway. It fails, unless a row of it that is lost may have been sent: then a person
- * decides.
+ * Ends a refund that was not approved, or not sent, in time: whoever requested it no longer expects it. Needs no answer
+ * from the gateway. It fails, unless a row of it that is lost may have been sent: then a person decides.
  * @param mayHaveMoved why it may have been, from `explainMayHaveMoved`
  */
-export function expireUnsent(
+function expireUnsent(
   draft: RefundDraft,
   mayHaveMoved: string | undefined,
-  { REFUND_SEND_WITHIN_MS: withinMs }: Pick<RefundSettings, 'REFUND_SEND_WITHIN_MS'>,
+  settings: RefundSettings,
 ): void {
   const { status, attempts, sinceRequestedMs } = draft.now
-  if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
-  const message = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
-  failUnsent(draft, 'not_sent_in_time', message, mayHaveMoved)
-}
-
-/** Fails a refund that was not sent, unless a row of it that is lost may have been: then a person decides. */
-export function failUnsent(
-  draft: RefundDraft,
-  failureReason: 'not_sent_in_time' | 'approval_expired',
-  failureMessage: string,
-  mayHaveMoved: string | undefined,
-): void {
+  if ((status !== 'awaiting_approval' && status !== 'pending') || attempts > 0) return
+  const [within, failureReason, what] = UNSENT_FOR[status]
+  if (sinceRequestedMs < settings[within]) return
+  const failureMessage = `${what} within ${settings[within]} ms (${within})`
   if (mayHaveMoved !== undefined) {
     const reason = `${failureMessage}, but ${mayHaveMoved}`
     sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
@@ -69,7 +67,7 @@ export function failUnsent(
 }
 
 /**
- * Ends a refund that was not sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
  * gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */

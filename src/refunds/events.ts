@@ -114,6 +114,16 @@ export function buildExternalEvents(
   })
 }
 
+/** Reads the external refunds that a commit found or changed, and builds their events. */
+export async function readExternalEvents(
+  tx: Tx,
+  merchantCode: string,
+  changes: readonly ExternalChange[],
+): Promise<NewEvent[]> {
+  const ids = changes.map(({ externalId }) => externalId)
+  return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
+}
+
 /** The field of `changes` that holds the states of external refunds. */
 export const EXTERNAL_FIELD = 'external_refund'
 

@@ -11,7 +11,14 @@ import type { Cause, RefundDraft } from './lifecycle.ts'
  */
 export type ExternalRow = Pick<
   typeof externalRefunds.$inferSelect,
-  'paymentId' | 'amount' | 'source' | 'matched' | 'outcome' | 'ipnEventId' | 'failureNotifiedAt'
+  | 'paymentId'
+  | 'amount'
+  | 'source'
+  | 'matched'
+  | 'outcome'
+  | 'ipnEventId'
+  | 'failureNotifiedAt'
+  | 'resolution'
 > & {
   /** Of its row. */
   externalId: string
@@ -19,8 +26,6 @@ export type ExternalRow = Pick<
   id: string
   /** When it was notified or entered; orders those of a payment. */
   knownAt: string
-  /** Who decided about it last. */
-  decidedBy: string | null
   /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
   isOtherReading: boolean
   /** It was notified before the payment was first seen. */

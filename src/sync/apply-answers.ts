@@ -8,13 +8,14 @@ import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { isShownByPayment } from '../refunds/lifecycle.ts'
+import type { ReconciledRefunds } from '../refunds/reconcile.ts'
 import { makeDue } from '../transactions/due.ts'
 import { findElsewhere, movePayments } from '../transactions/move-payments.ts'
-import { summarisePayments } from '../transactions/summarise-payments.ts'
-import type { CommitItem } from './commit-item.ts'
+import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
 import { type LockedAnswer, lockFree } from './fence.ts'
 import type { QueryEnd } from './schedule.ts'
-import { type LockedRow, listAnswered } from './types.ts'
+import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
 export type AdoptedPayments = {
   locked: LockedAnswer
@@ -173,4 +174,22 @@ export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Prom
     select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
       duration_ms, outcome, http_status, code, message, answer::jsonb, received
     from ${rowSet(tx, 'c', CALL_COLUMNS, rows)}`
+}
+
+/** Keeps the transaction open until its payments' refunded amounts show every refund that happened, or came back. */
+export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): QueryEnd {
+  if (end.kind !== 'final') return end
+  const unseen =
+    refunds.drafts.some(({ now }) => !isShownByPayment(now)) ||
+    refunds.payments.some(({ external }) => external.some(({ matched }) => !matched))
+  const reason = 'a refund does not show in its payment yet'
+  return unseen ? { kind: 'open', reason, askAgainInMs: end.askAgainInMs } : end
+}
+
+/** The payments of a transaction as its refunds were reconciled with them. */
+export function listFacts({ payments }: Pick<ReconciledRefunds, 'payments'>): PaymentFacts[] {
+  return payments.map(({ refundedNow, ...payment }) => ({
+    ...payment,
+    refundedAmount: refundedNow,
+  }))
 }

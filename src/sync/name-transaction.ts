@@ -103,7 +103,7 @@ function differs(a: TransactionNames, b: TransactionNames): boolean {
   return NAMES.some((name) => a[name] !== b[name])
 }
 
-type Sides = { ours: string; theirs: string }
+export type Sides = { ours: string; theirs: string }
 
 /**
  * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted

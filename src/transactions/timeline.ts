@@ -1,10 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { readStoredMessage } from '../gateway/stored-body.ts'
+import { readRefundDetails } from '../gateway/stored-body.ts'
 import { Amount, Time } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
-import { maskCardText } from '../platform/crypto/masking.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { selectEntries } from './read-timeline.ts'
@@ -175,8 +174,8 @@ async function readMessages(
       where merchant_code = ${merchantCode} and ${sql.unsafe(byKey('e', ['id'], 'k'))} limit 1) as e`
   return new Map(
     found.flatMap(({ id, body }) => {
-      const message = readStoredMessage(config.GATEWAY_FIELD_PREFIX, body)
-      return message === null ? [] : [[id, maskCardText(message)] as const]
+      const { message } = readRefundDetails(body, config.GATEWAY_FIELD_PREFIX)
+      return message === undefined ? [] : [[id, message] as const]
     }),
   )
 }

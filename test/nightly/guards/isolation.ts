@@ -35,7 +35,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'the resolution of a discrepancy a second time is 409, with what was decided',
   },
   {
-    file: 'src/decisions/discrepancies.ts',
+    file: 'src/discrepancies/store.ts',
     text: '        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`',
     mutation: '        where d.id = ${id} and ${merchants.length > 0}`',
     test: 'test/api/every-route.test.ts',

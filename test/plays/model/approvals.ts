@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
 import { addSealKey, openDataKeys } from '../../../src/db/data-keys.ts'
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { Problem } from '../../../src/http/problems.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
@@ -66,7 +65,6 @@ export function decideApprovalOf(which: number, ...how: ApprovalStep): Step {
 export async function expireUnsent({ ctx, rig }: World): Promise<void> {
   const { accounts } = rig.service.ctx.config
   const both = { ...ctx, config: { ...ctx.config, accounts } }
-  await expireApprovals(both)
   await reconcileUnqueried(both)
 }
 

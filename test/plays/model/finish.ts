@@ -1,4 +1,4 @@
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { checkAccounts, type Worlds } from './accounts.ts'
 import { expireUnsent } from './approvals.ts'
 import type { ShownRefund } from './books.ts'
@@ -116,7 +116,7 @@ async function rightExternal(world: World, one: External): Promise<boolean> {
 
 async function syncAfter(worlds: Worlds, world: World, afterMs: number): Promise<void> {
   if (afterMs > 0) await shiftTime(world, afterMs)
-  await expireApprovals(world.ctx)
+  await reconcileUnqueried(world.ctx)
   await runPass(world, { ask: true })
   await checkAccounts(worlds, world)
 }
