@@ -12,7 +12,6 @@ type BreakerKey = { merchantCode: string; operation: Operation }
 
 /** The circuit breakers of this process, one for each merchant account and operation. */
 export type Breakers = {
-  /** Returns the breaker, created on first use. */
   of(merchantCode: string, operation: Operation): CircuitBreaker
   /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
   list(): (BreakerKey & { state: CircuitBreakerState; waitMs: number })[]

@@ -15,7 +15,6 @@ export type Inbox = {
    *   errors unchanged
    */
   store(notification: ReceivedNotification): Promise<Receipt>
-  /** Whether `store` would refuse the next notification. */
   isFull(): boolean
   /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
   readGauges(): { waiting: number; characters: number }
@@ -24,7 +23,6 @@ export type Inbox = {
 }
 
 export type IpnContext = Context & {
-  /** Queues notifications for the next commit. */
   inbox: Inbox
 }
 

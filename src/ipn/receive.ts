@@ -20,10 +20,8 @@ import {
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
 
-/** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Returns whether a request is for `/ipn`. */
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
 }
@@ -75,7 +73,6 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
 
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What the settings make of the intake. */
 function createIntake(config: Config, budget: BodyBudget) {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {

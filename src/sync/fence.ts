@@ -16,7 +16,6 @@ const SENT_COLUMNS = {
   sentAfterMs: 'float8',
 }
 
-/** What every lock reads of a row of `transactions` as `t`. */
 const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', [
   ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
   ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
@@ -83,7 +82,6 @@ export async function lockFree(
 export type LockedAnswer = QueryAnswer & {
   row: LockedRow
   known: StoredPayment[]
-  /** The verified ones. */
   notified: NotifiedPayment[]
   /** The answer has an entry that cannot be read, and that no person has dismissed. */
   hasUnreadable: boolean

@@ -175,7 +175,6 @@ function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   ]
 }
 
-/** The changed state of a transaction, as a row of `changes`. */
 function listStateChange({ key, row, snapshot, summary }: SummarisedItem): ChangeRow[] {
   if (!summary || summary.state === row.state) return []
   const change = { field: 'state', before: row.state, after: summary.state, cause: 'query' }

@@ -17,7 +17,6 @@ const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
-/** Metric labels of the next steps. */
 const RESULTS = {
   idle: 'final',
   query_later: 'again',

@@ -18,7 +18,6 @@ export type SyncContext = Context & {
   commitSlots: Slots
   /** The queries of unconfirmed transactions that this process makes now. */
   unconfirmedQueries: { running: number }
-  /** Answers that share a commit. */
   answerCommits: Batcher<QueryAnswer, AnswerCommit>
 }
 
@@ -65,7 +64,6 @@ export type LockedRow = TransactionNames &
     callId: number
   }
 
-/** The outcome of a claim's query. */
 export type QueryAnswer = {
   claim: Claim
   call: GatewayCall<PaymentList>
@@ -114,7 +112,6 @@ export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList
 export type CommitItem = {
   key: TransactionKey
   row: LockedRow
-  /** Its payments as the commit leaves them. */
   payments: readonly PaymentFacts[]
   /** The gateway's answer and its snapshot, if the commit applies one. */
   applied?: AppliedPayments | undefined
@@ -135,9 +132,7 @@ export type SummarisedItem = CommitItem & { summary: TransactionSummary | undefi
 type TransactionSummary = PaymentsSummary & {
   /** The newest answer has an entry that was not applied. */
   unapplied: boolean
-  /** Something visible to readers has changed. */
   changed: boolean
-  /** A payment of it has succeeded. */
   paid: boolean
   /** Its state or its sums differ from before, or a payment has moved away from it. */
   isRevised: boolean
