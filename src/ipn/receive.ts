@@ -20,8 +20,6 @@ import {
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
 
-export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
-
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
 }
@@ -32,7 +30,7 @@ export function isIpnTarget(target = ''): boolean {
  * after the commit and never before; anything else makes the gateway send again.
  * @param budget shared with every other route that reads bodies
  */
-export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
+export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
   const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
@@ -62,7 +60,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
   }
 
-  return (request, response) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
     const requestId = chooseRequestId(request.headers['x-request-id'])
     void ctx.tracing.run(
       () => describeRequest(request, requestId),

@@ -40,29 +40,26 @@ export type TransactionNames = Pick<
   'orderId' | 'merchantTxnId' | 'currency' | 'expectedAmount' | 'orderVerified'
 >
 
+/** What a commit reads of the row that it locks. */
+export const LOCKED_COLUMNS = [
+  ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
+  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
+  ...(['expectedAmount', 'orderVerified'] as const),
+] as const satisfies readonly (keyof TransactionRow)[]
+
 /** A transaction's row, locked until the commit. */
-export type LockedRow = TransactionNames &
-  Pick<
-    TransactionRow,
-    | 'state'
-    | 'final'
-    | 'paidAmount'
-    | 'refundedAmount'
-    | 'duplicatePayment'
-    | 'unappliedEntries'
-    | 'ipnCount'
-  > & {
-    /** An earlier answer showed a success. */
-    wasPaid: boolean
-    /** The names differ from those in the database: they are completed by this commit. */
-    isNamed?: boolean
-    /** The query was sent later than the one whose answer was applied last. */
-    newer: boolean
-    /** When the query was sent (database time). */
-    asOf: string
-    /** Reserved for the record of the query: its id in `gateway_calls`. */
-    callId: number
-  }
+export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & {
+  /** An earlier answer showed a success. */
+  wasPaid: boolean
+  /** The names differ from those in the database: they are completed by this commit. */
+  isNamed?: boolean
+  /** The query was sent later than the one whose answer was applied last. */
+  newer: boolean
+  /** When the query was sent (database time). */
+  asOf: string
+  /** Reserved for the record of the query: its id in `gateway_calls`. */
+  callId: number
+}
 
 export type QueryAnswer = {
   claim: Claim
