@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { PUBLISHED_QUERY, PUBLISHED_QUERY_HASH } from '../../support/published.ts'
 import { makeControl, SHOP } from '../../support/sandbox.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { computeSecureHash } from '../../../src/gateway/signature.ts'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 
 const SECRET = '311235E7043244EC8306F96720748C56'
 const OTHER_SECRET = 'A3EFDFABA8653DF2342E8DAC29B51AF0'

@@ -4,7 +4,7 @@ import { parse, stringify } from 'lossless-json'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { verifySecureHash } from '../../../src/gateway/signature.ts'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { SHOP } from '../../support/sandbox.ts'
 import { makeRefundCalls } from '../../support/sandbox-refunds.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { PUBLISHED_REFUND, PUBLISHED_REFUND_HASH } from '../../support/published.ts'
 import { SHOP } from '../../support/sandbox.ts'
 import { makeRefundCalls } from '../../support/sandbox-refunds.ts'
