@@ -1,6 +1,7 @@
-import { z } from 'zod'
-import { addCards } from '../cards/make-cards.ts'
-import { jsonNumber } from '../control-input.ts'
+import { randomInt } from 'node:crypto'
+import type { z } from 'zod'
+import type { SandboxCard, seedInput } from './input.ts'
+import { addTransaction, moveMoney, openRefund, showRefund, showTransaction } from './ledger.ts'
 import {
   makePick,
   makeRandom,
@@ -8,27 +9,15 @@ import {
   makeRequestId,
   makeTransactionId,
   type PickNumber,
-} from '../identifiers.ts'
-import { moveMoney, openRefund, showRefund } from '../paygate/refunds.ts'
-import { addTransaction, deliveryPlanInput, showTransaction } from '../paygate/transactions.ts'
-import type {
-  SandboxMerchant,
-  SandboxPayment,
-  SandboxRefund,
-  SandboxState,
-  SandboxTransaction,
-} from '../state.ts'
-import { findMerchant } from './requests.ts'
-
-/** The body of `POST /sandbox/seed`. Notifications are sent only if `ipn` is given. */
-export const seedInput = z.strictObject({
-  seed: jsonNumber.pipe(z.number().int().min(0).max(0xffff_ffff)),
-  transactions: jsonNumber.pipe(z.number().int().min(0).max(10_000)),
-  merchantCode: z.string().min(1).optional(),
-  ipn: z.union([deliveryPlanInput, z.literal(false)]).default(false),
-})
-
-type SeededPayment = { id: string; amount: string; paymentMethod: string; status: string }
+} from './random.ts'
+import {
+  findMerchant,
+  type SandboxMerchant,
+  type SandboxPayment,
+  type SandboxRefund,
+  type SandboxState,
+  type SandboxTransaction,
+} from './state.ts'
 
 /** `createdAt` of the first transaction, independent of the time of seeding. */
 const FIRST_AT = Date.UTC(2026, 0, 1)
@@ -96,7 +85,7 @@ function planTransaction(pick: PickNumber, index: number) {
     currency,
     extData: {},
     createdAt: at.toISOString(),
-    payments: statuses.map((status): SeededPayment => {
+    payments: statuses.map((status) => {
       const id = String(FIRST_PAYMENT_ID + pick(10 ** 12))
       return { id, amount, paymentMethod: METHODS[pick(METHODS.length)] ?? 'QR', status }
     }),
@@ -144,18 +133,97 @@ function removeTransaction(
 
 function removePayment(
   state: SandboxState,
-  merchant: SandboxMerchant,
+  { merchantCode, refunds, payments }: SandboxMerchant,
   payment: SandboxPayment,
 ): void {
   for (const refund of payment.refunds) {
     if (refund.status === 'accepted') refund.status = 'failed'
-    const others = merchant.refunds.get(refund.requestId)?.filter((one) => one !== refund) ?? []
-    if (others.length === 0) merchant.refunds.delete(refund.requestId)
-    else merchant.refunds.set(refund.requestId, others)
+    const others = refunds.get(refund.requestId)?.filter((one) => one !== refund) ?? []
+    if (others.length === 0) refunds.delete(refund.requestId)
+    else refunds.set(refund.requestId, others)
   }
-  merchant.payments.delete(payment.id)
+  payments.delete(payment.id)
   state.ledger = state.ledger.filter(
-    ({ paymentId, merchantCode }) =>
-      paymentId !== payment.id || merchantCode !== merchant.merchantCode,
+    (moved) => moved.paymentId !== payment.id || moved.merchantCode !== merchantCode,
   )
+}
+
+/** The specification shows the first two (section 3); gateways of this family send the others too. */
+const CARD_STATUSES = [
+  'ACTIVED',
+  'INACTIVED',
+  'INACTIVE',
+  'ACTIVE',
+  'EXPIRED',
+  'LOCKED',
+  'FAILED',
+] as const
+
+const BRANDS = [
+  { cardBrand: 'visa', start: '411111' },
+  { cardBrand: 'mastercard', start: '555555' },
+  { cardBrand: 'jcb', start: '353011' },
+] as const
+const HOLDERS = ['NGUYEN VAN A', 'TRAN THI B', 'LE VAN C', 'PHAM THI D']
+const GROUPS = ['ADVERTISING', 'TRAVEL', 'SOFTWARE', 'OFFICE']
+
+/** The number of cards a new account has: two of each status. */
+const CARDS_AT_START = 2 * CARD_STATUSES.length
+const CARDS_IN_A_BATCH = 5
+const FIRST_CARD_AT = Date.UTC(2026, 0, 1, 8)
+const BETWEEN_CARDS_MS = 17 * 3_600_000
+
+/** Adds generated cards to a merchant. A seed always gives the same cards; `name` is part of their ids. */
+export function addCards(
+  merchant: SandboxMerchant,
+  { seed, name }: { seed: number; name: string },
+): SandboxCard[] {
+  const pick = makePick(makeRandom(seed))
+  return Array.from({ length: CARDS_AT_START }, (_, index) => {
+    const at = new Date(FIRST_CARD_AT + index * BETWEEN_CARDS_MS).toISOString()
+    const card = {
+      ...makeCard(merchant, at, { pick, index }),
+      virtualCardRequestId: `VC-${name}-${String(index + 1).padStart(4, '0')}`,
+      requestId: `BATCH-${name}-${Math.floor(index / CARDS_IN_A_BATCH) + 1}`,
+    }
+    merchant.cards.set(card.virtualCardRequestId, card)
+    return card
+  })
+}
+
+/** Generates a card created at `at`, without adding it to the merchant. */
+export function makeCard(
+  { merchantCode, cards }: SandboxMerchant,
+  at: string,
+  { pick = randomInt, index = cards.size }: { pick?: PickNumber; index?: number } = {},
+): SandboxCard {
+  const { cardBrand, start } = BRANDS[index % BRANDS.length] ?? BRANDS[0]
+  const isVnd = index % 2 === 0
+  const digits = (count: number) => String(pick(10 ** count)).padStart(count, '0')
+  return {
+    virtualCardRequestId: `VC-${merchantCode}-${digits(9)}`,
+    requestId: `BATCH-${merchantCode}-NEW`,
+    status: CARD_STATUSES[index % CARD_STATUSES.length] ?? 'ACTIVED',
+    cardData: {
+      cardHolderName: HOLDERS[pick(HOLDERS.length)] ?? 'NGUYEN VAN A',
+      cardNumber: `${start}******${digits(4)}`,
+      cardExpiryDate: `${2027 + pick(5)}-${String(1 + pick(12)).padStart(2, '0')}`,
+      cardBrand,
+    },
+    cardPolicy: {
+      policyRequestId: `POLICY-${merchantCode}-${1 + (index % 3)}`,
+      policyRevision: 1 + pick(4),
+      cardCurrency: isVnd ? 'VND' : 'USD',
+      cardLimit: isVnd ? `${1 + pick(50)}000000` : `${100 + pick(900)}.50`,
+      minTransAmount: isVnd ? '10000' : '0.01',
+      maxTransAmount: isVnd ? '1000000' : '99.99',
+      autoCloseCard: pick(2) === 0,
+      activeOnCreate: pick(2) === 0,
+      supportedMccGroup: GROUPS.slice(0, 1 + pick(GROUPS.length)),
+    },
+    extraInfo: pick(2) === 0 ? {} : { note: 'made by the sandbox' },
+    createdAt: at,
+    updatedAt: at,
+    raw: {},
+  }
 }
