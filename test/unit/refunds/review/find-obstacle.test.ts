@@ -76,10 +76,13 @@ describe('a refund that has ended', () => {
     ['grown, and matched', { matched: true }, { grown: true }, false],
     ['grown, and in the first sight', { inFirstSight: true }, { grown: true }, false],
     ['not grown', {}, {}, false],
-  ])('succeeded, %s: its success is confirmed only where growth may be its own', (_, facts, beside, offered) => {
-    const offers = listOffers({ status: 'succeeded', ...facts }, beside)
-    expect(offers.includes('succeeded')).toBe(offered)
-  })
+  ])(
+    'succeeded, %s: its success is confirmed only where growth may be its own',
+    (_, facts, beside, offered) => {
+      const offers = listOffers({ status: 'succeeded', ...facts }, beside)
+      expect(offers.includes('succeeded')).toBe(offered)
+    },
+  )
 
   it('unsent is not decided: it is requested again', () => {
     const facts = { status: 'failed', firstSentAt: null, attempts: 0 } as const
