@@ -207,8 +207,8 @@ function findObstacleOfState(
 }
 
 /**
- * Whether growth that nothing explains may be a refund that is known to have succeeded. Where part of the growth seems to
- * be older, such as after a refund failed that the gateway had counted, only a person's word matches the two.
+ * Whether growth that nothing explains may be a refund that is known to have succeeded. It is not matched to it by itself
+ * where part of the growth seems to be older, such as after a refund failed that the gateway had counted: a person says so.
  */
 function mayBeGrowth(
   { matched, inFirstSight }: DecidableRefund,

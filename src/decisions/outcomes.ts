@@ -35,10 +35,9 @@ export type OutcomeDecision = {
 }
 
 /**
- * Decides the outcome of a refund. `succeeded` keeps its amount reserved until the refunded amount of the payment shows it;
- * of one that is known to have succeeded it says that growth which nothing explains is its own. `failed` releases it;
- * `returned` frees it once a second principal says so too, or two answers show the refunded amount lower by it. What
- * contradicts the evidence is a discrepancy.
+ * Decides the outcome of a refund. `succeeded` keeps its amount reserved until the refunded amount of the payment shows
+ * it, and of a refund that is known to have succeeded says that growth which nothing explains is its own; `failed` releases it; `returned` frees it once a second principal says so too, or two answers show the refunded
+ * amount lower by it. What contradicts the evidence is a discrepancy.
  */
 export async function decideOutcome(
   ctx: Pick<Context, 'now'>,

@@ -144,7 +144,7 @@ export async function recordResolution(
   return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
 }
 
-/** Records at once, and not only with the next answer, what of a payment's growth nothing explains after a decision. */
+/** Records what of a payment's growth nothing explains after a decision, in its commit and not only with the next answer. */
 export async function recordGrowth(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,

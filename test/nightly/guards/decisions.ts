@@ -104,22 +104,4 @@ export const DECISIONS: readonly Guard[] = [
     control:
       'a decision against the evidence of a success notification that no query has followed yet is refused',
   },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: 'return grown && !matched && !inFirstSight',
-    mutation: 'return grown && !inFirstSight && (matched || !matched)',
-    test: 'test/unit/refunds/review/find-obstacle.test.ts',
-    claim:
-      'a refund that has ended succeeded, grown, and matched: its success is confirmed only where growth may be its own',
-    control: 'a refund that has ended unsent is not decided: it is requested again',
-  },
-  {
-    file: 'src/decisions/outcomes.ts',
-    text: 'draft.now = { ...draft.now, matched: isShown }',
-    mutation: 'draft.now = { ...draft.now, matched: isShown && draft.now.inferred }',
-    test: 'test/plays/review/decisions.test.ts',
-    claim:
-      'a refund that is known to have succeeded is matched to growth that nothing explains on the word of a person, who finds it in the ledger',
-    control: 'a decision against the evidence of growth from before it was sent is none',
-  },
 ]

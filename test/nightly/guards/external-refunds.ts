@@ -32,7 +32,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/decisions/unit-of-work.ts',
+    file: 'src/decisions/external.ts',
     text: "const isGrown = compareAmounts(unexplained, '0') > 0",
     mutation: "const isGrown = compareAmounts(unexplained, '0') > 1",
     test: 'test/plays/external/undone.test.ts',
