@@ -6,7 +6,12 @@ import type { Context } from '../context.ts'
 import type { StoredResolution } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
-import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../discrepancies/store.ts'
 import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
@@ -17,18 +22,12 @@ import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
-import { measureUnexplained, measureUnmatched } from '../refunds/measure.ts'
+import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/measure.ts'
 import { saveExternalRefunds } from '../refunds/save.ts'
 import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
-import {
-  buildPaymentEvent,
-  decide,
-  describeResolution,
-  recordGrowth,
-  recordResolution,
-} from './unit-of-work.ts'
+import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
 export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
 export type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
@@ -254,7 +253,12 @@ async function judgeGrowthAgain(
   rejudgeInferred(payment, drafts)
   const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
   for (const draft of doubted) await saveDraft(tx, { ...draft, dueInMs: null })
-  const found = await recordGrowth(tx, key, payment, drafts)
+  const { paymentId } = payment
+  const unexplained = measureUnexplained(payment, drafts)
+  await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
+  const isGrown = compareAmounts(unexplained, '0') > 0
+  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
+  const found = await recordDiscrepancies(tx, growth)
   return { found, doubted: doubted.map(({ now }) => now.refundId) }
 }
 

@@ -63,8 +63,6 @@ export type DecidableRefund = Pick<
   | 'sinceRequestedMs'
   | 'sinceSentMs'
   | 'inferred'
-  | 'matched'
-  | 'inFirstSight'
   | 'returnSightings'
   | 'resolution'
   | 'sinceResolvedMs'
@@ -144,7 +142,7 @@ export function findObstacle(
       return findDoubt(beside)
     default:
       return (
-        findObstacleOfState(row, decision, settings, beside) ??
+        findObstacleOfState(row, decision, settings) ??
         findObstacleOfPerson(row, decision, settings, beside)
       )
   }
@@ -177,7 +175,6 @@ function findObstacleOfState(
   row: DecidableRefund,
   outcome: RefundOutcome,
   settings: DecisionSettings,
-  beside: Circumstances,
 ): Obstacle | undefined {
   switch (row.status) {
     case 'needs_review':
@@ -192,9 +189,7 @@ function findObstacleOfState(
       if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
       return outcome === 'failed' ? { why: 'failed_already' } : undefined
     case 'succeeded':
-      return outcome === 'succeeded' && !row.inferred && !mayBeGrowth(row, beside)
-        ? { why: 'succeeded_already' }
-        : undefined
+      return outcome === 'succeeded' && !row.inferred ? { why: 'succeeded_already' } : undefined
     case 'returned': {
       const isReleased = row.returnSightings >= RELEASED
       return outcome === 'returned' && isReleased ? { why: 'released' } : undefined
@@ -204,17 +199,6 @@ function findObstacleOfState(
     default:
       return { why: 'not_sent' }
   }
-}
-
-/**
- * Whether growth that nothing explains may be a refund that is known to have succeeded. It is not matched to it by itself
- * where part of the growth seems to be older, such as after a refund failed that the gateway had counted: a person says so.
- */
-function mayBeGrowth(
-  { matched, inFirstSight }: DecidableRefund,
-  { grown }: Circumstances,
-): boolean {
-  return grown && !matched && !inFirstSight
 }
 
 function findWait(

@@ -18,7 +18,7 @@ import {
   type RefundOutcome,
 } from './obstacles.ts'
 import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
-import { describeResolution, recordGrowth, recordResolution } from './unit-of-work.ts'
+import { describeResolution, recordResolution } from './unit-of-work.ts'
 
 /** A refund under the locks, and who decides about it. */
 export type LockedRefund = {
@@ -36,7 +36,7 @@ export type OutcomeDecision = {
 
 /**
  * Decides the outcome of a refund. `succeeded` keeps its amount reserved until the refunded amount of the payment shows
- * it, and of a refund that is known to have succeeded says that growth which nothing explains is its own; `failed` releases it; `returned` frees it once a second principal says so too, or two answers show the refunded
+ * it; `failed` releases it; `returned` frees it once a second principal says so too, or two answers show the refunded
  * amount lower by it. What contradicts the evidence is a discrepancy.
  */
 export async function decideOutcome(
@@ -62,14 +62,10 @@ export async function decideOutcome(
   }
   const by = describeDecider(access, beside.asked, isAgain)
   await applyOutcome(tx, of, outcome, decided, by)
-  const found = await recordResolution(tx, draft.now, resolution, {
+  return await recordResolution(tx, draft.now, resolution, {
     ours: `decided as ${outcome} by ${resolution.by}`,
     answered: [{ kind: 'failure_after_success' }, { kind: 'refund_without_end' }],
   })
-  const payment = locked.payments.find(({ paymentId }) => paymentId === draft.now.paymentId)
-  const isMatched = draft.now.matched && !draft.before.matched
-  if (!payment || !isMatched) return found
-  return [...found, ...(await recordGrowth(tx, draft.now, payment, locked.drafts))]
 }
 
 function describeDecider(access: Access, isAsker: boolean, isAgain: boolean): string {
@@ -104,8 +100,7 @@ async function applyOutcome(
 ): Promise<void> {
   const { reason, againstEvidence } = decided.resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const before = draft.now
-  const { status, paymentId } = before
+  const { status, paymentId } = draft.now
   const failure = { failureReason: 'resolved', failureMessage: reason }
   const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
   const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
@@ -113,10 +108,6 @@ async function applyOutcome(
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, draft, locked)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)
-  if (payment && before.status === 'succeeded' && outcome === 'succeeded' && !before.inferred) {
-    const isShown = new Big(measureUnmatched(payment, locked.drafts)).gte(before.amount)
-    draft.now = { ...draft.now, matched: isShown }
-  }
   const decidedGrowth = payment ? measureUnmatched(payment, locked.drafts) : null
   draft.now = { ...draft.now, decidedGrowth }
 }

@@ -9,15 +9,11 @@ import type { DiscrepancyKind, RecordedDiscrepancy } from '../discrepancies/kind
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
-import { compareAmounts } from '../money.ts'
 import { showPayment } from '../payments/view.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import type { RefundDraft } from '../refunds/lifecycle.ts'
-import { describeGrowth, measureUnexplained } from '../refunds/measure.ts'
-import type { LockedPayment } from '../refunds/types.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 
@@ -142,23 +138,6 @@ export async function recordResolution(
   if (againstEvidence === null) return []
   const kind = 'decided_against_evidence'
   return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
-}
-
-/** Records what of a payment's growth nothing explains after a decision, in its commit and not only with the next answer. */
-export async function recordGrowth(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  payment: LockedPayment,
-  drafts: readonly RefundDraft[],
-): Promise<RecordedDiscrepancy[]> {
-  const key = { merchantCode, transactionId }
-  const unexplained = measureUnexplained(payment, drafts)
-  await resolveDiscrepancies(tx, [
-    { ...key, paymentId: payment.paymentId, kind: 'unexplained_growth' },
-  ])
-  const isGrown = compareAmounts(unexplained, '0') > 0
-  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
-  return await recordDiscrepancies(tx, growth)
 }
 
 type Answered = { kind: DiscrepancyKind; ours?: string }

@@ -79,9 +79,8 @@ async function beRighted(worlds: Worlds, world: World): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     const own = (await readRefunds(world)).filter((one) => isWrong(world, one))
     const external = await listWrong(world)
-    if (own.length + external.length + (await listUnmatched(world)).length === 0) return
+    if (own.length + external.length === 0) return
     for (const { id } of own) if (await decide(world, id)) note(world, 'righted')
-    for (const id of await listUnmatched(world)) await decide(world, id)
     for (const one of external) {
       if (await rightExternal(world, one)) note(world, 'righted an external refund')
     }
@@ -95,19 +94,6 @@ function isWrong(world: World, refund: ShownRefund): boolean {
   const isRight = refund.status === right && !refund.inferred
   // What came back has failed as well as returned, once its amount is released.
   return right === 'returned' ? !refund.released : !isRight
-}
-
-/** Refunds that succeeded, and that growth which nothing explains may show: by the ledger a person says so. */
-async function listUnmatched({ rig, account: { merchantCode } }: World): Promise<string[]> {
-  const rows = await rig.database.sql<{ id: string }[]>`
-    select r.refund_id as id from refunds r join payments p using (merchant_code, payment_id)
-    where r.merchant_code = ${merchantCode} and r.status = 'succeeded' and not r.inferred and not r.matched
-      and not r.in_first_sight and r.amount <= p.refunded_amount - p.refunded_at_first
-        - (select coalesce(sum(m.amount), 0) from refunds m
-           where m.merchant_code = p.merchant_code and m.payment_id = p.payment_id and m.matched and not m.in_first_sight)
-        - (select coalesce(sum(f.amount), 0) from foreign_refunds f
-           where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched and f.outcome is null)`
-  return rows.map(({ id }) => id)
 }
 
 type External = Awaited<ReturnType<typeof listExternal>>[number]

@@ -141,52 +141,6 @@ describe('a person decides', () => {
   )
 })
 
-describe('a refund that is known to have succeeded', () => {
-  /** The gateway counts one of 10, and one of 20 is sent; then the first fails, and no answer shows the fall between. */
-  async function hideFall() {
-    const payment = await lab.open()
-    const first = await lab.send(payment, '10')
-    await lab.show(payment, '10')
-    const second = await lab.ask(payment, '20')
-    await lab.pass(payment)
-    await lab.notify(payment, first, '10', { code: 5 })
-    await lab.show(payment, '20')
-    await lab.notify(payment, second, '20')
-    await lab.pass(payment)
-    return { payment, second }
-  }
-
-  const isOpen = async ({ id }: LabPayment) => {
-    const open = await lab.database.sql`
-      select from discrepancies
-      where kind = 'unexplained_growth' and payment_id = ${id} and resolved_at is null`
-    return open.length > 0
-  }
-
-  it('is matched to growth that nothing explains on the word of a person, who finds it in the ledger', async () => {
-    const { payment, second } = await hideFall()
-    expect(await lab.row(second)).toMatchObject({ status: 'succeeded', matched: false })
-    expect(await isOpen(payment)).toBe(true)
-    const before = await left(payment)
-    await expectDecided(await decide(second, 'succeeded'), 'succeeded')
-    expect(await lab.row(second)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(Number(await left(payment)) - Number(before)).toBe(20)
-    expect(await isOpen(payment)).toBe(false)
-    await lab.pass(payment)
-    expect(await isOpen(payment)).toBe(false)
-    await expectRefused(await decide(second, 'succeeded'), 409, 'not_decidable')
-  })
-
-  it('is not decided once more while the growth is less than its amount', async () => {
-    const { payment, second } = await hideFall()
-    await lab.show(payment, '19')
-    await lab.pass(payment)
-    await lab.age(second, CONFIRM_MS)
-    await lab.pass(payment)
-    await expectRefused(await decide(second, 'succeeded'), 409, 'not_decidable')
-  })
-})
-
 describe('a decision against the evidence', () => {
   const AGAINST = { againstEvidence: true }
 

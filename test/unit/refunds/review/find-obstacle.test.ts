@@ -71,19 +71,6 @@ describe('a refund that has ended', () => {
     }
   })
 
-  it.each([
-    ['grown, and not matched', {}, { grown: true }, true],
-    ['grown, and matched', { matched: true }, { grown: true }, false],
-    ['grown, and in the first sight', { inFirstSight: true }, { grown: true }, false],
-    ['not grown', {}, {}, false],
-  ])(
-    'succeeded, %s: its success is confirmed only where growth may be its own',
-    (_, facts, beside, offered) => {
-      const offers = listOffers({ status: 'succeeded', ...facts }, beside)
-      expect(offers.includes('succeeded')).toBe(offered)
-    },
-  )
-
   it('unsent is not decided: it is requested again', () => {
     const facts = { status: 'failed', firstSentAt: null, attempts: 0 } as const
     expect(listOffers(facts)).toEqual([])
