@@ -14,7 +14,7 @@ type Refused = { subject: RefundSubject; values: RefundValues }
  * Explains why a refund was refused.
  * @returns undefined for a refusal that is not about the refund
  */
-export function explainRefusal(
+export function explainRefundRefusal(
   error: DomainError,
   { subject, values }: Refused,
 ): ExplainedRefusal | undefined {

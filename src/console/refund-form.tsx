@@ -10,7 +10,7 @@ import { StaleVersionError } from '../refunds/target.ts'
 import { formatTime } from './cells.tsx'
 import type { ConsoleContext } from './context.ts'
 import type { FormFields } from './env.ts'
-import { explainRefusal } from './explain-refund.ts'
+import { explainRefundRefusal } from './explain-refund.ts'
 import { formatMoney } from './format-money.ts'
 import { type KeptForm, open, seal } from './kept.ts'
 import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
@@ -173,7 +173,7 @@ async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked)
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
   if (error instanceof DomainError) {
-    const explained = explainRefusal(error, { subject, values })
+    const explained = explainRefundRefusal(error, { subject, values })
     if (!explained) throw error
     const { refundId } = error.extra
     const problems = { ...explained.problems }
