@@ -13,14 +13,12 @@ import { type ExternalRecord, listExternalRefunds } from '../refunds/external-vi
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
 import { Time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { ExternalCard, explainDiscrepancy, externalAction, OwnRefund } from './external.tsx'
-import { formatMoney } from './format-money.ts'
 import { ActionForm, TextArea } from './forms.tsx'
 import { definePage, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { can, count, listTexts, t } from './view.ts'
+import { can, count, formatMoney, listTexts, t } from './view.ts'
 import { nameKind, nameSource } from './words.ts'
 
 const ResolutionFields = z.object({

@@ -3,23 +3,23 @@ import { Card, Facts, Identifier } from '../platform/html/components.tsx'
 import type { RefundIndication } from '../refunds/evidence.ts'
 import type { RefundProof } from '../refunds/proof.ts'
 import type { RefundView } from '../refunds/view.ts'
-import { cell, type ListColumn, Rows, Time, text, time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import { formatMoney } from './format-money.ts'
+import { cell, type ListColumn, Rows, State, Time, text, time } from './cells.tsx'
+import type { ConsoleContext } from './env.ts'
 import { HoldFacts } from './holds.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
 import type { ShownRefundPage } from './refund-subject.ts'
-import { describeMethod, RefundStatus } from './states.tsx'
 import { Next } from './story-refunds.tsx'
-import { t } from './view.ts'
+import { formatMoney, t } from './view.ts'
 import {
   describeApproval,
   describeFailure,
+  describeMethod,
   describeNext,
   describeReceiver,
   describeResolution,
   nameKnown,
   nameRequester,
+  signRefund,
   withMore,
 } from './words.ts'
 
@@ -46,7 +46,7 @@ function listRequest(shown: ShownRefundPage, ctx: ConsoleContext): Fact[] {
   const { amount, currency } = view
   const isHeld = view.hold !== null || view.accountHold !== null || payment.payment.hold !== null
   return [
-    [t('field.status'), <RefundStatus status={view.status} />],
+    [t('field.status'), <State of={signRefund(view.status)} />],
     [t('field.nextStep'), <Next step={describeNext(found.refund, isHeld, ctx.config)} />],
     [t('field.amount'), formatMoney(amount, currency)],
     [t('field.receiver'), nameReceiver(shown)],

@@ -14,13 +14,11 @@ import {
   type ExternalRecord,
   findExternalRefund,
 } from '../refunds/external-view.ts'
-import { cell, type ListColumn, link, Rows, Time } from './cells.tsx'
-import { formatMoney } from './format-money.ts'
+import { cell, type ListColumn, link, Rows, state, Time } from './cells.tsx'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
 import { type Action, explainRefusal, parseFields, requireText } from './page.ts'
-import { ExternalRefundState } from './states.tsx'
-import { t, useKept } from './view.ts'
-import { withMore } from './words.ts'
+import { formatMoney, t, useKept } from './view.ts'
+import { signExternal, withMore } from './words.ts'
 
 const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
   link(
@@ -43,9 +41,7 @@ const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
     ({ notifiedAt }) => notifiedAt,
     ({ notifiedAt }) => (notifiedAt === null ? null : <Time iso={toIso(notifiedAt)} />),
   ),
-  cell('state', deriveExternalState, (one) => (
-    <ExternalRefundState state={deriveExternalState(one)} />
-  )),
+  state('state', (one) => signExternal(deriveExternalState(one))),
 ]
 
 /** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */

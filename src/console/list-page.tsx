@@ -6,15 +6,12 @@ import type { Page } from '../http/list.ts'
 import { readWrittenAmount } from '../money.ts'
 import { Card, Field } from '../platform/html/components.tsx'
 import { type ListColumn, Rows } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import { describeZone, toRange } from './days.ts'
-import type { ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
-import { requireScope } from './permissions.ts'
 import { listKeys, type NameIn } from './texts/text.ts'
-import { listTexts, t, useView } from './view.ts'
+import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {

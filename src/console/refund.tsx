@@ -14,7 +14,6 @@ import {
   StepsCard,
   SupportCard,
 } from './evidence.tsx'
-import { formatMoney } from './format-money.ts'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
 import { explainHold, HoldForm, postHold } from './holds.tsx'
 import { definePage, OptionalText, parseFields, requireText } from './page.ts'
@@ -27,7 +26,7 @@ import {
   type ShownRefundPage,
 } from './refund-subject.ts'
 import { isOpen } from './story-refunds.tsx'
-import { can, t } from './view.ts'
+import { can, formatMoney, t } from './view.ts'
 import { nameKind } from './words.ts'
 
 /** The version that the page was shown for; anything else counts as another version. */

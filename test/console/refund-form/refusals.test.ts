@@ -1,6 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { explainRefundRefusal } from '../../../src/console/explain-refund.ts'
-import { readValues } from '../../../src/console/refund-fields.ts'
+import { explainRefundRefusal, readValues } from '../../../src/console/refund-fields.ts'
 import type { RefundSubject } from '../../../src/console/refund-targets.tsx'
 import { showTo } from '../../../src/console/view.ts'
 import { DomainError, type RefusalCode } from '../../../src/errors.ts'
