@@ -70,10 +70,10 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
     const order = await orders.find(c.req.param('id'))
     if (!order) return c.json({ error: 'no such order' }, 404)
     if (!order.paymentId) return c.json({ error: 'the order is not paid' }, 409)
-    const wish = { ...params, metadata: { orderId: order.id, returnId } }
+    const request = { ...params, metadata: { orderId: order.id, returnId } }
     const refund = surplus
-      ? ipn.refunds.prepareSurplus(order.transactionId, wish)
-      : ipn.refunds.prepare(order.paymentId, wish)
+      ? ipn.refunds.prepareSurplus(order.transactionId, request)
+      : ipn.refunds.prepare(order.paymentId, request)
     // Key and parameters are stored before anything is sent: a crash after this loses no money.
     const stored = await orders.change(order.id, ({ returns }) => {
       if (returns.some((one) => one.returnId === returnId)) return

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import { recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
-import { changeReading, LANGUAGES, TimeZone } from '../access/people.ts'
-import { endSession, type ListedSession, listSessions } from '../access/sessions.ts'
-import { signIn } from '../access/sign-in.ts'
+import { LANGUAGES, TimeZone } from '../access/people.ts'
+import { lockPeople } from '../access/principal.ts'
+import { endSession, type ListedSession, listSessions, signIn } from '../access/sessions.ts'
 import { ROLES } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { compileNetworks, findClientAddress } from '../http/client-address.ts'
+import { createAddressFinder } from '../http/client-address.ts'
 import { isUuid } from '../http/fields.ts'
 import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import { Badge, Card, Facts } from '../platform/html/components.tsx'
@@ -52,17 +52,14 @@ export const accountPage = definePage({
   },
   actions: {
     reading: {
-      async run({ ctx, c, access, fields }) {
+      async run({ ctx, c, fields }) {
         const language = LANGUAGES.find((one) => one === fields.language)
         const timeZone = TimeZone.safeParse(fields.timeZone?.trim())
         if (!language || !timeZone.success) {
           throw new InvalidFieldsError({ timeZone: t('account.reading.problem') })
         }
-        const { id } = usePerson()
-        await runInTransaction(ctx.sql, async (tx) => {
-          const write = { operation: nameOperation(c), merchantCode: null, objectId: id }
-          await recordWrite(tx, ctx.log, access, write)
-          await changeReading(tx, id, { language, timeZone: timeZone.data })
+        await changeOwn(ctx, c, usePerson().id, async (tx, id) => {
+          await tx`update actors set language = ${language}, time_zone = ${timeZone.data} where id = ${id}`
         })
         return { notice: 'saved' }
       },
@@ -98,20 +95,31 @@ function Reading() {
   )
 }
 
-/** Ends a session of the person who asks, and records it. */
-export async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) {
+/** Changes what is a person's own, and records it. */
+async function changeOwn(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  objectId: string,
+  write: (tx: Tx, personId: string) => Promise<unknown>,
+): Promise<void> {
+  const { id } = usePerson()
   await runInTransaction(ctx.sql, async (tx) => {
-    const write = { operation: nameOperation(c), merchantCode: null, objectId: sessionId }
-    await recordWrite(tx, ctx.log, c.get('access'), write)
-    await endOne(tx, usePerson().id, sessionId)
+    await lockPeople(tx, [id])
+    const entry = { operation: nameOperation(c), merchantCode: null, objectId }
+    await recordWrite(tx, ctx.log, c.get('access'), entry)
+    await write(tx, id)
   })
 }
+
+/** Ends a session of the person who asks. */
+const endOwn = (ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) =>
+  changeOwn(ctx, c, sessionId, (tx, id) => endOne(tx, id, sessionId))
 
 const PATH = '/console/sign-in'
 
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
@@ -125,11 +133,7 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
   app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
   app.post(`${PATH}/:token`, async (c) => {
-    const address = findClientAddress(
-      c.env.incoming.socket.remoteAddress ?? '',
-      c.req.header('x-forwarded-for'),
-      isTrustedProxy,
-    )
+    const address = findAddress(c.env.incoming)
     const result = await signIn(shared, {
       ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
       userAgent: c.req.header('user-agent') ?? '',

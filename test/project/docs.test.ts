@@ -32,7 +32,7 @@ const PAGES = [
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   'examples/order-system/README.md',
-  'src/client/README.md',
+  'client/README.md',
   ...listFiles('docs', '.md'),
 ]
 
@@ -225,7 +225,7 @@ const withIds = (path: string) => path.replace(/\{\w+\}/g, '{id}')
 describe('the documentation', () => {
   it('lists every route', () => {
     const declared = listFiles('src', '.ts')
-      .filter((file) => !/^src\/(sandbox|client|console)\//.test(file))
+      .filter((file) => !/^src\/(sandbox|console)\//.test(file))
       .flatMap((file) => [...read(file).matchAll(/\bpath: '(\/[^']*)'/g)])
       .map(([, path = '']) => path)
     const decisions = Object.values(DECISIONS).map(({ path }) => `/v1/refunds/{id}/${path}`)

@@ -1,7 +1,7 @@
 import { pause, type Signals } from './abort.ts'
 import { TimeoutError } from './errors.ts'
+import type { Transport } from './http.ts'
 import type { CallOptions } from './options.ts'
-import type { Transport } from './transport.ts'
 
 /** Default time-out of a wait (ms). */
 const WAIT_TIMEOUT_MS = 300_000

@@ -1,11 +1,11 @@
+import type { ApiRequest, QueryValue, Transport } from './http.ts'
 import type { CallOptions } from './options.ts'
-import type { ApiRequest, QueryValue, Transport } from './transport.ts'
 
 /** A page of a list. `nextCursor` requests the next page; it is null on the last one. */
 export type Page<T> = { data: T[]; nextCursor: string | null }
 
 /** The start of a list and the size of its pages. */
-export type PageWish = {
+export type PageOptions = {
   /** The `nextCursor` of an earlier page. */
   cursor?: string | undefined
   /** Items per page, at most 200. Default 50. */
@@ -36,7 +36,7 @@ export type Pages<T> = AsyncIterable<T> & {
 export function listRoute<T>(
   transport: Transport,
   path: string,
-  { cursor: from, ...filter }: PageWish & Readonly<Record<string, QueryValue>>,
+  { cursor: from, ...filter }: PageOptions & Readonly<Record<string, QueryValue>>,
   options?: CallOptions,
 ): Listing<T> {
   const locate = (cursor: string | undefined) => ({ path, query: { ...filter, cursor } })

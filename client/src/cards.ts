@@ -1,65 +1,37 @@
-import { makePages, type Page, type Pages, type PageWish } from './listing.ts'
+import { parseDecimals } from './decimals.ts'
+import { type Transport, writeSegment } from './http.ts'
+import { makePages, type Page, type PageOptions, type Pages } from './lists.ts'
 import type { CallOptions } from './options.ts'
-import { parseDecimals } from './parse-decimals.ts'
-import { type Transport, writeSegment } from './transport.ts'
+import type {
+  ListedCard as ListedByGateway,
+  Queries,
+  VirtualCard as ReadFromGateway,
+} from './types.gen.ts'
 
-/** A member of a gateway's object: it may be missing or null. */
-type Given<T> = T | null | undefined
-type ListedPolicy = {
-  policyRequestId?: Given<string>
-  policyRevision?: Given<number>
-  cardCurrency?: Given<string>
-  /** An exact decimal string, like the other limits. */
-  cardLimit?: Given<string>
-  minTransAmount?: Given<string>
-  maxTransAmount?: Given<string>
-  autoCloseCard?: Given<boolean>
-}
+/** The limits of a policy: numbers in the gateway's answer, exact decimal strings here. */
+const AMOUNTS = ['cardLimit', 'minTransAmount', 'maxTransAmount'] as const
+/** Some gateways write them as numbers, too long for JavaScript's. */
+const IDENTIFIERS = ['requestId', 'virtualCardRequestId', 'merchantId', 'merchantCode'] as const
+
+type Text = (typeof AMOUNTS | typeof IDENTIFIERS)[number]
+
+/** An object of the gateway with exact texts for the numbers that JavaScript would round. */
+type Exact<T> = T extends object
+  ? { [Name in keyof T]: Name extends Text ? string | null | undefined : Exact<T[Name]> }
+  : T
 
 /** A virtual card in a list, as returned by the gateway: members may be missing, and there may be others. */
-export type ListedCard = {
-  requestId?: Given<string>
-  virtualCardRequestId?: Given<string>
-  merchantId?: Given<string>
-  /** As the gateway spells it. */
-  merchantCode?: Given<string>
-  merchantEmail?: Given<string>
-  cardData?: Given<{ cardHolderName?: Given<string>; cardBrand?: Given<string> }>
-  cardPolicy?: Given<ListedPolicy>
-  status?: Given<string>
-  extraInfo?: Given<Record<string, unknown>>
-  createdAt?: Given<string>
-  updatedAt?: Given<string>
-}
+export type ListedCard = Exact<ListedByGateway>
 
 /** A single virtual card. Its number and CVV are masked. */
-export type VirtualCard = Omit<
-  ListedCard,
-  'cardData' | 'cardPolicy' | 'merchantId' | 'merchantEmail'
-> & {
-  cardData?: Given<{
-    cardHolderName?: Given<string>
-    cardBrand?: Given<string>
-    cardNumber?: Given<string>
-    /** `YYYY-MM` */
-    cardExpiryDate?: Given<string>
-    cardCVV?: Given<string>
-  }>
-  cardPolicy?: Given<
-    ListedPolicy & { activeOnCreate?: Given<boolean>; supportedMccGroup?: Given<string[]> }
-  >
-}
+export type VirtualCard = Exact<ReadFromGateway>
 
 /** `limit` is at most the service's `GATEWAY_CARDS_MAX_PAGE_SIZE`, 100 unless it is set. Dates are `YYYY-MM-DD`. */
-export type CardFilter = PageWish & {
-  /** The service's `GATEWAY_CARDS_FIRST_PAGE`. Default 1. */
-  firstPage?: 0 | 1 | undefined
-  dateFr?: string | undefined
-  dateTo?: string | undefined
-  requestId?: string | undefined
-  status?: string | undefined
-  cardBrand?: string | undefined
-}
+export type CardFilter = PageOptions &
+  Omit<Queries['listCards'], 'pageIndex' | 'pageSize'> & {
+    /** The service's `GATEWAY_CARDS_FIRST_PAGE`. Default 1. */
+    firstPage?: 0 | 1 | undefined
+  }
 
 /** `language` selects the language of the gateway's messages. */
 export type CardOptions = CallOptions & { language?: 'en' | 'vi' | undefined }
@@ -78,10 +50,6 @@ export type Cards = {
 }
 
 const PATH = '/v2/vc/virtual-cards'
-/** The limits of a policy. */
-const AMOUNTS = ['cardLimit', 'minTransAmount', 'maxTransAmount']
-/** Some gateways write them as numbers, too long for JavaScript's. */
-const IDENTIFIERS = ['requestId', 'virtualCardRequestId', 'merchantId', 'merchantCode']
 const parse = (text: string) => parseDecimals(text, [...AMOUNTS, ...IDENTIFIERS])
 
 type CardPage = { docs: ListedCard[]; totalPages?: unknown }

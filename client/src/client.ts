@@ -1,14 +1,20 @@
 import { type Cards, createCards } from './cards.ts'
-import { createDiscrepancies, type Discrepancies } from './discrepancies.ts'
+import { createWebhookEndpoints, type WebhookEndpoints } from './endpoints.ts'
 import { createEvents, type Events } from './events.ts'
-import { createHolds, type Holds } from './holds.ts'
+import { createTransport } from './http.ts'
+import {
+  createDiscrepancies,
+  createHolds,
+  createPayments,
+  createSearch,
+  type Discrepancies,
+  type Holds,
+  type Payments,
+  type Search,
+} from './objects.ts'
 import { type ClientOptions, readOptions } from './options.ts'
-import { createPayments, type Payments } from './payments.ts'
 import { createRefunds, type Refunds } from './refunds.ts'
-import { createSearch, type Search } from './search.ts'
 import { createTransactions, type Transactions } from './transactions.ts'
-import { createTransport } from './transport.ts'
-import { createWebhookEndpoints, type WebhookEndpoints } from './webhook-endpoints.ts'
 
 /** A client of the service's API, for order systems. */
 export type Client = {

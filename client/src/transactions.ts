@@ -1,21 +1,11 @@
-import type { Transaction, TransactionState } from './api-types.ts'
 import { NotFoundError } from './errors.ts'
-import type { TimelineEntry } from './history-types.ts'
-import { type Listing, listRoute, type PageWish } from './listing.ts'
+import { assumeType, type Transport, writeSegment } from './http.ts'
+import { type Listing, listRoute } from './lists.ts'
 import type { CallOptions } from './options.ts'
-import { assumeType, type Transport, writeSegment } from './transport.ts'
-import { waitFor } from './wait-for.ts'
+import type { Queries, TimelineEntry, Transaction } from './types.gen.ts'
+import { waitFor } from './wait.ts'
 
-/** `from` is inclusive, `to` exclusive. */
-export type TransactionFilter = PageWish & {
-  state?: TransactionState | undefined
-  orderId?: string | undefined
-  merchantTxnId?: string | undefined
-  /** A decimal, compared by value: a payment of the transaction has this amount. */
-  amount?: string | undefined
-  from?: string | Date | undefined
-  to?: string | Date | undefined
-}
+export type TransactionState = Transaction['state']
 
 export type TransactionWait = CallOptions & {
   /**
@@ -37,7 +27,7 @@ export type Transactions = {
    */
   get(transactionId: string, options?: CallOptions): Promise<Transaction>
   /** Lists transactions, newest first. */
-  list(filter?: TransactionFilter, options?: CallOptions): Listing<Transaction>
+  list(filter?: Queries['listTransactions'], options?: CallOptions): Listing<Transaction>
   /**
    * Resolves as soon as the condition is met: the service holds each request until the transaction changes.
    * Survives restarts of the service. `timeoutMs` defaults to 300,000 (5 minutes).
@@ -47,7 +37,11 @@ export type Transactions = {
   /** Queries the gateway now; also registers a transaction whose notification never arrived. */
   sync(transactionId: string, options?: CallOptions): Promise<Transaction>
   /** Lists the history of a transaction, oldest first. */
-  timeline(transactionId: string, page?: PageWish, options?: CallOptions): Listing<TimelineEntry>
+  timeline(
+    transactionId: string,
+    page?: Queries['readTimeline'],
+    options?: CallOptions,
+  ): Listing<TimelineEntry>
 }
 
 /** Creates the methods of `client.transactions`. */
@@ -58,8 +52,7 @@ export function createTransactions(transport: Transport): Transactions {
     list: (filter = {}, options) =>
       listRoute<Transaction>(transport, '/v1/transactions', filter, options),
     wait: (id, options = {}) => waitForTransaction(transport, locate(id), options),
-    sync: (id, options) =>
-      transport.request({ method: 'POST', path: `${locate(id)}/sync`, body: {} }, options),
+    sync: (id, options) => transport.post(`${locate(id)}/sync`, {}, options),
     timeline: (id, page = {}, options) =>
       listRoute<TimelineEntry>(transport, `${locate(id)}/timeline`, page, options),
   }

@@ -1,43 +1,18 @@
-import type { Discrepancy, ExternalRefund, Payment, Refund, Transaction } from './api-types.ts'
 import { AbortError } from './errors.ts'
+import type { Transport } from './http.ts'
 import type { CallOptions } from './options.ts'
-import type { Transport } from './transport.ts'
-import { createThrottle, HOLD_S } from './wait-for.ts'
-
-type FeedEvent<Type extends string, Data> = {
-  /** Its position in the feed: a cursor. */
-  id: string
-  type: Type
-  timestamp: string
-  transactionId: string
-  merchantCode: string
-  orderId: string | null
-  merchantTxnId: string | null
-  /** The object at that time, in the form of its own route. */
-  data: Data
-}
-
-/** A change of an object. Later versions of the service may add types: ignore those you do not know. */
-export type Event =
-  | FeedEvent<'payment.created', Payment>
-  | FeedEvent<'payment.updated', Payment>
-  | FeedEvent<'transaction.paid', Transaction>
-  | FeedEvent<'transaction.updated', Transaction>
-  | FeedEvent<'transaction.final', Transaction>
-  | FeedEvent<'refund.created', Refund>
-  | FeedEvent<'refund.updated', Refund>
-  | FeedEvent<'external_refund.found', ExternalRefund>
-  | FeedEvent<'external_refund.updated', ExternalRefund>
-  | FeedEvent<'sync.abandoned', Transaction>
-  | FeedEvent<'discrepancy.found', Discrepancy>
-  | FeedEvent<'discrepancy.updated', Discrepancy>
+import type { Event } from './types.gen.ts'
+import { createThrottle, HOLD_S } from './wait.ts'
 
 export type EventType = Event['type']
 
-/** A page of events, oldest first. `nextCursor` requests the next page; an empty page has one, too. */
+/**
+ * A page of events, oldest first; later versions of the service may add types: ignore those you do not know. `nextCursor`
+ * requests the next page; an empty page has one, too.
+ */
 export type EventPage = { data: Event[]; nextCursor: string }
 
-export type EventWish = {
+export type EventOptions = {
   /**
    * The cursor of the last event you have handled, or `latest` for events from now on. Default: start at the oldest
    * retained event.
@@ -59,13 +34,16 @@ export type Following = AsyncIterable<FollowedEvent> & {
 
 export type Events = {
   /** Returns a page. With `wait` the service holds the request until there is an event (seconds, at most 60). */
-  list(wish?: EventWish & { wait?: number | undefined }, options?: CallOptions): Promise<EventPage>
+  list(
+    selection?: EventOptions & { wait?: number | undefined },
+    options?: CallOptions,
+  ): Promise<EventPage>
   /**
    * Iterates over all events, in order and each once. Waits for new events and survives restarts of the
    * service. Ends when you leave the loop, or without an error when `signal` is aborted.
    * @throws CursorExpiredError and other refusals
    */
-  follow(wish?: EventWish & { signal?: AbortSignal | undefined }): Following
+  follow(selection?: EventOptions & { signal?: AbortSignal | undefined }): Following
 }
 
 /** Creates the methods of `client.events`. */
@@ -73,17 +51,17 @@ export function createEvents(transport: Transport): Events {
   return {
     list: ({ wait, ...filter } = {}, options) =>
       transport.request(makeRequest(filter, wait), options),
-    follow: (wish = {}) => followFeed(transport, wish),
+    follow: (selection = {}) => followFeed(transport, selection),
   }
 }
 
-function makeRequest({ after, types, limit }: EventWish, wait: number | undefined) {
+function makeRequest({ after, types, limit }: EventOptions, wait: number | undefined) {
   return { path: '/v1/events', query: { after, types, limit, wait }, holdS: wait }
 }
 
 function followFeed(
   transport: Transport,
-  { signal, ...filter }: EventWish & { signal?: AbortSignal | undefined },
+  { signal, ...filter }: EventOptions & { signal?: AbortSignal | undefined },
 ): Following {
   let cursor = filter.after
   const limits = { signal, timeoutMs: Number.POSITIVE_INFINITY }
