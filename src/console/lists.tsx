@@ -1,4 +1,4 @@
-import { AUDIT } from '../access/audit.ts'
+import { AUDIT } from '../access/audit-listing.ts'
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
 import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
