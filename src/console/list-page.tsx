@@ -15,7 +15,7 @@ import { describeZone, listTexts, requireScope, t, toRange, useView } from './vi
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {
-  name: NameIn<'lists.titles'>
+  name: NameIn<'frame.pages'>
   listing: Listing<Query, Row>
   choices: { readonly [name in keyof Query]?: string }
   columns: readonly ListColumn<Row>[]
@@ -58,7 +58,7 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
     : { data: [], nextCursor: null }
   return await renderConsolePage(
     c,
-    { title: t(`lists.titles.${name}`), current: name, status: asked ? 200 : 422 },
+    { title: t(`frame.pages.${name}`), current: name, status: asked ? 200 : 422 },
     <ListBody {...{ list, given, problems, page }} accounts={access.merchants} />,
   )
 }
@@ -97,9 +97,9 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: Props<
           <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
-      <Card title={t(`lists.titles.${list.name}`)} note={t('lists.rows')}>
+      <Card title={t(`frame.pages.${list.name}`)} note={t('lists.rows')}>
         <Rows
-          caption={t(`lists.titles.${list.name}`)}
+          caption={t(`frame.pages.${list.name}`)}
           isCompact
           columns={list.columns}
           rows={data}

@@ -78,7 +78,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
         <Notice tone="soft">{t('search.cut', { count: MAX_HITS })}</Notice>
       ) : null}
       {(['transaction', 'payment', 'refund'] as const).map((kind) => (
-        <Group title={t(`search.groups.${kind}`)} hits={hits.filter(({ type }) => type === kind)} />
+        <Group title={t(`frame.pages.${kind}s`)} hits={hits.filter(({ type }) => type === kind)} />
       ))}
     </>,
   )
