@@ -1,16 +1,8 @@
 import type { Child } from 'hono/jsx'
-import {
-  Card,
-  type ColumnStyle,
-  Identifier,
-  Badge as Sign,
-  Table,
-  type Tone,
-} from '../platform/html/components.tsx'
-import { describeZone, formatClock } from './days.ts'
-import { formatMoney } from './format-money.ts'
+import { Badge, Card, type ColumnStyle, Identifier, Table } from '../platform/html/components.tsx'
 import type { NameIn } from './texts/text.ts'
-import { t, useView } from './view.ts'
+import { describeZone, formatClock, formatMoney, t, useView } from './view.ts'
+import type { Sign } from './words.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
 export type CellValue = string | null | { number: string } | { time: string }
@@ -75,13 +67,13 @@ export function money<Row>(
 }
 
 /** A state in words, with how it is meant. */
-export function state<Row>(title: Title, value: (row: Row) => [words: string, tone: Tone]) {
-  const column: ListColumn<Row> = {
-    title,
-    value: (row) => value(row)[0],
-    cell: (row) => <Sign tone={value(row)[1]}>{value(row)[0]}</Sign>,
-  }
-  return column
+export function state<Row>(title: Title, value: (row: Row) => Sign): ListColumn<Row> {
+  return { title, value: (row) => value(row)[0], cell: (row) => <State of={value(row)} /> }
+}
+
+/** A state as a badge. */
+export function State({ of: [words, tone] }: { of: Sign }) {
+  return <Badge tone={tone}>{words}</Badge>
 }
 
 /** A time in the reader's zone, which stands in the title. */

@@ -5,9 +5,8 @@ import { DomainError } from '../errors.ts'
 import { quoteCell } from '../http/list.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { type CellValue, type ListColumn, nameColumn } from './cells.tsx'
-import { formatClock } from './days.ts'
 import type { ConsoleRequest } from './env.ts'
-import { showTo, useView } from './view.ts'
+import { formatClock, showTo, useView } from './view.ts'
 
 /** What a list is written with into a file. */
 export type ListFile<Row> = {

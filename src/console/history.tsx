@@ -6,11 +6,10 @@ import type { TransactionView } from '../transactions/view.ts'
 import type { SentEvent } from '../webhooks/delivery-log.ts'
 import type { ListedWrite } from './audit-list.ts'
 import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
-import { formatMoney } from './format-money.ts'
 import { refundPagePath } from './paths.ts'
 import type { History, Technical, TimelineEntry } from './story.ts'
 import { describeEntry, type EntryWords } from './timeline.ts'
-import { t } from './view.ts'
+import { formatMoney, t } from './view.ts'
 import { nameOperation } from './words.ts'
 
 type Entry = TimelineEntry

@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts'
 import type { StoredHold } from '../payments/view.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import { Time } from './cells.tsx'
-import { Form, TextInput } from './forms.tsx'
+import { ActionForm, TextInput } from './forms.tsx'
 import { type Asked, type Done, defineAction, parseFields } from './page.ts'
 import { actionPath, nameAnchor, storyPath } from './paths.ts'
 import { listTexts, t, useKept } from './view.ts'
@@ -67,26 +67,27 @@ export function HoldForm(props: {
 }) {
   const { target, merchantCode, id, isHeld, mayRelease } = props
   const action = actionPath(`${target}s`, { merchantCode, id }, 'hold')
-  const { fields, problems } = useKept(action)
+  const isTyped = useKept(action).fields.reason !== undefined
   if (isHeld && mayRelease === 'another') {
     return <p class="soft">{t('story.actions.releaseByAnother')}</p>
   }
   const hint = !isHeld
     ? t('story.actions.holdHint')
     : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
-  const submit = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
+  const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
   const name = `hold-${nameAnchor(target, id)}`
+  const form = { action, fields: { held: String(!isHeld) } }
   return (
-    <details id={name} open={fields.reason !== undefined}>
+    <details id={name} open={isTyped}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>
-      <Form action={action} stacked fields={{ held: String(!isHeld) }}>
-        <TextInput
-          {...{ name: 'reason', id: `reason-${name}`, label: t('field.reason'), hint }}
-          {...{ type: 'text', value: fields.reason, problem: problems.reason }}
-          {...{ maxlength: 500, required: true }}
-        />
-        <button type="submit">{t(isHeld ? 'story.actions.release' : submit)}</button>
-      </Form>
+      <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : hold)}>
+        {(field) => (
+          <TextInput
+            {...field('reason', t('field.reason'), hint)}
+            {...{ id: `reason-${name}`, type: 'text', maxlength: 500, required: true }}
+          />
+        )}
+      </ActionForm>
     </details>
   )
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ConsoleContext } from './context.ts'
+import type { ConsoleContext } from './env.ts'
 
 type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 

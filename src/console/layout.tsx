@@ -7,10 +7,9 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
-import { hasRole } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, t, useView } from './view.ts'
+import { can, hasRole, t, useView } from './view.ts'
 
 /** Where the script speaks. */
 function ScriptParts() {

@@ -6,19 +6,16 @@ import type { Page } from '../http/list.ts'
 import { readWrittenAmount } from '../money.ts'
 import { Card, Field } from '../platform/html/components.tsx'
 import { type ListColumn, Rows } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import { describeZone, toRange } from './days.ts'
-import type { ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
-import { requireScope } from './permissions.ts'
 import { listKeys, type NameIn } from './texts/text.ts'
-import { listTexts, t, useView } from './view.ts'
+import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {
-  name: NameIn<'lists.titles'>
+  name: NameIn<'frame.pages'>
   listing: Listing<Query, Row>
   choices: { readonly [name in keyof Query]?: string }
   columns: readonly ListColumn<Row>[]
@@ -61,7 +58,7 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
     : { data: [], nextCursor: null }
   return await renderConsolePage(
     c,
-    { title: t(`lists.titles.${name}`), current: name, status: asked ? 200 : 422 },
+    { title: t(`frame.pages.${name}`), current: name, status: asked ? 200 : 422 },
     <ListBody {...{ list, given, problems, page }} accounts={access.merchants} />,
   )
 }
@@ -100,9 +97,9 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: Props<
           <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
-      <Card title={t(`lists.titles.${list.name}`)} note={t('lists.rows')}>
+      <Card title={t(`frame.pages.${list.name}`)} note={t('lists.rows')}>
         <Rows
-          caption={t(`lists.titles.${list.name}`)}
+          caption={t(`frame.pages.${list.name}`)}
           isCompact
           columns={list.columns}
           rows={data}

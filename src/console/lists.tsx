@@ -8,9 +8,17 @@ import { link, money, state, text, time } from './cells.tsx'
 import { defineList } from './list-page.tsx'
 import type { Mount } from './page.ts'
 import { discrepancyPath, nameAnchor, storyPath } from './paths.ts'
-import { describeMethod, signPayment, signRefund, signTransaction } from './states.tsx'
 import { t } from './view.ts'
-import { describeSide, nameKind, nameOperation, withMore } from './words.ts'
+import {
+  describeMethod,
+  describeSide,
+  nameKind,
+  nameOperation,
+  signPayment,
+  signRefund,
+  signTransaction,
+  withMore,
+} from './words.ts'
 
 /** The lists of the console: the columns of each, on the page and in its files. */
 export const LISTS: readonly Mount[] = [

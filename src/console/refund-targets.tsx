@@ -14,11 +14,10 @@ import { type RefundView, showRefund } from '../refunds/view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../transactions/types.ts'
 import { cell, type ListColumn, link, money, Rows } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import { formatMoney } from './format-money.ts'
+import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
-import { describeMethod, describeStatus } from './states.tsx'
-import { t } from './view.ts'
+import { formatMoney, t } from './view.ts'
+import { describeMethod, describeStatus } from './words.ts'
 
 /** What a form refunds, as it is now. Amounts are decimal strings. */
 export type RefundSubject = {

@@ -6,17 +6,27 @@ import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
 import type { FoundRefund } from '../refunds/find.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { ProofCard, StepsCard, SupportCard } from './evidence.tsx'
-import { formatMoney } from './format-money.ts'
-import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
+import {
+  describeEvents,
+  nameReceiver,
+  ProofCard,
+  RefundFacts,
+  StepsCard,
+  SupportCard,
+} from './evidence.tsx'
+import { ActionForm, Choices, TextArea } from './forms.tsx'
 import { explainHold, HoldForm, postHold } from './holds.tsx'
 import { definePage, OptionalText, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
-import { describeEvents, nameReceiver, RefundFacts } from './refund-facts.tsx'
-import { findOffers, type Offers } from './refund-offers.ts'
-import { findPathRefund, readRefundPage, type ShownRefundPage } from './refund-subject.ts'
+import {
+  findOffers,
+  findPathRefund,
+  type Offers,
+  readRefundPage,
+  type ShownRefundPage,
+} from './refund-subject.ts'
 import { isOpen } from './story-refunds.tsx'
-import { can, t, useKept } from './view.ts'
+import { can, formatMoney, t } from './view.ts'
 import { nameKind } from './words.ts'
 
 /** The version that the page was shown for; anything else counts as another version. */
@@ -127,9 +137,19 @@ const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, 
 function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
   const { shown, mayDecline } = props
   const { view, payment, version } = shown
-  const action = `${pathOf(shown)}/approval`
-  const { fields, problems } = useKept(action)
   const amount = formatMoney(view.amount, view.currency)
+  const buttons = (
+    <div class="row">
+      <button type="submit" name="decision" value="approve">
+        {t('decisions.approve.approve')}
+      </button>
+      {mayDecline ? (
+        <button class="danger" type="submit" name="decision" value="decline">
+          {t('decisions.approve.decline')}
+        </button>
+      ) : null}
+    </div>
+  )
   return (
     <Card title={t('refunds.offers.approve')} id="approve">
       <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
@@ -140,23 +160,16 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
           [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
         ]}
       />
-      <Form action={action} fields={{ version }} stacked>
-        <TextArea
-          {...{ name: 'reason', label: t('field.reason'), value: fields.reason }}
-          hint={t('decisions.approve.reasonHint')}
-          problem={problems.reason}
-        />
-        <div class="row">
-          <button type="submit" name="decision" value="approve">
-            {t('decisions.approve.approve')}
-          </button>
-          {mayDecline ? (
-            <button class="danger" type="submit" name="decision" value="decline">
-              {t('decisions.approve.decline')}
-            </button>
-          ) : null}
-        </div>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/approval`}
+        fields={{ version }}
+        {...{ buttons }}
+        submit=""
+      >
+        {(field) => (
+          <TextArea {...field('reason', t('field.reason'), t('decisions.approve.reasonHint'))} />
+        )}
+      </ActionForm>
     </Card>
   )
 }
@@ -164,13 +177,14 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
 /** To say that a refund happened whose success was only concluded: one click. */
 function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
   const reason = t('decisions.confirm.reason')
-  const fields = { version: shown.version, outcome: 'succeeded', reason }
   return (
     <Card title={t('decisions.confirm.title')} id="confirm">
       <p>{t('decisions.confirm.lead')}</p>
-      <Form action={`${pathOf(shown)}/resolution`} fields={fields}>
-        <button type="submit">{t('decisions.confirm.submit')}</button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/resolution`}
+        fields={{ version: shown.version, outcome: 'succeeded', reason }}
+        submit={t('decisions.confirm.submit')}
+      />
     </Card>
   )
 }
@@ -178,51 +192,49 @@ function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
 /** To decide the outcome. The confirmation appears once the decision turned out to contradict the evidence. */
 function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
   const { outcomes, alone } = offers
-  const action = `${pathOf(shown)}/resolution`
-  const { fields, problems, evidence } = useKept(action)
   return (
     <Card title={t('decisions.decide.title')} id="decide">
       <p>{t('decisions.decide.lead')}</p>
       {alone ? <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p> : null}
-      <Form action={action} fields={{ version: shown.version }} stacked>
-        <Choices
-          {...{ name: 'outcome', label: t('decisions.decide.outcome'), value: fields.outcome }}
-          options={outcomes.map((value) => ({
-            value,
-            label: t(`decisions.outcomes.${value}`),
-            hint: t(`decisions.outcomeHints.${value}`),
-          }))}
-          problem={problems.outcome}
-        />
-        <TextArea
-          {...{ name: 'reason', label: t('field.reason'), value: fields.reason, required: true }}
-          hint={t('decisions.decide.reasonHint')}
-          problem={problems.reason}
-        />
-        <AgainstEvidence evidence={evidence} />
-        <button type="submit">{t('decisions.decide.submit')}</button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/resolution`}
+        fields={{ version: shown.version }}
+        submit={t('decisions.decide.submit')}
+      >
+        {(field) => (
+          <>
+            <Choices
+              {...field('outcome', t('decisions.decide.outcome'))}
+              options={outcomes.map((value) => ({
+                value,
+                label: t(`decisions.outcomes.${value}`),
+                hint: t(`decisions.outcomeHints.${value}`),
+              }))}
+            />
+            <TextArea
+              {...field('reason', t('field.reason'), t('decisions.decide.reasonHint'))}
+              required
+            />
+          </>
+        )}
+      </ActionForm>
     </Card>
   )
 }
 
 /** To cancel what was never sent. */
 function CancelCard({ shown }: { shown: ShownRefundPage }) {
-  const action = `${pathOf(shown)}/cancellation`
-  const { fields, problems } = useKept(action)
   return (
     <Card title={t('decisions.cancel.title')} id="cancel">
       <p>{t('decisions.cancel.lead')}</p>
-      <Form action={action} fields={{ version: shown.version }} stacked>
-        <TextArea
-          {...{ name: 'cancelReason', label: t('field.reason'), value: fields.cancelReason }}
-          problem={problems.cancelReason}
-          required
-        />
-        <button class="danger" type="submit">
-          {t('decisions.cancel.submit')}
-        </button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/cancellation`}
+        fields={{ version: shown.version }}
+        submit={t('decisions.cancel.submit')}
+        danger
+      >
+        {(field) => <TextArea {...field('cancelReason', t('field.reason'))} required />}
+      </ActionForm>
     </Card>
   )
 }

@@ -12,21 +12,27 @@ import {
   type ListColumn,
   link,
   money,
+  State,
   state,
   TableCard,
   Time,
   text,
   time,
 } from './cells.tsx'
-import { formatMoney } from './format-money.ts'
-import { Form } from './forms.tsx'
+import { ActionForm } from './forms.tsx'
 import { HoldFacts, HoldForm } from './holds.tsx'
 import { discrepancyPath, nameAnchor, refundPath, storyPath, surplusPath } from './paths.ts'
-import { describeMethod, PaymentStatus, signTransaction } from './states.tsx'
 import type { Story } from './story.ts'
 import { Next } from './story-refunds.tsx'
-import { can, t } from './view.ts'
-import { describeSide, type NextStep, nameKind } from './words.ts'
+import { can, formatMoney, t } from './view.ts'
+import {
+  describeMethod,
+  describeSide,
+  type NextStep,
+  nameKind,
+  signPayment,
+  signTransaction,
+} from './words.ts'
 
 /** The clocks of database and process differ by less (ms). */
 const SLACK_MS = 1_000
@@ -106,11 +112,7 @@ export function Actions({ story, shown }: Props) {
   const maySurplus = story.surplus !== undefined && can('refunds:write')
   return (
     <div class="row">
-      <Form action={`${path}/sync`}>
-        <button id="ask" type="submit">
-          {t('story.actions.ask')}
-        </button>
-      </Form>
+      <ActionForm action={`${path}/sync`} submit={t('story.actions.ask')} />
       {maySurplus ? (
         <a class="button" href={surplusPath(shown)}>
           {t('story.actions.surplus')}
@@ -134,7 +136,7 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
     ({ status }) => status,
     (payment) => (
       <>
-        <PaymentStatus status={payment.status} />{' '}
+        <State of={signPayment(payment.status)} />{' '}
         {payment.hold === null ? null : (
           <>
             <Badge tone="warn">{t('states.held')}</Badge>{' '}

@@ -4,14 +4,23 @@ import { showExternalRefund } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { cell, id, type ListColumn, money, TableCard, Time, text, time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import { formatMoney } from './format-money.ts'
+import {
+  cell,
+  id,
+  type ListColumn,
+  money,
+  State,
+  state,
+  TableCard,
+  Time,
+  text,
+  time,
+} from './cells.tsx'
+import type { ConsoleContext } from './env.ts'
 import { nameAnchor, refundPagePath } from './paths.ts'
-import { ExternalRefundState, RefundStatus } from './states.tsx'
 import type { Story } from './story.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, t } from './view.ts'
+import { can, formatMoney, t } from './view.ts'
 import {
   describeApproval,
   describeFailure,
@@ -20,6 +29,8 @@ import {
   describeResolution,
   type NextStep,
   nameRequester,
+  signExternal,
+  signRefund,
 } from './words.ts'
 
 type Refund = { found: FoundRefund; shown: RefundView; isHeld: boolean }
@@ -33,7 +44,7 @@ const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] =
         <a href={refundPagePath(shown.merchantCode, shown.id)}>
           {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
         </a>{' '}
-        <RefundStatus status={shown.status} />{' '}
+        <State of={signRefund(shown.status)} />{' '}
         {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
       </>
     ),
@@ -166,11 +177,7 @@ const ENDED: readonly FoundRefund['refund']['status'][] = ['succeeded', 'failed'
 
 const EXTERNAL: readonly ListColumn<ReturnType<typeof showExternalRefund>>[] = [
   money('amount', (one) => [one.amount, one.currency]),
-  cell(
-    'status',
-    (one) => one.state,
-    (one) => <ExternalRefundState state={one.state} />,
-  ),
+  state('status', (one) => signExternal(one.state)),
   id('payment', ({ paymentId }) => paymentId),
   text('source', ({ source }) => t(`refunds.external.${source}`)),
   id('requestId', ({ requestId }) => requestId),

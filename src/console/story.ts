@@ -15,7 +15,7 @@ import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
 import { listSent, type SentEvent } from '../webhooks/delivery-log.ts'
 import { type ListedWrite, listWrites } from './audit-list.ts'
-import type { ConsoleContext } from './context.ts'
+import type { ConsoleContext } from './env.ts'
 
 /** What the first page about a transaction shows, as far as the person may read it. */
 export type Story = {

@@ -1,7 +1,6 @@
-import { formatMoney } from './format-money.ts'
 import type { TimelineEntry } from './story.ts'
 import type { NameIn } from './texts/text.ts'
-import { count, nameIn, t } from './view.ts'
+import { count, formatMoney, nameIn, t } from './view.ts'
 import { nameKind, withMore } from './words.ts'
 
 type Entry = TimelineEntry

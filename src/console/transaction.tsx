@@ -1,22 +1,21 @@
+import { createHash } from 'node:crypto'
 import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { type Child, Fragment } from 'hono/jsx'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
-import { findTransaction } from '../transactions/find-transaction.ts'
+import { findTransaction, waitForTransaction } from '../transactions/find-transaction.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { FoundTransaction } from '../transactions/types.ts'
 import { showTransaction } from '../transactions/view.ts'
 import { Time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import { TOKEN_FIELD } from './form-guard.ts'
 import { HistoryParts, Messages, RawFigures, Timeline, Webhooks } from './history.tsx'
 import { paymentHold } from './holds.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { createNewsWaiter, type NewsWaiter, PAUSE_S, tagParts } from './live.ts'
 import { defineAction, InvalidFieldsError } from './page.ts'
 import { storyPath } from './paths.ts'
-import { requireScope } from './permissions.ts'
 import { isRefresh } from './session.ts'
 import { readHistory, readStory, readTechnical } from './story.ts'
 import {
@@ -30,7 +29,7 @@ import {
   Warnings,
 } from './story-parts.tsx'
 import { findNextStep, Refunds } from './story-refunds.tsx'
-import { t } from './view.ts'
+import { requireScope, t } from './view.ts'
 import { describeState } from './words.ts'
 
 const PATH = '/console/transactions/:merchant/:id'
@@ -228,4 +227,55 @@ function Part(props: { name: string; announce?: boolean; children: Child }) {
       {children}
     </div>
   )
+}
+
+/** How long a page's request is held open (ms): shorter than proxies wait. */
+const WAIT_MS = 25_000
+
+/** Pages that may wait at once in this process; further ones ask again after a pause. */
+const MAX_WAITING = 200
+
+/** How long such a page pauses (s). */
+export const PAUSE_S = 15
+
+/** Waits until something about a transaction changes. */
+export type NewsWaiter = (
+  found: FoundTransaction,
+  signal: AbortSignal,
+) => Promise<'waited' | 'full'>
+
+/** Creates the waiting of pages, which is bounded together. */
+export function createNewsWaiter(
+  ctx: ConsoleContext,
+  { waitMs = WAIT_MS, maxWaiting = MAX_WAITING } = {},
+): NewsWaiter {
+  let waiting = 0
+  return async (found, signal) => {
+    if (waiting >= maxWaiting) return 'full'
+    waiting += 1
+    try {
+      const before = formatMark(found)
+      const isNews = (now: FoundTransaction) => formatMark(now) !== before
+      const { merchantCode, transactionId } = found.transaction
+      const wanted = { merchants: [merchantCode], transactionId }
+      await waitForTransaction(ctx, wanted, isNews, waitMs, signal)
+      return 'waited'
+    } finally {
+      waiting -= 1
+    }
+  }
+}
+
+/** Differs after every commit of a query, also if it changed nothing that order systems see. */
+function formatMark({ transaction: t }: FoundTransaction): string {
+  return JSON.stringify([t.version, t.asOf, t.attempts, t.abandonedAt, t.ipnCount, t.unconfirmed])
+}
+
+/** Each form has a token of its own, and differs although the page shows the same. */
+const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
+
+/** A tag that changes whenever a person sees something else. */
+export function tagParts(html: string): string {
+  const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
+  return `"${digest.slice(0, 22)}"`
 }

@@ -1,12 +1,13 @@
 import type { Config } from '../config/config.ts'
 import { compareAmounts } from '../money.ts'
+import type { Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { ExternalState } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { formatMoney } from './format-money.ts'
 import type { NameIn } from './texts/text.ts'
-import { count, listTexts, nameIn, t } from './view.ts'
+import { count, formatMoney, listTexts, nameIn, t } from './view.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -205,4 +206,64 @@ function withTime(text: string, now: string, at: string | null): NextStep {
 
 function addMs(time: string, ms: number): string {
   return new Date(Date.parse(toIso(time)) + ms).toISOString()
+}
+
+const TRANSACTION_TONES: Record<TransactionView['state'], Tone> = {
+  pending: 'soft',
+  paid: 'good',
+  partially_refunded: 'warn',
+  refunded: 'warn',
+  failed: 'bad',
+}
+
+const REFUND_TONES: Record<RefundView['status'], Tone> = {
+  awaiting_approval: 'warn',
+  pending: 'soft',
+  accepted: 'soft',
+  unknown: 'warn',
+  succeeded: 'good',
+  failed: 'bad',
+  needs_review: 'bad',
+  returned: 'warn',
+}
+
+const PAYMENT_TONES: Record<string, Tone> = { SUCCESS: 'good', FAILED: 'bad', PROCESSING: 'soft' }
+
+/** A state in words, and how it is meant. */
+export type Sign = [words: string, tone: Tone]
+
+/** The state of a transaction; that it was paid more than once goes before it. */
+export function signTransaction(
+  transaction: Pick<TransactionView, 'state'> & { duplicatePayment?: boolean },
+): Sign {
+  const { state, duplicatePayment } = transaction
+  const isTwice = duplicatePayment === true && state === 'paid'
+  return isTwice
+    ? [t('states.paidTwice'), 'warn']
+    : [t(`states.transaction.${state}`), TRANSACTION_TONES[state]]
+}
+
+/** The status of a refund. */
+export function signRefund(status: RefundView['status']): Sign {
+  return [t(`states.refund.${status}`), REFUND_TONES[status]]
+}
+
+/** The status of a payment; one that is not documented is shown as it came. */
+export function signPayment(status: string): Sign {
+  return [describeStatus(status), PAYMENT_TONES[status] ?? 'warn']
+}
+
+/** The state of a refund that was made elsewhere. */
+export function signExternal(state: ExternalState): Sign {
+  return [t(`states.externalRefund.${state}`), state === 'matched' ? 'good' : 'soft']
+}
+
+/** The status of a payment in words; one that is not documented is shown as it came. */
+export function describeStatus(status: string): string {
+  return nameKnown('states.payment', status)
+}
+
+/** The method of a payment in words; one that is not documented is shown as it came. */
+export function describeMethod(method: string): string {
+  return nameKnown('states.paymentMethod', method)
 }

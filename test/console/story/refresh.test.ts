@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createNewsWaiter } from '../../../src/console/live.ts'
+import { createNewsWaiter } from '../../../src/console/transaction.tsx'
 import { findTransaction } from '../../../src/transactions/find-transaction.ts'
 import { addVisitor, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
