@@ -45,18 +45,20 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
   { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
+  { name: 'audit', path: '/console/audit', scope: 'ops' },
   { name: 'people', path: '/console/people', role: 'admin' },
   { name: 'reasons', path: '/console/reasons', role: 'admin' },
 ]
 
 /** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
-export function renderConsolePage(
+export async function renderConsolePage(
   c: ConsoleRequest,
   options: PageOptions,
   body: Child,
-): Response | Promise<Response> {
+): Promise<Response> {
   const { title, status = 200, refreshS, refreshTo } = options
-  const { language, kept } = useView()
+  const { language, kept, person } = useView()
+  const waiting = await person?.countTasks?.()
   const notice = kept?.isUnsent ? t('frame.restored') : readNotice(c)
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
@@ -70,7 +72,7 @@ export function renderConsolePage(
       <a class="skip" href="#main">
         {t('frame.skip')}
       </a>
-      <Bar c={c} current={options.current} />
+      <Bar {...{ c, current: options.current, waiting }} />
       <main id="main" tabindex={-1}>
         {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
         <h1>{title}</h1>
@@ -84,13 +86,18 @@ export function renderConsolePage(
         ))}
         {body}
       </main>
-      {useView().person ? <ScriptParts /> : null}
+      {person ? <ScriptParts /> : null}
     </Document>,
     status,
   )
 }
 
-function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined }) {
+function Bar(props: {
+  c: ConsoleRequest
+  current: PageName | undefined
+  waiting: string | undefined
+}) {
+  const { c, current, waiting } = props
   const { person } = useView()
   if (!person) return null
   const shown = PAGES.filter(
@@ -132,6 +139,7 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
               <li>
                 <a href={path} aria-current={name === current ? 'page' : undefined}>
                   {t(`frame.pages.${name}`)}
+                  {name === 'tasks' && waiting !== undefined ? ` (${waiting})` : null}
                 </a>
               </li>
             ))}

@@ -12,7 +12,7 @@ import type { ConsoleContext } from './context.ts'
 import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleEnv } from './env.ts'
 import { protectForms, readOwnForms } from './form-guard.ts'
-import { listRoutes } from './lists/routes.tsx'
+import { LISTS } from './lists.tsx'
 import { peoplePage, personPage } from './people.tsx'
 import { reasonsPage } from './reasons.tsx'
 import { refundPage } from './refund.tsx'
@@ -21,8 +21,8 @@ import { describeError, respondError, respondRefusal } from './respond-error.tsx
 import { searchRoutes } from './search.tsx'
 import { requireSession } from './session.ts'
 import { signInRoutes, signOutRoutes } from './sign-in.tsx'
-import { storyRoutes } from './story/story-page.tsx'
-import { taskRoutes } from './tasks.tsx'
+import { createTaskCount, taskRoutes } from './tasks.tsx'
+import { storyRoutes } from './transaction.tsx'
 import { chooseLanguage, showTo } from './view.ts'
 
 /** Redirects whoever prefers a page to JSON. */
@@ -86,13 +86,13 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
     auditRefusals(ctx),
     refuseNul,
     protectForms(ctx),
+    createTaskCount(ctx),
   )
   app.route('/', signOutRoutes(ctx))
-  app.route('/', listRoutes(ctx))
   app.route('/', searchRoutes(ctx))
   storyRoutes(app, ctx)
   taskRoutes(app, ctx)
-  for (const mount of [...PAGES, ...refundFormRoutes]) mount(app, ctx)
+  for (const mount of [...LISTS, ...PAGES, ...refundFormRoutes]) mount(app, ctx)
   return app
 }
 

@@ -6,15 +6,14 @@ import {
   type DecidableRefund,
   describeDecidable,
 } from '../decisions/obstacles.ts'
-
-import { readStanding } from '../decisions/second-person.ts'
+import { findMayRelease, type MayEnd, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
 import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
 import { type FoundPayment, findPayment } from '../payments/find-payments.ts'
 import { isNotified, readGrowth } from '../refunds/evidence.ts'
 import { type FoundRefund, findRefund } from '../refunds/find.ts'
-import { mayBeItsOwnGrowth } from '../refunds/obstacle.ts'
+import { mayBeItsOwnGrowth } from '../refunds/measure.ts'
 import { type RefundProof, readProof } from '../refunds/proof.ts'
 import { decryptReceiver, type Receiver } from '../refunds/receiver.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
@@ -41,6 +40,8 @@ export type ShownRefundPage = {
   beside: Circumstances
   /** Whole while it waits, for who asked for it and who may approve it; undefined for everybody else. */
   receiver: Receiver | undefined
+  /** Whether the person may release its hold; undefined where there is none, or without the scope `ops`. */
+  mayRelease: MayEnd | undefined
   /** Who may take care of it. */
   deciders: string[]
 }
@@ -65,17 +66,20 @@ export async function readRefundPage(
   const version = await readShownVersion(ctx.sql, key)
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
-  const [payment, proof, review, all, deciders] = await Promise.all([
+  const isHeld = refund.hold !== null && can('ops')
+  const held = { merchantCode, target: 'refund' as const, id: refundId }
+  const [payment, proof, review, all, deciders, mayRelease] = await Promise.all([
     findPayment(ctx, [merchantCode], refund.paymentId),
     readProof(ctx, found),
     readRefundReview(ctx, refund),
     listOfTransaction(ctx.sql, refund, MAX_DISCREPANCIES),
     listDeciders(ctx.sql, merchantCode),
+    isHeld ? findMayRelease(ctx.sql, access, held) : undefined,
   ])
   const growth = await readGrowth(ctx.sql, refund)
   const standing = await readStanding(ctx.sql, refund, access)
   return {
-    ...{ found, payment, version, proof, review, deciders },
+    ...{ found, payment, version, proof, review, deciders, mayRelease },
     receiver: standing.asked || can('refunds:approve') ? readReceiver(ctx, found) : undefined,
     beside: {
       ...standing,

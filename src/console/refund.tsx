@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
+import { findSubject } from '../decisions/holds.ts'
 import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
@@ -8,12 +9,14 @@ import { Annotations, annotations } from './annotate.tsx'
 import { ProofCard, StepsCard, SupportCard } from './evidence.tsx'
 import { formatMoney } from './format-money.ts'
 import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
+import { explainHold, HoldForm, postHold } from './holds.tsx'
 import { definePage, OptionalText, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
-import { describeEvents, describeReceiver, RefundFacts } from './refund-facts.tsx'
+import { describeEvents, nameReceiver, RefundFacts } from './refund-facts.tsx'
 import { findOffers, type Offers } from './refund-offers.ts'
 import { findPathRefund, readRefundPage, type ShownRefundPage } from './refund-subject.ts'
-import { t, useKept } from './view.ts'
+import { isOpen } from './story-refunds.tsx'
+import { can, t, useKept } from './view.ts'
 import { nameKind } from './words.ts'
 
 /** The version that the page was shown for; anything else counts as another version. */
@@ -51,7 +54,7 @@ export const refundPage = definePage<FoundRefund>({
       current: 'tasks',
       body: (
         <>
-          <RefundFacts shown={shown} />
+          <RefundFacts shown={shown} ctx={ctx} />
           {offers.approve ? <ApproveCard shown={shown} mayDecline={offers.decline} /> : null}
           {offers.showsProof ? <ProofCard proof={proof} /> : null}
           {offers.showsProof ? <SupportCard shown={shown} /> : null}
@@ -59,6 +62,7 @@ export const refundPage = definePage<FoundRefund>({
           {offers.outcomes.length > 0 ? <DecideCard shown={shown} offers={offers} /> : null}
           <Obstacles obstacles={offers.obstacles} />
           {offers.cancel ? <CancelCard shown={shown} /> : null}
+          {can('ops') && (isOpen(view) || view.hold !== null) ? <HoldCard shown={shown} /> : null}
           {offers.annotate ? <Review shown={shown} /> : null}
           <StepsCard proof={proof} />
         </>
@@ -93,6 +97,17 @@ export const refundPage = definePage<FoundRefund>({
         return { notice: 'refundCancelled' }
       },
     },
+    hold: {
+      scope: 'ops',
+      explain: explainHold,
+      async run(asked) {
+        const { merchantCode, refundId } = asked.of.refund
+        return await postHold(
+          asked,
+          await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId),
+        )
+      },
+    },
     ...annotations<FoundRefund>({
       merchantOf: ({ refund }) => refund.merchantCode,
       note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
@@ -121,7 +136,7 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
       <Facts
         rows={[
           [t('field.amount'), <strong>{amount}</strong>],
-          [t('field.receiver'), describeReceiver(shown)],
+          [t('field.receiver'), nameReceiver(shown)],
           [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
         ]}
       />
@@ -208,6 +223,16 @@ function CancelCard({ shown }: { shown: ShownRefundPage }) {
           {t('decisions.cancel.submit')}
         </button>
       </Form>
+    </Card>
+  )
+}
+
+/** To keep it from being sent, or to release that. */
+function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
+  const { merchantCode, id, hold } = view
+  return (
+    <Card title={t('field.hold')} id="hold">
+      <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
     </Card>
   )
 }

@@ -31,7 +31,7 @@ import { t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester } from './words.ts'
 
 /** Where a section begins: behind a row of the page before. */
-type Start = { cursor?: string | undefined; kind?: string | undefined }
+export type Start = { cursor?: string | undefined; kind?: string | undefined }
 
 /** A page of a section; `next` leads on to the following one. */
 type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }

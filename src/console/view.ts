@@ -34,6 +34,8 @@ export type Person = {
   makeFormToken: () => string
   /** The page that is shown, as it can be opened again. */
   page: string
+  /** How much waits for them, for the navigation; undefined where nothing does. */
+  countTasks?: () => Promise<string | undefined>
 }
 
 /** English, unless the browser prefers Vietnamese to it. */

@@ -4,7 +4,7 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
+import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import {
@@ -20,10 +20,6 @@ import {
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
 
-/** Serves one request. It always answers. */
-export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
-
-/** Returns whether a request is for `/ipn`. */
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
 }
@@ -34,8 +30,8 @@ export function isIpnTarget(target = ''): boolean {
  * after the commit and never before; anything else makes the gateway send again.
  * @param budget shared with every other route that reads bodies
  */
-export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
@@ -47,10 +43,8 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     span: ActiveSpan,
   ): Promise<void> {
     const startedAt = performance.now()
-    const { headers, method = '', socket } = request
-    const given = headers['x-forwarded-for']
-    const forwardedFor = typeof given === 'string' ? given : undefined
-    const address = findClientAddress(socket.remoteAddress ?? '', forwardedFor, isTrustedProxy)
+    const { method = '' } = request
+    const address = findAddress(request)
     const answer = await receive(ctx, intake, request, address, span).catch((error: unknown) => {
       const failed = error instanceof InboxFullError ? 'overloaded' : 'store_failed'
       refusals.logFailure(error, failed, { address, requestId })
@@ -64,7 +58,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
   }
 
-  return (request, response) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
     const requestId = chooseRequestId(request.headers['x-request-id'])
     void ctx.tracing.run(
       () => describeRequest(request, requestId),
@@ -75,7 +69,6 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
 
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What the settings make of the intake. */
 function createIntake(config: Config, budget: BodyBudget) {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {

@@ -8,8 +8,8 @@ import { isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt } from '../refunds/attempt.ts'
+import { lockHold } from '../refunds/attempt.ts'
 import { needsReconciliation } from '../refunds/case.ts'
-import { lockHold } from '../refunds/obstacle.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
   type AppliedAnswer,
@@ -131,7 +131,6 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
 
 type WrittenCommit = {
-  /** In the order of the answers. */
   commits: CommittedAnswer[]
   found: readonly RecordedDiscrepancy[]
   last: LastStatement | undefined

@@ -62,6 +62,45 @@ describeInBrowser('every page', () => {
     }
   }, 240_000)
 
+  it('is short: a story on two screens, every list on a phone', async () => {
+    const context = await openProfile()
+    try {
+      await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
+      const page = await context.newPage()
+      const measure = async (name: string, width: number) => {
+        await page.setViewportSize({ width, height: 900 })
+        await page.goto(rig.service.url + (pages.find((one) => one.name === name)?.path ?? ''))
+        return await page.evaluate<number>('document.documentElement.scrollHeight')
+      }
+      expect(await measure('transaction', 1280)).toBeLessThanOrEqual(1_800)
+      for (const fact of ['of 250,000 refunded', 'DH1001', 'What happens next']) {
+        const box = await page.getByRole('main').getByText(fact).first().boundingBox()
+        expect(box?.y).toBeLessThan(900)
+      }
+      const copies = {
+        transactions: `'transaction_id', 'T-2026-11-27-LONG-' || i, 'order_id', 'DH-LONG-' || i`,
+        payments: `'payment_id', 'P-LONG-' || i, 'transaction_id', 'T-2026-11-27-LONG-' || i`,
+        refunds: `'refund_id', gen_random_uuid(), 'idempotency_key', 'long-' || i, 'payment_id', 'P-LONG-' || i,
+          'transaction_id', 'T-2026-11-27-LONG-' || i, 'reason', 'Goods returned: one of two'`,
+        discrepancies: `'id', 1000 + i, 'transaction_id', 'T-2026-11-27-LONG-' || i`,
+        audit_entries: `'id', 1000000 + i, 'object_id', gen_random_uuid(), 'actor', 'Nguyen Thi Mai'`,
+      }
+      for (const [table, values] of Object.entries(copies)) {
+        await rig.database.sql.unsafe(`
+          insert into ${table} select (jsonb_populate_record(one, jsonb_build_object(${values}))).*
+          from ${table} as one, generate_series(1, 40) as i where one.ctid = (select ctid from ${table} limit 1)`)
+      }
+      const long: Record<string, number> = {}
+      for (const name of ['transactions', 'payments', 'refunds', 'discrepancies', 'audit']) {
+        const height = await measure(name, 390)
+        if (height > 3_000) long[name] = height
+      }
+      expect(long).toEqual({})
+    } finally {
+      await context.close()
+    }
+  }, 120_000)
+
   it('is reached by the tab key alone, with a visible focus', async () => {
     const context = await openProfile()
     try {
