@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { isNumber, LosslessNumber, parse } from 'lossless-json'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { addAmounts, compareAmounts } from '../money.ts'
 import { putCard, showCard } from './cards.ts'
 import { listEntries } from './exchange.ts'
@@ -38,7 +38,6 @@ import {
   findTransaction,
   type ObjectKey,
   type SandboxState,
-  type SandboxTransaction,
 } from './state.ts'
 import { expireTokens } from './tokens.ts'
 import { answerWithCode, isForm, readFields, writeJson } from './wire.ts'
@@ -49,34 +48,31 @@ type Target = ObjectKey & { query: Readonly<Record<string, string>> }
 type Status = 200 | 201 | 202 | 204
 type Reply = readonly [status: Status, shown?: unknown]
 
-type Route = {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  path: string
-  /** Runs with the body that `readBody` gives; routes without an input do not read it. */
-  run: (state: SandboxState, target: Target, readBody: () => unknown) => Reply
-}
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
+/** Makes a row of the table; one without a schema reads no body. */
 function route<T>(
-  method: Route['method'],
+  method: Method,
   path: string,
-  schema: z.ZodType<T>,
-  run: (state: SandboxState, target: Target, input: T) => Reply,
-): Route {
+  schema: z.ZodType<T> | null,
+  act: (state: SandboxState, target: Target, input: T) => Reply,
+) {
+  const read = (readBody: () => unknown) => readInput(schema ?? z.custom<T>(), schema && readBody())
   return {
     method,
     path,
-    run: (state, target, readBody) => run(state, target, readInput(schema, readBody())),
+    run: (state: SandboxState, target: Target, readBody: () => unknown) =>
+      act(state, target, read(readBody)),
   }
 }
 
 /** The control routes under `/sandbox`. No answer waits for notifications. */
-const ROUTES: readonly Route[] = [
+const ROUTES = [
   route('POST', '/transactions', transactionInput, makeTransaction),
-  {
-    method: 'GET',
-    path: '/transactions/:id',
-    run: (state, target) => [200, showTransaction(findTransaction(state, target))],
-  },
+  route('GET', '/transactions/:id', null, (state, target) => [
+    200,
+    showTransaction(findTransaction(state, target)),
+  ]),
   route('POST', '/transactions/:id/ipn', deliveryPlanInput, (state, target, plan) => {
     const transaction = findTransaction(state, target)
     state.background.run(() => sendPaymentIpn(state, transaction, plan))
@@ -126,29 +122,20 @@ const ROUTES: readonly Route[] = [
     state.tokens.mode = mode
     return [200, mode]
   }),
-  {
-    method: 'POST',
-    path: '/tokens/expire',
-    run: (state) => [200, { expired: expireTokens(state.tokens) }],
-  },
+  route('POST', '/tokens/expire', null, ({ tokens }) => [200, { expired: expireTokens(tokens) }]),
   route('POST', '/faults', faultInput, (state, _, fault) => {
     state.faults.push(fault)
     return [201, fault]
   }),
-  {
-    method: 'DELETE',
-    path: '/faults',
-    run(state) {
-      state.faults.length = 0
-      return [204]
-    },
-  },
-  {
-    method: 'GET',
-    path: '/calls',
-    run: (state, { query }) => [200, { data: listEntries(state, query.command) }],
-  },
-  { method: 'GET', path: '/ledger', run: ({ ledger }) => [200, { data: ledger }] },
+  route('DELETE', '/faults', null, ({ faults }) => {
+    faults.length = 0
+    return [204]
+  }),
+  route('GET', '/calls', null, (state, { query }) => [
+    200,
+    { data: listEntries(state, query.command) },
+  ]),
+  route('GET', '/ledger', null, ({ ledger }) => [200, { data: ledger }]),
   route('POST', '/seed', seedInput, (state, _, input) => {
     const { population, transactions } = seedSandbox(state, input)
     const { ipn } = input
@@ -174,29 +161,16 @@ function makeTransaction(state: SandboxState, _: Target, input: TransactionInput
     throw new ControlError(409, path, 'exceed the amount of the payment')
   }
   const transaction = addTransaction(state, findMerchant(state, input.merchantCode), input)
-  const refunded = refundEarly(state, transaction, input)
+  const added = transaction.payments.slice(-input.payments.length)
+  const refunds = added.flatMap((payment, index) =>
+    (input.payments[index]?.portalRefunds ?? []).map((one) => refundAtPortal(state, payment, one)),
+  )
   const plan = input.ipn
   state.background.run(async () => {
-    await refunded
+    await Promise.all(refunds.map(({ notified }) => notified))
     if (plan !== false) await sendPaymentIpn(state, transaction, plan)
   })
   return [201, showTransaction(transaction)]
-}
-
-/**
- * Makes the portal refunds of new payments.
- * @returns the first attempts to deliver their notifications
- */
-function refundEarly(
-  state: SandboxState,
-  { payments }: SandboxTransaction,
-  { payments: made }: TransactionInput,
-): Promise<unknown> {
-  const added = payments.slice(payments.length - made.length)
-  const notified = added.flatMap((payment, index) =>
-    (made[index]?.portalRefunds ?? []).map((one) => refundAtPortal(state, payment, one).notified),
-  )
-  return Promise.all(notified)
 }
 
 /**

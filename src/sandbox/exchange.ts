@@ -63,7 +63,10 @@ export type Endpoint = {
   refuse: (code: number) => Answer
 }
 
-/** Records a request in the journal and answers it: with the result of its work, or as a fault requires. */
+/**
+ * Records a request in the journal and answers it: with the result of its work, or as a fault requires. Faults that do
+ * the work do it before they fail.
+ */
 export async function exchange(
   state: SandboxState,
   c: GatewayContext,
@@ -84,27 +87,14 @@ export async function exchange(
     const type = { 'content-type': 'application/json; charset=utf-8' }
     return new Response(body, { status, headers: { ...type, ...headers } })
   }
-  if (fault) return applyFault(fault, { state, c, execute, send, refuse })
-  const answer = await execute()
-  entry.outcome = 'answered'
-  return send(answer)
-}
-
-type Misbehaviour = Pick<Endpoint, 'refuse'> & {
-  state: SandboxState
-  c: GatewayContext
-  execute: () => Promise<Answer>
-  send: (answer: Answer) => Response
-}
-
-/** Answers a request as the fault requires. Kinds that execute the request do so before they fail. */
-async function applyFault(
-  fault: Fault,
-  { state: { background }, c, execute, send, refuse }: Misbehaviour,
-): Promise<Response> {
-  switch (fault.kind) {
+  switch (fault?.kind) {
+    case undefined: {
+      const answer = await execute()
+      entry.outcome = 'answered'
+      return send(answer)
+    }
     case 'delay':
-      if (!(await background.wait(fault.delayMs))) return resetConnection(c)
+      if (!(await state.background.wait(fault.delayMs))) return resetConnection(c)
       return send(await execute())
     case 'http500':
       return c.text('Internal Server Error', 500)

@@ -127,14 +127,8 @@ export type SandboxMerchant = {
   cards: Map<string, SandboxCard>
 }
 
-export type Outcome =
-  | 'received'
-  | 'answered'
-  | 'sending'
-  | 'acknowledged'
-  | 'refused'
-  | 'unanswered'
-  | FaultKind
+type Outcome = 'received' | 'answered' | FaultKind | 'sending' | DeliveryOutcome
+type DeliveryOutcome = 'acknowledged' | 'refused' | 'unanswered'
 
 /**
  * A request received, or an attempt to deliver a notification (`attempt`). An entry has the members of its command; those
@@ -193,7 +187,7 @@ export type SandboxState = {
   /** Used by IPN deliveries, whose order varies from run to run: `random` stays repeatable. */
   deliveryRandom: () => number
   tokens: TokenStore
-  background: BackgroundTasks
+  background: ReturnType<typeof createBackgroundTasks>
   agent: Agent
   formResult?: FormResult
 }
@@ -248,32 +242,26 @@ function findObject<T>(
   throw new ControlError(404, name, `unknown: ${id}`)
 }
 
-/** The timers and unfinished tasks of one sandbox. Stopping leaves none of them running. */
-export type BackgroundTasks = {
-  /** Resolves `true` after `ms` milliseconds, or `false` immediately when the sandbox stops. */
-  wait(ms: number): Promise<boolean>
-  /** Starts a task without waiting for it. The task must not reject. */
-  run(task: () => Promise<unknown>): void
-  /** Cancels all waits and resolves when all started tasks have ended. */
-  stop(): Promise<void>
-}
-
-export function createBackgroundTasks(): BackgroundTasks {
+/** Creates the timers and unfinished tasks of one sandbox. Stopping leaves none of them running. */
+export function createBackgroundTasks() {
   const stopping = new AbortController()
   const { signal } = stopping
   setMaxListeners(0, signal)
   const running = new Set<Promise<unknown>>()
   return {
-    async wait(ms) {
+    /** Resolves `true` after `ms` milliseconds, or `false` immediately when the sandbox stops. */
+    async wait(ms: number): Promise<boolean> {
       if (signal.aborted || ms <= 0) return !signal.aborted
       return await setTimeout(ms, true, { signal }).catch(() => false)
     },
-    run(task) {
+    /** Starts a task without waiting for it. The task must not reject. */
+    run(task: () => Promise<unknown>): void {
       if (signal.aborted) return
       const work = task().finally(() => running.delete(work))
       running.add(work)
     },
-    async stop() {
+    /** Cancels all waits and resolves when all started tasks have ended. */
+    async stop(): Promise<void> {
       stopping.abort()
       await Promise.allSettled(running)
     },
