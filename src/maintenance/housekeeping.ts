@@ -1,4 +1,4 @@
-import { listExpiringKeys } from '../access/keys.ts'
+import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
@@ -98,9 +98,11 @@ export function createExpiryWarning(
   /** @returns the number of keys warned of */
   return async (): Promise<number> => {
     if (now() - warnedAt < DAY_MS) return 0
-    const keys = await listExpiringKeys(sql)
+    const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`
+      select id as "keyId", name, expires_at as "expiresAt" from actors as k
+      where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
     warnedAt = now()
-    for (const { id: keyId, name, expiresAt } of keys) {
+    for (const { keyId, name, expiresAt } of keys) {
       const what = `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`
       log.warn({ keyId, name, expiresAt: toIso(expiresAt) }, what)
     }
