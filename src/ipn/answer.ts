@@ -77,11 +77,11 @@ export function sendAnswer(
 export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
   const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  const meter = createRequestMeter(metrics, '/ipn')
+  const meter = createRequestMeter(metrics)
   return (method: string, { status, verdict }: IpnAnswer, ms: number): void => {
     verdicts.get(verdict)?.inc()
     ipnAck.observe(ms / 1000)
-    meter(describeMethod(method), status, ms)
+    meter('/ipn', describeMethod(method), status, ms)
   }
 }
 
