@@ -60,7 +60,7 @@ export function resolveAccount(
 
 export type CardLanguage = 'vi' | 'en' | undefined
 
-/** What is read: one card (specification 4.1), or a page of cards (4.2) by filters with the names of the specification. */
+/** One card (specification 4.1), or a page of cards (4.2) by filters with the names of the specification. */
 type CardsWanted =
   | { virtualCardRequestId: string; query?: never }
   | { virtualCardRequestId?: never; query: Readonly<Record<string, string | undefined>> }
@@ -69,8 +69,8 @@ type CardsWanted =
 type ReadOptions = { language: CardLanguage; requestId: string }
 
 /**
- * Reads from the gateway; apart from the short-lived cache nothing is stored. Another account's card is not found, and in a
- * list it is left out; the totals are the gateway's.
+ * Reads from the gateway; apart from the short-lived cache nothing is stored. Another account's card is not found,
+ * and in a list it is left out; the totals are the gateway's.
  * @returns the JSON text of the gateway's envelope, masked
  * @throws DomainError `card_not_found`, or the reason for a failed read
  */

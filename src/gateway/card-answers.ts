@@ -64,8 +64,8 @@ const OWNERS = {
 }
 
 /**
- * Reads a response to a card operation, other than 401. An answer has failed if its code or its data is not as specified;
- * other members are passed on as they came. A redirect is not followed: it counts as a failure.
+ * Reads a response to a card operation, other than 401. An answer has failed if its code or its data is not as
+ * specified; other members are passed on as they came. A redirect is not followed: it counts as a failure.
  */
 export function readCardResponse(
   { status, body }: { status: number; body: Buffer },

@@ -25,7 +25,7 @@ export type RoundedAmount = {
 /** The payments of a transaction as the gateway listed them. */
 export type PaymentList = {
   payments: ListedPayment[]
-  /** The entries that cannot be read, each with the reason as a predicate ("has no refundedAmount") and as masked JSON. */
+  /** The entries that cannot be read: why, as a predicate ("has no refundedAmount"), and the masked JSON. */
   unreadable: {
     /** Undefined when it has none, so that nobody can say which payment it is about. */
     id: string | undefined

@@ -115,7 +115,6 @@ const ACCEPTED = { optional: 'notifications without a hash', off: 'every notific
 export function warnOfUnsigned({ config, log }: Pick<Context, 'config' | 'log'>): void {
   const { IPN_SIGNATURE: rule, ROLE } = config
   if (rule === 'required' || ROLE === 'worker') return
-  log.warn(
-    `IPN_SIGNATURE=${rule} accepts ${ACCEPTED[rule]}: anyone who reaches /ipn can make the service query and store; set it to required`,
-  )
+  const risk = 'anyone who reaches /ipn can make the service query and store'
+  log.warn(`IPN_SIGNATURE=${rule} accepts ${ACCEPTED[rule]}: ${risk}; set it to required`)
 }

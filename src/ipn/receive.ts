@@ -189,7 +189,7 @@ function decodeText(bytes: Buffer): string | undefined {
   }
 }
 
-/** The sender is not authenticated yet: its trace is linked, not continued, so that it does not decide what is sampled. */
+/** The sender is not authenticated yet: its trace is linked, so that it does not decide what is sampled. */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethod(request.method ?? '')
   const traceParent = request.headers.traceparent

@@ -120,7 +120,7 @@ const ERASURES = {
       where a.sent_at < now() - $1::int * interval '1 day'
     )
     delete from webhook_attempts where ctid = any(array(select place from expired))`,
-  /** Sign-in links that can no longer be used, and sessions that are long over: the audit log has what was done in them. */
+  /** Sign-in links that can no longer be used, and sessions that are long over: the audit log tells of them. */
   sessions: `
     delete from sessions where id in (
       select id from sessions

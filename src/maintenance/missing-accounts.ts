@@ -17,8 +17,8 @@ const BATCH = 500
 const UNENDED = isUnendedSql('r')
 
 /**
- * Logs a warning for each account that is no longer configured and has refunds that have not ended, or transactions with a
- * query due: these cannot be queried, nor its refunds sent. Call it at start.
+ * Logs a warning for each account that is no longer configured and has refunds that have not ended, or a query due:
+ * its transactions cannot be queried, nor its refunds sent. Call it at start.
  */
 export async function warnOfMissingAccounts({
   sql,

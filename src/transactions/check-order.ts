@@ -81,10 +81,9 @@ async function lockOrder(
 }
 
 /**
- * Compares what was paid for an order and is kept with its amount, as verified notifications state it: a deposit and the rest
- * do not exceed it. Where nobody
- * can tell, because no notification states an amount, or because its transactions state different amounts or currencies,
- * it counts as exceeded: a person has to look.
+ * Compares what was paid for an order and is kept with its amount, as verified notifications state it: a deposit
+ * and the rest do not exceed it. Where nobody can tell, because no notification states an amount, or because its
+ * transactions state different amounts or currencies, it counts as exceeded: a person has to look.
  */
 function measureOrder(paid: readonly OrderRow[]) {
   const stated = paid.flatMap(({ expectedAmount }) => expectedAmount ?? [])

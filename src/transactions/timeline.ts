@@ -169,7 +169,8 @@ async function readMessages(
 }
 
 const HAS_OTHER_READING = `exists (
-  select from (select reading from ipn_events as o where ${byKey('o', ['merchant_code', 'text_hash'], 'e')} offset 0) as o
+  select from (
+    select reading from ipn_events as o where ${byKey('o', ['merchant_code', 'text_hash'], 'e')} offset 0) as o
   where o.reading <> e.reading)`
 
 /** Of an answer, its first characters. */
