@@ -1,5 +1,5 @@
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
-import { PAYMENTS } from '../payments/listing.ts'
+import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import type { TransactionView } from '../transactions/view.ts'

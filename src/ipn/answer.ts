@@ -24,7 +24,6 @@ const REFUSALS = {
   overloaded: [503, 'not stored, send it again'],
 } as const satisfies Record<Exclude<Verdict, 'stored'>, readonly [status: number, why: string]>
 
-/** The response to a notification request. */
 export type IpnAnswer = {
   status: number
   verdict: Verdict
