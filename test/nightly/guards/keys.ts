@@ -47,7 +47,7 @@ export const KEYS: readonly Guard[] = [
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:
-      'the successor has the same permissions and lifetime; the old key never lives longer than before',
+      'two concurrent rotations of one key: one creates the successor, the other gets its id',
   },
   {
     file: 'src/access/key-changes.ts',
