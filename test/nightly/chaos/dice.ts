@@ -1,4 +1,4 @@
-import { makeRandom } from '../../../src/sandbox/identifiers.ts'
+import { makeRandom } from '../../../src/sandbox/random.ts'
 
 /** Reproducible random choices. */
 export type Dice = {
