@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Filter, Listing } from '../access/listing.ts'
 import { Id, Time, TimeParameter } from '../http/fields.ts'
 import { cutPage, type Position } from '../http/list.ts'
@@ -29,7 +30,7 @@ const query = {
   to: TimeParameter,
 }
 
-/** The audit log, newest first: of the caller's accounts, and what belongs to none for who covers all of them. */
+/** The audit log, newest first: of the caller's accounts, and what belongs to none or to all for who covers all of them. */
 export const AUDIT: Listing<typeof query, ListedEntry> = {
   name: 'audit',
   scope: 'ops',
@@ -63,7 +64,7 @@ function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position 
       : sql`(select * from audit_entries where object_id = ${objectId} offset 0) as audit_entries`
   return sql`
     select *, row_number() over (order by at desc, id desc) = ${most} as stops,
-      coalesce(merchant_code = any(${[...merchants]}), ${coversAll})
+      coalesce(nullif(merchant_code, ${EVERY_MERCHANT}) = any(${[...merchants]}), ${coversAll})
         and ${actor === undefined ? every : sql`lower(actor) = lower(${actor})`}
         and ${outcome === undefined ? every : sql`(outcome = 'done') = ${outcome === 'done'}`} as fits
     from (

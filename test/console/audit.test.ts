@@ -28,6 +28,10 @@ beforeAll(async () => {
   await submitAs(rig, admin, '/console/people', {
     ...{ name: 'Mai', 'role-viewer': 'on', 'merchant-*': 'on' },
   })
+  // As the command line records it of a key with all accounts.
+  await rig.database.sql`
+    insert into audit_entries (actor, operation, merchant_code, object_id, outcome)
+    values ('root', 'keys create', '*', 'K-OF-ALL', 'done')`
   const viewer = await addVisitor(rig.database, { merchants: [merchantCode] })
   await submitAs(rig, viewer, `/console/payments/${merchantCode}/P-OURS/hold`, { reason: 'x' })
 })
@@ -47,17 +51,19 @@ describe('the audit log', () => {
     expect(text).toContain(`${admin.name} Held P-OURS Done ${merchantCode}`)
     expect(text).toMatch(/Held it, or released the hold P-OURS Refused: scope_missing/)
     expect(text).toContain(`${admin.name} Added a person`)
+    expect(text).toContain('K-OF-ALL')
   })
 
   it('shows nothing of other accounts, and what belongs to none only to who covers all', async () => {
     const text = await read(operator)
     expect(text).toContain('P-OURS')
-    for (const hidden of ['P-THEIRS', 'Added a person', 'Refused']) {
+    for (const hidden of ['P-THEIRS', 'Added a person', 'K-OF-ALL', 'Refused']) {
       expect(text).not.toContain(hidden)
     }
     const ofAccount = await read(admin, `?account=${OTHER.merchantCode}`)
     expect(ofAccount).toContain('P-THEIRS')
     expect(ofAccount).not.toContain('Added a person')
+    expect(ofAccount).not.toContain('K-OF-ALL')
   })
 
   it.each([
