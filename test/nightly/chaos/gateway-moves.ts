@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { nameIn } from './audit/names.ts'
+import { nameIn } from '../audit/ledgers.ts'
 import type { GatewayControl } from './gateway.ts'
 import type { LedgerLag } from './ledger-lag.ts'
 import type { Move } from './moves.ts'

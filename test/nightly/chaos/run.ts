@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { audit, type Problem } from './audit/audit.ts'
-import type { Ledgers } from './audit/ledgers.ts'
-import { listUndecidable } from './audit/undecidable.ts'
+import { audit, type Finding } from '../audit/audit.ts'
+import { listUndecidable } from '../audit/evidence.ts'
+import type { Ledgers } from '../audit/ledgers.ts'
 import { makeDatabaseHistory } from './database-moves.ts'
 import { followFeeds } from './feed.ts'
 import { DEFAULT_MODE } from './gateway-moves.ts'
@@ -31,7 +31,7 @@ export type Result = {
   database: string
   counts: Counts
   ledgers: Ledgers
-  problems: Problem[]
+  problems: Finding[]
   refusals: string[]
   undecidable: number
   quietAfterMs: number

@@ -8,7 +8,6 @@ export type RefundRequest = { key: string; paymentId: string; amount: string }
 /** A refund request that was answered with 202. */
 export type TakenRefund = RefundRequest & { refundId: string }
 
-export const PAID = '1000'
 const AGAIN_MS = 100
 const PATIENCE_MS = 60_000
 /** An answer that comes later is of no use to an order system. */
@@ -75,7 +74,8 @@ export async function requestUntilTaken(
     if (answer?.status === 202) {
       return { ...request, refundId: Taken.parse(await answer.json()).id }
     }
-    if (answer && answer.status !== 404 && answer.status < 500) {
+    // 429: the key may ask again in a moment.
+    if (answer && ![404, 429].includes(answer.status) && answer.status < 500) {
       const refusal = await answer.text()
       const { code } = Refusal.parse(JSON.parse(refusal))
       if (code !== waitsFor) throw new Error(`${request.key}: ${answer.status} ${refusal}`)

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { Problem } from '../../../src/http/problems.ts'
-import type { ShownRefund } from './books.ts'
-import { readRefunds, readUnmatched } from './read-books.ts'
+import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
+import { readRefunds, readUnmatched } from './read-ledgers.ts'
 import { ask, makeRequest } from './requests.ts'
 import { hasAsked, pick, type Step, step } from './step.ts'
 import type { Moment } from './wire.ts'
@@ -34,9 +34,9 @@ async function postCancellation(world: World, id: string): Promise<string | unde
 /** Whether the newest answer shows as much growth that no known refund explains. */
 export async function mayBeItsOwn(
   world: World,
-  { paymentId, amount }: Pick<ShownRefund, 'paymentId' | 'amount'>,
+  { paymentId, amount }: Pick<StoredRefund, 'paymentId' | 'amount'>,
 ): Promise<boolean> {
-  return ((await readUnmatched(world)).get(paymentId) ?? 0) >= amount
+  return ((await readUnmatched(world)).get(paymentId) ?? 0) >= Number(amount)
 }
 
 /** A refund that was never sent is cancelled, and any other is not. */

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import type { ShownRefund } from './books.ts'
+import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
 import {
   type Decider,
   decide,
@@ -12,7 +12,7 @@ import {
   postDecision,
   postExternal,
 } from './people.ts'
-import { readGatewayStatus, readRefunds, readUnmatched } from './read-books.ts'
+import { readGatewayStatus, readRefunds, readUnmatched } from './read-ledgers.ts'
 import { hasAsked, hasSettled, pick, type Step, step } from './step.ts'
 import type { Deed } from './tally.ts'
 import { countMoved, runPass, SCHEDULE, shiftTime, type World } from './world.ts'
@@ -170,7 +170,7 @@ const AGAIN = {
 
 const RELEASES_NOTHING: readonly string[] = ['failed as succeeded', 'succeeded as returned']
 
-type EndedRefund = Pick<ShownRefund, 'inferred' | 'released' | 'failure'> & {
+type EndedRefund = Pick<StoredRefund, 'inferred' | 'released' | 'failure'> & {
   status: (typeof ENDED)[number]
 }
 

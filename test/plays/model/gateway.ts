@@ -1,5 +1,5 @@
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import { readRefunds, sumUnsent } from './read-books.ts'
+import { readRefunds, sumUnsent } from './read-ledgers.ts'
 import { hasAsked, hasOpen, hasSettled, pick, type Step, step } from './step.ts'
 import {
   countTaken,
@@ -102,7 +102,7 @@ export function refundWithTheirId(which: number, fails: boolean): Step {
       const wanted = [{ amount: countTaken(payment) }, { amount: unsent }, one]
       const fits = sum(wanted) <= Number(payment.amount)
       const failure = fails || !fits ? { failureCode: 5 } : {}
-      const refund = await refundElsewhere(world, payment, one.amount, {
+      const refund = await refundElsewhere(world, payment, Number(one.amount), {
         requestId: one.id,
         ...failure,
       })

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
-import { readRefunds } from './read-books.ts'
+import { readRefunds } from './read-ledgers.ts'
 import { ask, makeRequest } from './requests.ts'
 import { pick, type Step, step } from './step.ts'
 import type { Moment } from './wire.ts'

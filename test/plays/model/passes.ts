@@ -1,7 +1,7 @@
 import { repeatCancellations } from './cancellations.ts'
 import { isHeld } from './holds.ts'
 import { restore, save as saveRows } from './lost-commits.ts'
-import { readGatewayStatus, readRefunds } from './read-books.ts'
+import { readGatewayStatus, readRefunds } from './read-ledgers.ts'
 import { ask, makeRequest } from './requests.ts'
 import { type Step, step } from './step.ts'
 import type { SendFate } from './wire.ts'

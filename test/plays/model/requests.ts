@@ -4,7 +4,7 @@ import { Problem } from '../../../src/http/problems.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { RECEIVER } from '../../support/ask.ts'
 import { isHeld } from './holds.ts'
-import { readRefunds, sumUnsent } from './read-books.ts'
+import { readRefunds, sumUnsent } from './read-ledgers.ts'
 import { hasAsked, pick, type Step, step } from './step.ts'
 import { type Asked, countTaken, inAccountOf, note, sum, type World } from './world.ts'
 
