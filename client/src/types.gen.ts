@@ -577,11 +577,6 @@ export type TimelineEntry = {
   refundId: string | null
   ours: string
   theirs: string
-} | {
-  at: string
-  type: 'removed'
-  /** How many deliveries were among the notifications and queries deleted after `RETENTION_DAYS` */
-  deliveries: number
 }
 
 export type RefundPreview = {

@@ -12,7 +12,7 @@ import {
   PersonName,
   TimeZone,
 } from '../access/people.ts'
-import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
+import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sessions.ts'
 import { ROLES, type Role } from '../access/types.ts'
 import { findConsoleUrl } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'

@@ -1,6 +1,7 @@
 import { recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
-import { changeReading, LANGUAGES, TimeZone } from '../access/people.ts'
+import { LANGUAGES, TimeZone } from '../access/people.ts'
+import { lockPeople } from '../access/principal.ts'
 import { listSessions } from '../access/sessions.ts'
 import { Card } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -50,8 +51,9 @@ export const accountPage = definePage({
         const { id } = usePerson()
         await runInTransaction(ctx.sql, async (tx) => {
           const write = { operation: nameOperation(c), merchantCode: null, objectId: id }
+          await lockPeople(tx, [id])
           await recordWrite(tx, ctx.log, access, write)
-          await changeReading(tx, id, { language, timeZone: timeZone.data })
+          await tx`update actors set language = ${language}, time_zone = ${timeZone.data} where id = ${id}`
         })
         return { notice: 'saved' }
       },
@@ -91,7 +93,9 @@ function Reading() {
 export async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) {
   await runInTransaction(ctx.sql, async (tx) => {
     const write = { operation: nameOperation(c), merchantCode: null, objectId: sessionId }
+    const { id } = usePerson()
+    await lockPeople(tx, [id])
     await recordWrite(tx, ctx.log, c.get('access'), write)
-    await endOne(tx, usePerson().id, sessionId)
+    await endOne(tx, id, sessionId)
   })
 }

@@ -2,7 +2,7 @@ import type { Child } from 'hono/jsx'
 import type { ListedWrite } from '../access/audit.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { ReceivedMessage } from '../transactions/read-timeline.ts'
+import type { ReceivedMessage } from '../transactions/read-messages.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import type { SentEvent } from '../webhooks/delivery-log.ts'
 import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
@@ -21,7 +21,7 @@ const UNTOLD = ['amount', 'countedAmount', 'countedRefunded', 'freed', 'notifica
 /** Whether an entry of the timeline belongs to what people follow, and not to how it came to be known. */
 function isTold(entry: Entry): boolean {
   if (entry.type === 'change') return !UNTOLD.includes(entry.field)
-  return entry.type === 'discrepancy' || entry.type === 'removed'
+  return entry.type === 'discrepancy'
 }
 
 type Props = { shown: TransactionView; cursor: string | undefined }

@@ -11,8 +11,8 @@ import {
   PersonEmail,
   PersonName,
 } from '../access/people.ts'
-import { listSessions } from '../access/sessions.ts'
-import { createSignInLink, formatSignInUrl } from '../access/sign-in.ts'
+import { lockPeople } from '../access/principal.ts'
+import { createSignInLink, formatSignInUrl, listSessions } from '../access/sessions.ts'
 import { type Access, ROLES } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isUuid } from '../http/fields.ts'
@@ -234,9 +234,11 @@ async function change<T>(
 ): Promise<T> {
   return await runInTransaction(ctx.sql, async (tx) => {
     const person = await findPathPerson(tx, c)
-    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
+    const access = c.get('access')
+    await lockPeople(tx, [access.id, person.id])
     // Before the write, which may end the admin's own access.
-    await recordWrite(tx, ctx.log, c.get('access'), entry)
+    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
+    await recordWrite(tx, ctx.log, access, entry)
     return await write(tx, person)
   })
 }

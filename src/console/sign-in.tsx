@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
-import { signIn } from '../access/sign-in.ts'
+import { signIn } from '../access/sessions.ts'
 import { DomainError } from '../errors.ts'
-import { compileNetworks, findClientAddress } from '../http/client-address.ts'
+import { createAddressFinder } from '../http/client-address.ts'
 import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import { Card } from '../platform/html/components.tsx'
 import { endOwn } from './account.tsx'
@@ -17,7 +17,7 @@ const PATH = '/console/sign-in'
 
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
@@ -31,11 +31,7 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
   app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
   app.post(`${PATH}/:token`, async (c) => {
-    const address = findClientAddress(
-      c.env.incoming.socket.remoteAddress ?? '',
-      c.req.header('x-forwarded-for'),
-      isTrustedProxy,
-    )
+    const address = findAddress(c.env.incoming)
     const result = await signIn(shared, {
       ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
       userAgent: c.req.header('user-agent') ?? '',

@@ -11,7 +11,7 @@ import { type ExternalRecord, listExternalOfTransaction } from '../refunds/exter
 import { type FoundRefund, listRefunds } from '../refunds/find.ts'
 import { readSurplus } from '../refunds/surplus.ts'
 import { listTransactions } from '../transactions/find-transactions.ts'
-import { type ReceivedMessage, readMessages } from '../transactions/read-timeline.ts'
+import { type ReceivedMessage, readMessages } from '../transactions/read-messages.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
 import { listSent, type SentEvent } from '../webhooks/delivery-log.ts'

@@ -42,8 +42,6 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
       const details = [t('timeline.disagree', { ours: entry.ours, theirs: entry.theirs })]
       return { actor: 'finding', title: nameKind(entry.kind), details }
     }
-    case 'removed':
-      return { actor: 'service', title: count('timeline.removed', entry.deliveries), details: [] }
   }
 }
 

@@ -8,7 +8,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { weigh } from '../refunds/evidence.ts'
 import { DECIDED } from '../refunds/external-view.ts'
 import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
-import { measureUnmatched } from '../refunds/obstacle.ts'
+import { measureUnmatched } from '../refunds/measure.ts'
 import { saveFreed } from '../refunds/save.ts'
 import type { LockedRefunds } from '../refunds/types.ts'
 import {

@@ -11,7 +11,7 @@ import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limit
 import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
-import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
+import { type Cidr, createAddressFinder, nameNetwork } from './client-address.ts'
 import { answerError, answerProblem, type HttpEnv } from './problems.ts'
 
 export type BaseContext = {
@@ -160,11 +160,9 @@ const MAX_PACE_MS = 1_000
  */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()
-  const isTrusted = compileNetworks(proxies)
+  const findAddress = createAddressFinder(proxies)
   return createMiddleware<HttpEnv>(async (c, next) => {
-    const peer = c.env.incoming.socket.remoteAddress ?? ''
-    const address = findClientAddress(peer, c.req.header('x-forwarded-for'), isTrusted)
-    const network = nameNetwork(address)
+    const network = nameNetwork(findAddress(c.env.incoming))
     const { waitMs } = paced.peek(network, PACE)
     if (waitMs > MAX_PACE_MS) {
       // Jittered, so that those who wait do not all come back at once.

@@ -4,7 +4,7 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
+import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import {
@@ -35,7 +35,7 @@ export function isIpnTarget(target = ''): boolean {
  * @param budget shared with every other route that reads bodies
  */
 export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
@@ -47,10 +47,8 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     span: ActiveSpan,
   ): Promise<void> {
     const startedAt = performance.now()
-    const { headers, method = '', socket } = request
-    const given = headers['x-forwarded-for']
-    const forwardedFor = typeof given === 'string' ? given : undefined
-    const address = findClientAddress(socket.remoteAddress ?? '', forwardedFor, isTrustedProxy)
+    const { method = '' } = request
+    const address = findAddress(request)
     const answer = await receive(ctx, intake, request, address, span).catch((error: unknown) => {
       const failed = error instanceof InboxFullError ? 'overloaded' : 'store_failed'
       refusals.logFailure(error, failed, { address, requestId })

@@ -2,8 +2,8 @@ import { applyDeadlines, type RefundSettings } from './deadlines.ts'
 import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
 import type { RefundDraft } from './lifecycle.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
+import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications } from './notifications.ts'
-import { explainMayHaveMoved } from './obstacle.ts'
 import type { ExternalRefund, Finding, LockedRefunds, Snapshot } from './types.ts'
 
 /**

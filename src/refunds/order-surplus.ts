@@ -7,8 +7,9 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
-import { isFreed, move, type RefundDraft } from './lifecycle.ts'
-import { transactionVersionSql } from './target.ts'
+import { failCheck } from './choose.ts'
+import { isFreed, type RefundDraft } from './lifecycle.ts'
+import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
 
 /** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */
@@ -230,10 +231,8 @@ export async function isStillSurplus(
     if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
     return false
   }
-  const failureMessage = 'nothing is left of what was paid beyond one success of the order'
-  const reason = `check before sending: ${failureMessage}; nothing was sent`
-  const failure = { failureReason: 'not_surplus', failureMessage }
-  move(draft, 'check_failed', { reason, callId }, failure)
+  const message = 'nothing is left of what was paid beyond one success of the order'
+  failCheck(draft, 'not_surplus', message, callId)
   return false
 }
 

@@ -1,13 +1,77 @@
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
+import { DomainError } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import type { Fingerprint } from '../platform/crypto/encryption.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
 import { isUnendedSql } from './lifecycle.ts'
-import { type InferredRefund, transactionVersionSql } from './target.ts'
+import type { RefundSubject } from './request-schema.ts'
+
+/** What a refund was asked for: a payment, or a transaction of whose order more than one success was paid. */
+export type RefundTarget = {
+  merchantCode: string
+  transactionId: string
+  /** The refund that was stored under the idempotency key, with the fingerprint of its request; null for none. */
+  replay: (Fingerprint & { refundId: string }) | null
+}
+
+const TARGETS = {
+  payment: { table: 'payments', column: 'payment_id', unknown: 'payment_not_found' },
+  transaction: {
+    table: 'transactions',
+    column: 'transaction_id',
+    unknown: 'transaction_not_found',
+  },
+} as const
+
+type TargetRow = Omit<RefundTarget, 'replay'> & {
+  refundId: string | null
+  value: Buffer
+  keyId: string
+}
+
+/**
+ * Finds what is to be refunded and the refund of the idempotency key. Runs before anything else is checked, so that a
+ * replay gets the same answer whatever has changed since.
+ * @param merchants the accounts the caller may use
+ * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
+ */
+export async function findTarget(
+  sql: Tx,
+  merchants: readonly string[],
+  subject: RefundSubject,
+  idempotencyKey: string,
+): Promise<RefundTarget> {
+  const [kind, id] =
+    'paymentId' in subject
+      ? (['payment', subject.paymentId] as const)
+      : (['transaction', subject.transactionId] as const)
+  const { table, column, unknown } = TARGETS[kind]
+  const [row, second] = await sql<TargetRow[]>`
+    select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
+      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
+    from (
+      select merchant_code, ${id}::text as ${sql(column)}, ${idempotencyKey}::text as idempotency_key
+      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
+    ) as k cross join lateral (
+      select merchant_code, transaction_id from ${sql(table)} as s
+      where ${sql.unsafe(byKey('s', ['merchant_code', column], 'k'))} limit 1
+    ) as s left join lateral (
+      select * from refunds as r
+      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
+  if (!row) throw new DomainError(unknown, `No ${kind} ${id}`)
+  if (second) {
+    const detail = `Several merchant accounts have a ${kind} ${id}; select one with ?merchantCode=`
+    throw new DomainError('ambiguous_merchant', detail)
+  }
+  const { merchantCode, transactionId, refundId, value, keyId } = row
+  const replay = refundId === null ? null : { refundId, value, keyId }
+  return { merchantCode, transactionId, replay }
+}
 
 /**
  * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all of
@@ -188,6 +252,9 @@ export async function readPriorEvidence(
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }
 
+/** A refund whose success was inferred from growth, and whose amount (decimal string) stays reserved until it is known. */
+export type InferredRefund = { refundId: string; amount: string }
+
 /**
  * Finds the oldest refund of payments whose success was inferred and whose amount is still reserved: the one that a
  * person can confirm, so that more is left to refund. The caller holds the rows of the payments.
@@ -207,4 +274,17 @@ export async function findInferred(
         and ${tx.unsafe(byKey('r', ['merchant_code', 'payment_id'], 'k'))} offset 0) as r
     order by r.requested_at, r.refund_id limit 1`
   return found
+}
+
+/** Formats the version of a transaction for `expectedVersion`; a payment that moves to another one has another version. */
+export function formatTransactionVersion(transaction: {
+  transactionId: string
+  version: number
+}): string {
+  return `${transaction.transactionId}@${transaction.version}`
+}
+
+/** The same in SQL, of a row of `transactions`. */
+export function transactionVersionSql(alias: string): string {
+  return `${alias}.transaction_id || '@' || ${alias}.version`
 }

@@ -6,18 +6,21 @@ import { requireWithinCaps } from './caps.ts'
 import { weigh } from './evidence.ts'
 import { refuseReceiver } from './receiver.ts'
 import {
+  type InferredRefund,
   MAX_OPEN,
   type PaymentKey,
   type PriorEvidence,
   type RequestFacts,
 } from './request-facts.ts'
 import type { RequestParams } from './request-schema.ts'
-import { type InferredRefund, StaleVersionError } from './target.ts'
 
 export type RequestSettings = Pick<
   Config,
   'REFUNDS_ENABLED' | 'REFUND_RECEIVER_CHECK' | 'REFUND_APPROVAL_ABOVE' | 'CAPS_TIME_ZONE'
 > & { accounts: readonly { merchantCode: string }[] }
+
+/** Something visible has changed since the caller decided on the refund: nothing is stored. */
+export class StaleVersionError extends Error {}
 
 /** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. Runs before anything is locked. */
 export function requireSendable(

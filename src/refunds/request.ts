@@ -10,17 +10,18 @@ import { confirmCommits, runInTransaction, runPipelined } from '../platform/post
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, lockDay } from './caps.ts'
 import { buildRefundEvent } from './events.ts'
-import { lockAndReadFacts } from './request-facts.ts'
+import { type FoundRefund, findRefund, isRequestedBy } from './find.ts'
+import { findTarget, lockAndReadFacts, type RefundTarget } from './request-facts.ts'
 import {
   type AcceptedRefund,
   type AskedRefund,
   judgeRequest,
   requireSendable,
+  StaleVersionError,
 } from './request-rules.ts'
 import { formatParams, type RefundParams, type RequestedRefund } from './request-schema.ts'
 import { storeRefund } from './store-refund.ts'
 import { choosePayment } from './surplus.ts'
-import { findTarget, type RefundTarget, replayRefund, StaleVersionError } from './target.ts'
 
 /**
  * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
@@ -85,6 +86,57 @@ export async function requestRefund(
     await confirmCommits(ctx.sql)
     return replayed
   }
+}
+
+/**
+ * Replays the refund of an idempotency key.
+ * @param params from `formatParams`
+ * @returns undefined when the key is new
+ * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
+ */
+export function replayRefund(
+  { encryption, log }: Pick<Context, 'encryption' | 'log'>,
+  { merchantCode, replay }: Pick<RefundTarget, 'merchantCode' | 'replay'>,
+  params: string,
+): RequestedRefund | undefined {
+  if (!replay) return undefined
+  const { refundId } = replay
+  const checked = encryption.checkFingerprint(params, replay)
+  if (checked === 'same') return { refundId, merchantCode, replayed: true }
+  if (checked === 'unknown') {
+    log.error(
+      { merchantCode, refundId, keyId: replay.keyId },
+      'a repeated refund request cannot be compared with the first: its fingerprint was made with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS',
+    )
+    const detail = `This Idempotency-Key belongs to refund ${refundId}, and its request cannot be compared with this one at the moment; read that refund, or repeat this request later with the same key`
+    throw new DomainError('unavailable', detail, { retryAfterS: RETRY_AFTER_S })
+  }
+  throw new DomainError(
+    'idempotency_key_reused',
+    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver or reason; read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
+    { extra: { refundId } },
+  )
+}
+
+/** The key has to be set by an operator first (s). */
+const RETRY_AFTER_S = 60
+
+/**
+ * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that it
+ * was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
+ * @throws DomainError `scope_missing`
+ */
+export async function findReplayed(
+  ctx: Context,
+  access: Access,
+  { merchantCode, refundId }: RequestedRefund,
+): Promise<FoundRefund> {
+  const found = await findRefund(ctx, [merchantCode], refundId)
+  if (access.scopes.includes('refunds:read')) return found
+  if (isRequestedBy(access, found.refund)) return found
+  const detail =
+    'This Idempotency-Key belongs to a refund that another API key has requested: do not request it again under another Idempotency-Key. To read it, this API key needs the scope refunds:read'
+  throw new DomainError('scope_missing', detail)
 }
 
 function isRefusal(error: unknown): boolean {

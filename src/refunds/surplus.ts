@@ -11,10 +11,9 @@ import {
   readOrderPayments,
   readOrderVersion,
 } from './order-surplus.ts'
-import { findInferred, readPriorEvidence } from './request-facts.ts'
-import { refuseExceeding } from './request-rules.ts'
+import { findInferred, type InferredRefund, readPriorEvidence } from './request-facts.ts'
+import { refuseExceeding, StaleVersionError } from './request-rules.ts'
 import type { RequestParams } from './request-schema.ts'
-import { type InferredRefund, StaleVersionError } from './target.ts'
 
 /** Which payment a surplus refund refunds, and how much of it; no amount if that follows from what is known of its id. */
 export type ChosenPayment = {

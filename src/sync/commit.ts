@@ -8,8 +8,8 @@ import { isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt } from '../refunds/attempt.ts'
+import { lockHold } from '../refunds/attempt.ts'
 import { needsReconciliation } from '../refunds/case.ts'
-import { lockHold } from '../refunds/obstacle.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
   type AppliedAnswer,

@@ -14,13 +14,8 @@ import type { PaymentChange } from '../payments/odd-readings.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
-import {
-  buildExternalEvents,
-  buildRefundEvent,
-  listExternalIds,
-  readExternalRefunds,
-  readRefunds,
-} from '../refunds/events.ts'
+import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
+import { listExternalIds, readExternalRefunds } from '../refunds/external-view.ts'
 import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'

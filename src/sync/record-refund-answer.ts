@@ -6,7 +6,7 @@ import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt.ts'
-import { recordAttemptResult, recordLateResult } from '../refunds/reconcile.ts'
+import { recordAttemptResult } from '../refunds/reconcile.ts'
 import { keepOpenForRefunds, listFacts } from './apply-answers.ts'
 import { logFindings } from './commit.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
@@ -67,9 +67,9 @@ async function tryRecord(
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
-      const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent) : 'moved'
-      const item =
-        row && refunds !== 'moved'
+      const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent, true) : 'gone'
+      const item: CommitItem | 'busy' =
+        row && typeof refunds === 'object'
           ? {
               ...{ key: claim, row, refunds, payments: listFacts(refunds) },
               ended: { claim, end: keepOpenForRefunds(queryEnd, refunds) },
@@ -99,7 +99,7 @@ async function recordLate(
     select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where merchant_code = ${merchantCode} and refund_id = ${sent.attempt.refundId}`
   const row = key && (await lockUnclaimed(tx, key))
-  const refunds = row ? await recordLateResult(ctx, tx, key, sent) : 'gone'
+  const refunds = row ? await recordAttemptResult(ctx, tx, key, sent, false) : 'gone'
   if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
   return refunds === 'busy' ? 'busy' : { key, row, refunds, payments: listFacts(refunds) }
 }

@@ -107,7 +107,7 @@ describe('the table of states', () => {
     const response = await createApp(rig.service.ctx).request(
       '/openapi.json',
       {},
-      { incoming: { socket: {} } },
+      { incoming: { socket: {}, headers: {} } },
     )
     document = Document.parse(await response.json())
   })

@@ -145,7 +145,7 @@ export async function startTestService(
     streamLimits,
     breaker,
   })
-  await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
+  await ensureFirstKey(service.ctx, KEY, service.ctx.config.API_KEY_GRACE_MS)
   // Tests send more requests at once than an order system may.
   await service.ctx
     .sql`update actors set rate_per_minute = 100000000 where chain_id = ${SETTING_CHAIN}`

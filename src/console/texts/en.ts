@@ -493,8 +493,6 @@ export const en = {
   'timeline.http': 'HTTP {status}',
   'timeline.took': '{ms} ms',
   'timeline.received': 'What was received',
-  'timeline.removed.one': 'Older entries were deleted, with one delivery of a notification among them.',
-  'timeline.removed.other': 'Older entries were deleted, with {count} deliveries of notifications among them.',
   'timeline.fields.status': 'Status',
   'timeline.fields.state': 'State',
   'timeline.fields.amount': 'Amount',

@@ -492,8 +492,6 @@ export const vi: Record<keyof typeof en, string> = {
   'timeline.http': 'HTTP {status}',
   'timeline.took': '{ms} ms',
   'timeline.received': 'Nội dung đã nhận',
-  'timeline.removed.one': 'Các mục cũ hơn đã bị xóa, trong đó có {count} lần gửi thông báo.',
-  'timeline.removed.other': 'Các mục cũ hơn đã bị xóa, trong đó có {count} lần gửi thông báo.',
   'timeline.fields.status': 'Trạng thái',
   'timeline.fields.state': 'Tình trạng',
   'timeline.fields.amount': 'Số tiền',

@@ -102,7 +102,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/transactions/read-timeline.ts',
+    file: 'src/transactions/timeline.ts',
     text: '    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}\n',
     mutation: '    where ${withRefunds} or ${sql.unsafe(NAMES_REFUND_SQL)} or true\n',
     test: 'test/api/discrepancies/visibility.test.ts',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'

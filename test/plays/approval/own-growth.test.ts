@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'

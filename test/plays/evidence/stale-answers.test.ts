@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { expectRefused } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'

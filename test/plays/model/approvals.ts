@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { addSealKey, openDataKeys } from '../../../src/db/data-keys.ts'
 import { Problem } from '../../../src/http/problems.ts'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'

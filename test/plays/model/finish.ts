@@ -1,4 +1,3 @@
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
 import { checkAccounts, type Worlds } from './accounts.ts'
 import { expireUnsent } from './approvals.ts'
@@ -115,7 +114,7 @@ async function rightExternal(world: World, one: External): Promise<boolean> {
 
 async function syncAfter(worlds: Worlds, world: World, afterMs: number): Promise<void> {
   if (afterMs > 0) await shiftTime(world, afterMs)
-  await reconcileUnqueried(world.ctx)
+  await expireUnsent(world)
   await runPass(world, { ask: true })
   await checkAccounts(worlds, world)
 }

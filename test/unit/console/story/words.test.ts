@@ -253,7 +253,6 @@ describe('an entry of the timeline in words', () => {
       'paid by another transaction',
       ['one / two'],
     ],
-    [{ at, type: 'removed' as const, deliveries: 1 }, 'service', 'Older entries were deleted', []],
   ])('%o', (entry, actor, title, details) => {
     const words = inEnglish(() => describeEntry(entry, 'VND'))
     expect(words.actor).toBe(actor)

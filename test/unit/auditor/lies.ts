@@ -1,4 +1,4 @@
-import type { Ledgers } from './ledgers.ts'
+import type { Ledgers } from '../../nightly/audit/ledgers.ts'
 import {
   findRefund,
   K1,

@@ -1,4 +1,4 @@
-import type { Ledgers } from './ledgers.ts'
+import type { Ledgers } from '../../nightly/audit/ledgers.ts'
 import type { Lies } from './lies.ts'
 import {
   add,

@@ -1,4 +1,4 @@
-import { type FedEvent, readEvent } from './events.ts'
+import { type FedEvent, readEvent } from '../../nightly/audit/events.ts'
 import {
   type Ledgers,
   nameIn,
@@ -6,7 +6,7 @@ import {
   type StoredRefund,
   splitName,
   type Witnessed,
-} from './ledgers.ts'
+} from '../../nightly/audit/ledgers.ts'
 
 /** The account of all that is in the truth. */
 export const ACCOUNT = 'A'

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { ALWAYS } from './always.ts'
-import { AT_REST } from './at-rest.ts'
-import { audit, countLost, rulesFor } from './audit.ts'
-import { listUndecidable } from './evidence.ts'
-import { OF_FEED } from './feed.ts'
+import { ALWAYS } from '../../nightly/audit/always.ts'
+import { AT_REST } from '../../nightly/audit/at-rest.ts'
+import { audit, countLost, rulesFor } from '../../nightly/audit/audit.ts'
+import { listUndecidable } from '../../nightly/audit/evidence.ts'
+import { OF_FEED } from '../../nightly/audit/feed.ts'
+import type { Ledgers } from '../../nightly/audit/ledgers.ts'
+import { OF_PORTAL } from '../../nightly/audit/portal.ts'
+import { STEP_BY_STEP } from '../../nightly/audit/steps.ts'
 import { FEED_LIES } from './feed-lies.ts'
-import type { Ledgers } from './ledgers.ts'
 import { infer, LIES, type Lies } from './lies.ts'
-import { OF_PORTAL } from './portal.ts'
 import { moveRefused, neverMove, STEP_LIES, takeBack } from './step-lies.ts'
-import { STEP_BY_STEP } from './steps.ts'
 import {
   findRefund,
   loseByDate,

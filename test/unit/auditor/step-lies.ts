@@ -1,4 +1,4 @@
-import type { Hold } from './ledgers.ts'
+import type { Hold } from '../../nightly/audit/ledgers.ts'
 import type { Lies } from './lies.ts'
 import {
   findRefund,
