@@ -2,12 +2,12 @@ import postgres from 'postgres'
 import { runConcurrently } from '../../bench/refunds.ts'
 import { type Fed, type Ledgers, type Moved, nameIn, type PaymentFacts } from '../audit/ledgers.ts'
 import { readStored } from '../audit/read-stored.ts'
+import type { SetBack } from './database-moves.ts'
 import { type Followers, readFeed } from './feed.ts'
 import type { GatewayControl, JournalEntry } from './gateway.ts'
 import type { Load } from './load.ts'
 import { readShown } from './read-shown.ts'
 import type { Receivers } from './receiver.ts'
-import type { SetBack } from './set-back.ts'
 
 export type Sources = {
   load: Pick<Load, 'transactions' | 'portal' | 'log'>
