@@ -23,6 +23,8 @@ function createDeclaringContext(): Parameters<typeof createApp>[0] {
 /** Returns the API's OpenAPI document, as `/openapi.json` serves it, without a database or a server. */
 export async function readDocument(): Promise<string> {
   const app = createApp(createDeclaringContext())
-  const response = await app.request('/openapi.json', {}, { incoming: { socket: {} } })
-  return await response.text()
+  const response = await app.request('/openapi.json', {}, { incoming: { socket: {}, headers: {} } })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`/openapi.json was answered ${response.status}: ${text}`)
+  return text
 }

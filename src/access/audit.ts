@@ -1,45 +1,19 @@
-import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
 import { auditEntries } from '../db/schema.ts'
-import { Id, Time, TimeParameter } from '../http/fields.ts'
-import { cutPage, type Position } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
-import { countRowsRead, cutRead, EXAMINED } from '../platform/postgres/list-page.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import type { Filter, Listing } from './listing.ts'
 import { lockActor } from './principal.ts'
 import type { Access } from './types.ts'
 
 /** Describes who did something, to follow what was done: "requested by Mai", "requested with API key shop". */
 export const describeActor = ({ name, isPerson }: Pick<Access, 'name' | 'isPerson'>) =>
   isPerson ? `by ${name}` : `with API key ${name}`
-
-/** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
-export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
-
-/** Lists the writes on some objects of an account, newest first, `limit` at most. */
-export async function listWrites(
-  sql: Sql,
-  merchantCode: string,
-  objectIds: readonly string[],
-  limit: number,
-): Promise<ListedWrite[]> {
-  const rows = await sql<ListedWrite[]>`
-    select a.at::text, a.actor, a.operation, a.object_id as "objectId"
-    from json_array_elements_text(${JSON.stringify(objectIds)}::json) as k (object_id) cross join lateral (
-      select * from audit_entries as a where ${sql.unsafe(byKey('a', ['object_id'], 'k'))} offset 0) as a
-    where a.merchant_code = ${merchantCode} and a.outcome = 'done'
-    order by a.at desc, a.id desc limit ${limit}`
-  return rows.map((row) => ({ ...row, at: toIso(row.at) }))
-}
 
 export type AuditEntry = typeof auditEntries.$inferSelect
 
@@ -131,72 +105,4 @@ function readId(route: string, path: string): string | null {
   if (id === undefined) return null
   const text = decodeURIComponent(id).replaceAll(/\p{Cc}/gu, '?')
   return maskCardText(text.toWellFormed()).slice(0, 128)
-}
-
-/** An entry of the audit log as its list shows it. */
-const ListedEntry = z.strictObject({
-  id: z.string(),
-  at: Time,
-  actor: z.string(),
-  operation: z.string(),
-  merchantCode: z.string().nullable(),
-  objectId: z.string().nullable(),
-  requestId: z.string().nullable(),
-  outcome: z.string(),
-})
-
-type ListedEntry = z.infer<typeof ListedEntry>
-
-const query = {
-  actor: Id.optional(),
-  objectId: Id.optional(),
-  outcome: z.enum(['done', 'refused']).optional(),
-  from: TimeParameter,
-  to: TimeParameter,
-}
-
-/** The audit log, newest first: of the caller's accounts, and what belongs to none for who covers all of them. */
-export const AUDIT: Listing<typeof query, ListedEntry> = {
-  name: 'audit',
-  scope: 'ops',
-  query,
-  // They are numbers that fit in a bigint.
-  idForm: z.string().regex(/^\d{1,18}$/),
-  schema: ListedEntry,
-  async read({ sql }, filter, limit, after) {
-    const rows = await sql<(ListedEntry & { fits: boolean; stops: boolean })[]>`
-      select id::text, at::text, actor, operation, merchant_code as "merchantCode", object_id as "objectId",
-        request_id as "requestId", outcome, fits, stops
-      from (${examineEntries(sql, filter, after)}) as audit_entries
-      where fits or stops order by audit_entries.at desc, audit_entries.id desc
-      limit ${sql.unsafe(String(countRowsRead(limit)))}`
-    const locate = ({ id, at, merchantCode }: ListedEntry) => {
-      return { time: at, id, merchantCode: merchantCode ?? '' }
-    }
-    const show = (row: ListedEntry) => ({ ...row, at: toIso(row.at) })
-    return cutPage(cutRead(rows, limit), limit, locate, show)
-  },
-}
-
-/** Compares the newest entries with the filter, as `pickNewest` does: those of one object by their own index. */
-function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position | undefined) {
-  const { merchants, coversAll, actor, objectId, outcome, from, to } = filter
-  const most = sql.unsafe(String(EXAMINED))
-  const every = sql`true`
-  const entries =
-    objectId === undefined
-      ? sql`audit_entries`
-      : sql`(select * from audit_entries where object_id = ${objectId} offset 0) as audit_entries`
-  return sql`
-    select *, row_number() over (order by at desc, id desc) = ${most} as stops,
-      coalesce(merchant_code = any(${[...merchants]}), ${coversAll})
-        and ${actor === undefined ? every : sql`lower(actor) = lower(${actor})`}
-        and ${outcome === undefined ? every : sql`(outcome = 'done') = ${outcome === 'done'}`} as fits
-    from (
-      select * from ${entries}
-      where ${from === undefined ? every : sql`at >= ${from}::timestamptz`}
-        and ${to === undefined ? every : sql`at < ${to}::timestamptz`}
-        and ${after === undefined ? every : sql`(at, id) < (${after.time}::timestamptz, ${after.id}::bigint)`}
-      order by at desc, id desc limit ${most}
-    ) as audit_entries`
 }

@@ -1,4 +1,3 @@
-import { type ListedWrite, listWrites } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { readAccountHold } from '../decisions/holds.ts'
@@ -15,6 +14,7 @@ import { type ReceivedMessage, readMessages } from '../transactions/read-message
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
 import { listSent, type SentEvent } from '../webhooks/delivery-log.ts'
+import { type ListedWrite, listWrites } from './audit-list.ts'
 import type { ConsoleContext } from './context.ts'
 
 /** What the first page about a transaction shows, as far as the person may read it. */

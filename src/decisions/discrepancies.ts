@@ -17,7 +17,6 @@ import { enterExternalRefund } from './external.ts'
 import { describeSelfDecided, listTransactionsOf, requireAnother } from './second-person.ts'
 import { decide } from './unit-of-work.ts'
 
-/** A change of a discrepancy, for the timeline. */
 export type DiscrepancyStep = {
   field: 'discrepancy' | 'discrepancy_note' | 'discrepancy_assignee'
   before: string | null
@@ -165,10 +164,7 @@ function buildNotes(tx: Tx, { name }: Access, text: string) {
     to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'by', ${name}::text, 'text', ${text}::text))`
 }
 
-/**
- * Adds a note to a discrepancy, whether it is resolved or not.
- * @throws DomainError `invalid_request` when it has too many
- */
+/** Adds a note to a discrepancy, whether it is resolved or not. */
 export async function addNote(
   ctx: AnnotationContext,
   access: Access,
@@ -185,10 +181,7 @@ export async function addNote(
   })
 }
 
-/**
- * Assigns an open discrepancy to a person, or to nobody.
- * @throws DomainError `discrepancy_resolved`
- */
+/** Assigns an open discrepancy to a person, or to nobody. @throws DomainError `discrepancy_resolved` */
 export async function assignDiscrepancy(
   ctx: AnnotationContext,
   access: Access,
@@ -211,7 +204,6 @@ export type RefundReview = { assignee: string | null; notes: ReviewNote[] }
 
 type RefundKey = Pick<RefundRecord['refund'], 'merchantCode' | 'refundId'>
 
-/** Reads who takes care of a refund and the notes on it. */
 export async function readRefundReview(
   { sql }: { sql: Tx },
   { merchantCode, refundId }: RefundKey,
@@ -222,10 +214,6 @@ export async function readRefundReview(
   return row ?? { assignee: null, notes: [] }
 }
 
-/**
- * Adds a note to a refund, in whatever state it is.
- * @throws DomainError `invalid_request` when it has too many
- */
 export async function noteRefund(
   ctx: AnnotationContext,
   found: RefundRecord,

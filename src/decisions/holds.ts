@@ -19,7 +19,6 @@ import {
 } from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
-/** A hold that is set, as of its last change. */
 export type ListedHold = Held & { reason: string; by: string; at: string }
 
 /** Lists the holds that are set, the oldest first. */
@@ -102,7 +101,6 @@ async function selectSubjects(
   }))
 }
 
-/** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }
 
 type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }

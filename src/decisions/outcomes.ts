@@ -164,7 +164,6 @@ export type DecisionFacts = {
   unhandled: readonly ('success' | 'failure')[]
 }
 
-/** Reads what is known of a refund's payment. The caller holds the rows. */
 function readFacts(
   row: RefundRow,
   { drafts, payments, notifications }: LockedRefunds,
@@ -177,7 +176,7 @@ function readFacts(
   return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
-/** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */
+/** Lists the evidence that contradicts an outcome. */
 export function findContraryEvidence(
   row: RefundRow,
   outcome: RefundOutcome,

@@ -43,7 +43,6 @@ export function refuseDecision(
   }
 }
 
-/** Creates the refusal of a decision by whoever asked for the refund. */
 export function refuseAsker(refundId: string, decision: Decision): DomainError {
   const isApproval = decision === 'approve' || decision === 'decline'
   const deed = isApproval

@@ -26,7 +26,7 @@ export type HoldsBack = { merchantCode: string } & (
   | { ofAccount: true }
 )
 
-/** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
+/** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
 export type OwnRefund = Pick<
   RefundRecord['refund'],
   'merchantCode' | 'transactionId' | 'paymentId' | 'refundId' | 'requestedPrincipal' | 'onBehalfOf'
@@ -80,7 +80,6 @@ export function describeSelfDecided(
   return `, ${isPerson ? 'who' : 'which'} also requested ${refunds} ${ids.join(', ')}${more}`
 }
 
-/** Of an account's refunds a cause names a few. */
 const MAX_NAMED = 5
 
 /** The transactions of refunds, each once. */
@@ -92,14 +91,12 @@ export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] 
   return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
 }
 
-/** Statuses in which something can still hold a refund back, or keep its end open, in SQL. */
 const NOT_ENDED = isUnendedSql('r')
 
 const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
   r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",
   r.on_behalf_of as "onBehalfOf"`
 
-/** Lists the refunds concerned that have not ended and are the principal's own. */
 async function listOwn(sql: Sql | Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
   const open = 'ofAccount' in ends ? await listOfAccount(sql, who, ends) : await listOf(sql, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
@@ -173,28 +170,20 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-/** What of a refund shows who asked for it. */
 type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
 
-/**
- * Whether the principal of a key asked for a refund, or is named as the one it was asked for: then another one has to
- * approve it. It decides what is offered; every decision checks it again.
- */
+/** Whether a principal asked for a refund, or is named as the one it was asked for: then another one has to approve it. */
 export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
-/** What of a refund shows who decided what it is now. */
 type DecidedRefund = RefundKey &
   AskedRefund &
   Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
 
-/**
- * Reads how a principal stands to a refund and to the decision before. Outside a decision, which holds the refund's row,
- * it shows only what to offer.
- */
+/** Reads how a principal stands to a refund and to the decision before. */
 export async function readStanding(
   sql: Sql | Tx,
   refund: DecidedRefund,
@@ -256,7 +245,7 @@ function isOwn({ actor, isAudited, principal }: Setter, who: Principal): boolean
   return isAudited ? principal === who.principal : foldName(actor) === foldName(who.name)
 }
 
-/** Whether somebody may release a hold. It decides what is offered; the release checks it again. */
+/** It decides what is offered; the release checks it again. */
 export async function findMayRelease(sql: Sql, who: Principal, held: Held): Promise<MayEnd> {
   if (!(await isSetByAnother(sql, who, held))) return 'free'
   return await findMayEnd(sql, who, describeHeld(held))

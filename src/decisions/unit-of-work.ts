@@ -39,7 +39,6 @@ export async function recheckTransaction(
   notifyTransactionChanged(tx, { merchantCode, transactionId })
 }
 
-/** What a decision is about, and who decides it. */
 export type Deciding<T> = {
   actor: Actor
   /** The method and route, or the command, for the audit log. */
@@ -54,7 +53,6 @@ export type Deciding<T> = {
   apply: (tx: Tx) => Promise<Applied<T>>
 }
 
-/** What a decision has changed. */
 export type Applied<T> = {
   value: T
   /** Transactions whose readers see the change: each is queried again. */
@@ -99,7 +97,6 @@ async function lockAccount(tx: Tx, merchantCode: string): Promise<void> {
   await tx`select from merchant_accounts where merchant_code = ${merchantCode} for update`
 }
 
-/** Builds the event of a payment that a decision may have changed. */
 export async function buildPaymentEvent(
   tx: Tx,
   key: TransactionKey,
@@ -113,7 +110,6 @@ export async function buildPaymentEvent(
   return [{ merchantCode, transactionId, type: 'payment.updated', data }]
 }
 
-/** Describes a decision about an outcome as it is stored. */
 export function describeResolution(
   { now }: Pick<Context, 'now'>,
   { outcome, reason }: { outcome: string; reason: string },

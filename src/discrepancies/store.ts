@@ -21,15 +21,10 @@ import {
 import { showDiscrepancy } from './routes.ts'
 
 const COLUMNS = listColumns(discrepancies, 'd')
-const RESOLVED = pickColumns(
-  discrepancies,
-  'merchantCode',
-  'transactionId',
-  'paymentId',
-  'refundId',
-  'kind',
-  'ours',
-)
+const RESOLVED = {
+  ...pickColumns(discrepancies, 'merchantCode', 'transactionId', 'paymentId', 'refundId'),
+  ...pickColumns(discrepancies, 'kind', 'ours'),
+}
 const KEY = ['merchant_code', 'transaction_id']
 const OF_TRANSACTION = byKey('t', KEY, 'd')
 const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }

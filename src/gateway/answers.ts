@@ -73,7 +73,6 @@ export function formatBody(body: Buffer, members = parseObject(body)): string | 
   return members ? formatMembers(members) : formatText(body)
 }
 
-/** The members whose values are not stored by themselves. */
 function listUnread(members: Record<string, unknown>, prefix: string, message: string) {
   const isStored = (name: string, value: unknown) =>
     name === `${prefix}_ResponseCode` ||
@@ -101,7 +100,6 @@ function judgeAnswer<T>(
   return { kind: 'invalid', reason: `${path} ${issue?.message}` }
 }
 
-/** Parses the JSON of a response; undefined if it is no object. */
 export function parseObject(body: Buffer): Record<string, unknown> | undefined {
   try {
     const value = parse(new TextDecoder('utf-8', { fatal: true }).decode(body))

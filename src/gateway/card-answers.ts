@@ -26,9 +26,7 @@ export type CardEnvelope = Record<string, unknown>
 
 /** How this gateway's card envelopes are read. The specification does not define the values of `code`. */
 export type CardEnvelopeRules = {
-  /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** The `code` of a success. */
   successCode: string
   /** The values of `code` that mean that there is no such card. */
   notFoundCodes: readonly string[]
@@ -46,7 +44,6 @@ export type CardAnswer =
   | { kind: 'missing'; message: string }
   /** The gateway refused the read: its HTTP status, and the code if it named one. */
   | { kind: 'refused'; status: number; code?: string; message: string }
-  /** Not an answer as the specification defines it. */
   | { kind: 'failed'; reason: string; timedOut: false }
 
 /** Some gateways write identifiers as numbers. */
@@ -59,7 +56,6 @@ const ownedObject = z.preprocess(
   (value) => (isLosslessNumber(value) ? undefined : value),
   z.looseObject({ merchantCode: identifier.nullish() }, 'is not an object'),
 )
-/** The merchant codes of the cards in an answer. */
 const OWNERS = {
   detail: ownedObject.transform(({ merchantCode }) => [merchantCode ?? undefined]),
   list: z

@@ -13,12 +13,10 @@ export type CardRequest = {
   merchantCode: string | undefined
   /** Percent-encoded in the path. `.` and `..` cannot be encoded; they name no card. */
   virtualCardRequestId?: string | undefined
-  /** Query parameters by the names of the specification; undefined ones are omitted. */
   query?: Readonly<Record<string, string | undefined>>
   language?: 'vi' | 'en' | undefined
 }
 
-/** Returns path and query of a request. */
 export function buildCardPath(
   root: string,
   { virtualCardRequestId: id, query = {} }: CardRequest,
@@ -42,19 +40,15 @@ export type CardGatewaySettings = CardEnvelopeRules & {
   /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
   breakers: Breakers
   tracing?: Tracing
-  /** Ends every call when the process stops. */
   signal: AbortSignal
-  /** Called after every call, for metrics and the log. */
   onCall: (command: 'cards' | 'token', outcome: OutcomeKind, ms: number, reason?: string) => void
 }
 
-/** The result of a read, with card data and messages masked. */
 export type CardOutcome =
   | CardAnswer
   /** No token is available, or (`refused`) the gateway refused it. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
   | { kind: 'failed'; reason: string; timedOut: boolean }
-  /** Not sent: the circuit breaker is open. */
   | { kind: 'paused' }
 
 export type CardGateway = {

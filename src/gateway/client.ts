@@ -25,34 +25,26 @@ export type GatewaySettings = {
   baseUrl: string
   /** The path of the operations, appended to that of `baseUrl`. */
   paygatePath: string
-  /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** How request bodies are encoded. */
   encoding: 'json' | 'form'
   /** Names, without prefix, that stay out of the hash of a REFUND request. */
   refundHashExclude: readonly string[]
   accounts: readonly MerchantAccount[]
   /** Limit of one call in ms, connecting and reading included. */
   timeoutMs: number
-  /** Calls in flight at a time. */
   maxConcurrency: number
-  /** Calls are paused while the gateway does not answer. */
   breakers: Breakers
-  /** Makes the HMACs of request bodies. */
   encryption: Pick<Encryption, 'fingerprint'>
   /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
   tracing?: Tracing
-  /** Called after every call that was made, for metrics. */
   onCall?: (command: GatewayCommand, outcome: OutcomeKind, durationMs: number) => void
 }
 
-/** The parameters of a REFUND request. */
 export type RefundOrder = {
   merchantCode: string
   /** The request id on the wire: the same in every attempt. */
   refundId: string
   paymentId: string
-  /** A decimal string. */
   amount: string
   /** The members in the order of the specification: their Base64 text enters the hash. */
   receiver?: { accountName: string; accountNumber: string; swiftCode: string } | undefined
@@ -114,7 +106,6 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   }
 }
 
-/** The connections to the gateway's operations, and the calls over them. */
 type Wire = { pool: Pool; base: URL; path: string; inFlight: number }
 
 type CallRequest<T> = {
@@ -122,7 +113,6 @@ type CallRequest<T> = {
   merchantCode: string
   /** Parameters by name without prefix; undefined ones are omitted. */
   fields: WireParams
-  /** Names, without prefix, that stay out of the hash. */
   exclude: readonly string[]
   read: (body: Buffer) => ReadAnswer<T>
 }
@@ -135,7 +125,6 @@ const PAUSED = {
   paused: true,
 } as const
 
-/** Signs and encodes a request without sending it. */
 function prepareCall<T>(
   settings: GatewaySettings,
   wire: Wire,

@@ -127,7 +127,6 @@ function onText(write: (text: string) => string): Write {
   return (value) => (typeof value === 'string' ? write(value) : value)
 }
 
-/** Numbers, and the texts of members that are amounts. */
 function onAmount(write: (amount: string) => string): Write {
   return (value, name, { rule }) => {
     const isAmount = /^(Trans)?Amount$|^Fee$/.test(name.slice(rule.prefix.length + 1))

@@ -15,7 +15,6 @@ import {
 import { isPrintable } from './storable.ts'
 import { createMaskNotification } from './stored-body.ts'
 
-/** Why a notification is refused. */
 export type NotificationRefusal = {
   verdict: 'malformed' | 'unknown_merchant' | 'bad_signature'
   why: string
@@ -43,7 +42,6 @@ export type Notification = Stated &
   Reading & {
     merchantCode: string
     verdict: SignatureVerdict
-    /** As it may be stored. */
     body: string
   }
 
@@ -121,7 +119,6 @@ export function createNotificationReader(config: Config): NotificationReader {
   }
 }
 
-/** How the notifications of one kind are signed, read and stored. */
 function describeForm(config: Config, kind: NotificationKind) {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_KNOWN_MEMBERS: known } = config
   const refundHashExclude = config.GATEWAY_REFUND_HASH_EXCLUDE

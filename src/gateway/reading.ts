@@ -35,11 +35,8 @@ type Signed = {
 
 /** The form of a gateway's notifications, as the settings name it. */
 type SignedForm = {
-  /** `GATEWAY_FIELD_PREFIX` */
   prefix: string
-  /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
-  /** `GATEWAY_REFUND_HASH_EXCLUDE` */
   refundHashExclude: readonly string[]
 }
 

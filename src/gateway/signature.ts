@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
 
-/** Parameters by wire name, as parsed from a JSON object or a form. */
 export type WireParams = Readonly<Record<string, unknown>>
 
 export type SignatureRule = {
@@ -140,7 +139,6 @@ const TITLES: Record<MessageKind, string> = {
   'refund-request': 'REFUND request',
 }
 
-/** Returns a kind in words, e.g. `payment notification`. */
 export function describeMessageKind(kind: MessageKind): string {
   return TITLES[kind]
 }

@@ -67,10 +67,8 @@ const MAX_UNLISTED = 16
 const MAX_UNLISTED_NAME = 32
 const NOT_KEPT = '(not kept)'
 
-/** The form of an account's notifications of one kind. */
 type NotificationForm = {
   kind: NotificationKind
-  /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
   signature: SignatureRule
 }
@@ -151,7 +149,6 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
   return typeof value === 'string' ? maskText(value) : maskNested(value)
 }
 
-/** A member of a notification, as people read it. */
 export type ShownMember = { name: string; value: string }
 
 /** Numbers of these members that look like card numbers are ids, by which people search. */

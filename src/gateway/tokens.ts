@@ -41,9 +41,7 @@ export type TokenProvider = {
   get(): Promise<TokenResult>
   /** Discards a token that the gateway refused. Has no effect if a newer one has replaced it. */
   invalidate(token: string): void
-  /** Records that the gateway accepted a token. */
   confirm(token: string): void
-  /** Whether a refused token can be replaced. */
   renewable: boolean
   close(): Promise<void>
 }
@@ -91,7 +89,6 @@ async function requestToken(
   return { answer, outcome: 'answered', reason: '', timedOut: false }
 }
 
-/** The wait after a failed request, in ms. */
 const PAUSE = { base: 1_000, max: 30_000 }
 /** After this many refused tokens in a row the account is at fault, not the token: requests are paused. */
 const REFUSALS_BEFORE_PAUSE = 2

@@ -24,7 +24,6 @@ const REFUSALS = {
   overloaded: [503, 'not stored, send it again'],
 } as const satisfies Record<Exclude<Verdict, 'stored'>, readonly [status: number, why: string]>
 
-/** The response to a notification request. */
 export type IpnAnswer = {
   status: number
   verdict: Verdict
@@ -78,11 +77,11 @@ export function sendAnswer(
 export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
   const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  const meter = createRequestMeter(metrics, '/ipn')
+  const meter = createRequestMeter(metrics)
   return (method: string, { status, verdict }: IpnAnswer, ms: number): void => {
     verdicts.get(verdict)?.inc()
     ipnAck.observe(ms / 1000)
-    meter(describeMethod(method), status, ms)
+    meter('/ipn', describeMethod(method), status, ms)
   }
 }
 

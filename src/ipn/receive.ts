@@ -20,10 +20,6 @@ import {
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
 
-/** Serves one request. It always answers. */
-export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
-
-/** Returns whether a request is for `/ipn`. */
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
 }
@@ -34,7 +30,7 @@ export function isIpnTarget(target = ''): boolean {
  * after the commit and never before; anything else makes the gateway send again.
  * @param budget shared with every other route that reads bodies
  */
-export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
+export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
@@ -62,7 +58,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
   }
 
-  return (request, response) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
     const requestId = chooseRequestId(request.headers['x-request-id'])
     void ctx.tracing.run(
       () => describeRequest(request, requestId),
@@ -73,7 +69,6 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
 
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What the settings make of the intake. */
 function createIntake(config: Config, budget: BodyBudget) {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {

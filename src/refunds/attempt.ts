@@ -13,12 +13,9 @@ import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, type Receiver } from './receiver.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
 
-/** The context needed to prepare an attempt. */
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
 
-/** Permission to send one refund. */
 export type SendPermit = {
-  /** The circuit breaker's permit for the call. */
   breaker: BreakerPermit
   /** `performance.now()` after which the call must not start: the lease would not outlast it. */
   sendBefore: number
@@ -38,7 +35,6 @@ export type Attempt = {
   permit: SendPermit
 }
 
-/** An attempt and its outcome. */
 export type SentAttempt = { attempt: Attempt; call: GatewayCall<string | undefined> }
 
 /** What of a refund is approved: whatever decides how much money goes where, and for whom. */
@@ -132,7 +128,7 @@ type AttemptToRecord = {
   permit: SendPermit
 }
 
-/** @returns undefined when the refund cannot be sent under this lease or is held, or its receiver cannot be decrypted */
+/** @returns undefined when it cannot be sent under this lease, is held, or its receiver cannot be decrypted */
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,

@@ -106,7 +106,7 @@ export function* chooseSendable(
   }
 }
 
-/** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
+/** Whether what the newest answer shows of the payment does not count yet: nothing is sent or failed meanwhile. */
 function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
   return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
 }
@@ -151,7 +151,7 @@ function* pickSendable(
   }
 }
 
-/** The restored database may have forgotten that the refund was sent, and the payment shows growth that it may have made. */
+/** The restored database may have forgotten that it was sent, and the payment shows growth that it may have made. */
 function reviewForgotten(draft: RefundDraft, callId: number): void {
   const reason =
     'the database was restored, and its payment shows growth that may be its own; nothing was sent since'

@@ -7,7 +7,7 @@ import { repoll } from '../platform/concurrency/timing.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
-import type { Disagreement } from './types.ts'
+import type { Disagreement, LockedPayment } from './types.ts'
 
 export type RefundSettings = Pick<
   Config,
@@ -25,16 +25,10 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** What an answer shows about a payment once its refunded delta is matched; amounts are decimal strings. */
-export type SnapshotView = {
+/** What an answer shows about a payment once its refunded delta is matched. */
+export type SnapshotView = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
   callId: number
-  /** Change of the refunded amount that matches no refund; `0` for none. */
   unmatchedDelta: string
-  /** `refundedAmount` of the payment, now and when it was first seen. */
-  refundedNow: string
-  refundedAtFirst: string
-  /** By how much it may have fallen since, because refunds of the payment came back. */
-  returning: string
 }
 
 /** How long a refund that was never sent may wait in a status, and the move that ends it then. */
@@ -124,8 +118,7 @@ function isConfirmed(
 
 /**
  * Ends a refund whose failure was notified once two later answers show no growth. A code that is not known to be final
- * may mean that the bank still works on it: a person decides.
- * @returns whether the refund ended, or was left to a person
+ * may mean that the bank still works on it: a person decides. @returns whether either has happened
  */
 function judgeNotifiedFailure(
   draft: RefundDraft,
@@ -150,11 +143,7 @@ function judgeNotifiedFailure(
   return true
 }
 
-/**
- * Ends a refund whose only attempt was refused, once two later answers show no growth. With a code that is not known to
- * be final, a person decides.
- * @returns whether the refund ended, or was left to a person
- */
+/** The same of a refund whose only attempt was refused. */
 function judgeRefusal(
   draft: RefundDraft,
   snapshot: SnapshotView | undefined,
@@ -216,7 +205,6 @@ export function mayResend(now: RefundRow, settings: RefundSettings): boolean {
   )
 }
 
-/** How long after the last attempt to send again (ms): doubles with every attempt. */
 function resendAfter(now: RefundRow, settings: RefundSettings): number {
   const { REFUND_RESEND_AFTER_MS: base, REFUND_BACKOFF_MAX_MS } = settings
   return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
@@ -253,10 +241,7 @@ function listConfirmations(
   return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
 }
 
-/**
- * Schedules the deletion of a finished refund's receiver. The account number is kept while the outcome may
- * still be revised (`REFUND_CONFIRM_FAILED_MS`).
- */
+/** Schedules the deletion of a finished refund's receiver, which is kept while the outcome may still be revised. */
 export async function scheduleReceiverErasure(
   tx: Tx,
   config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,

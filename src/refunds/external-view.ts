@@ -179,12 +179,7 @@ export async function listExternalOfTransaction(
     order by f.first_seen_at desc, f.id desc limit ${limit}`
 }
 
-/**
- * Finds an external refund of one of the accounts.
- * @param merchants the accounts the caller may write for
- * @param id unvalidated text from the request
- * @throws DomainError `external_refund_not_found`
- */
+/** Finds one of the accounts. @param id unvalidated text @throws DomainError `external_refund_not_found` */
 export async function findExternalRefund(
   { sql }: Pick<Context, 'sql'>,
   merchants: readonly string[],

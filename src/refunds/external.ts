@@ -11,7 +11,6 @@ import type {
   RefundNotification,
 } from './types.ts'
 
-/** Changes the state of an external refund. */
 export function changeExternal(
   draft: ExternalDraft,
   patch: Partial<ExternalRow>,
@@ -192,7 +191,6 @@ function describeContradiction({ now }: ExternalDraft): Finding[] {
   return [{ kind: 'external_refund_contradicted', ours, theirs, paymentId: now.paymentId }]
 }
 
-/** Names an external refund in its discrepancies. */
 export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
 }

@@ -81,7 +81,7 @@ export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundD
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
 }
 
-/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from the lower amount. */
+/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from it. */
 function lowerBaselines(
   { paymentId, refundedNow, countedRefunded }: LockedPayment,
   drafts: readonly RefundDraft[],

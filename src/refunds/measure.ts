@@ -20,11 +20,7 @@ export function describeGrowth(
   }
 }
 
-/**
- * Measures the part of a payment's growth that is matched to no refund, a decimal string; negative when the
- * refunded amount is below what refunds explain.
- * @param drafts may include refunds of other payments
- */
+/** The part of a payment's growth that is matched to no refund; negative when less is refunded than is matched. */
 export function measureUnmatched(
   {
     paymentId,
@@ -43,11 +39,7 @@ export function measureUnmatched(
   return matched.reduce((left, { amount }) => left.minus(amount), grown).toFixed()
 }
 
-/**
- * Measures the part of a payment's growth that nothing explains, not even a refund whose success was inferred from it;
- * a decimal string, negative when the refunded amount is below what refunds explain.
- * @param drafts may include refunds of other payments
- */
+/** The same, less what the success of refunds was inferred from: nothing explains it. */
 export function measureUnexplained(
   payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
   drafts: readonly RefundDraft[],
@@ -58,11 +50,7 @@ export function measureUnexplained(
   return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
 }
 
-/**
- * Measures the growth of a payment that is matched to no known refund, a decimal string, by the refunded amount that
- * counts: an answer that shows less takes back no growth before it is confirmed.
- * @param drafts may include refunds of other payments
- */
+/** The same of the refunded amount that counts: an answer that shows less takes back nothing before it is confirmed. */
 export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
   const refundedNow = payment.countedRefunded ?? payment.refundedNow
   return measureUnmatched({ ...payment, refundedNow }, drafts)
@@ -81,7 +69,6 @@ export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: 
   return new Big(unmatchedDelta).gte(amount)
 }
 
-/** The refunds and payments of a transaction, locked. */
 type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
 
 /**
@@ -110,7 +97,6 @@ function findPayment({ payments }: Locked, { paymentId }: RefundRow): LockedPaym
   return payments.find((one) => one.paymentId === paymentId)
 }
 
-/** The growth that no known refund explains, a decimal string, if it is the amount of the refund or more. */
 function findOwnGrowth(
   payment: LockedPayment,
   { drafts }: Locked,

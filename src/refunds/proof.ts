@@ -105,7 +105,7 @@ export const Proof = z
 
 export type RefundProof = z.infer<typeof Proof>
 
-/** Reads everything recorded about a refund: its attempts, transitions, notifications and discrepancies, and what they indicate. */
+/** Reads everything recorded about a refund, and what it indicates. */
 export async function readProof(
   ctx: Pick<Context, 'sql'>,
   { refund }: RefundRecord,

@@ -18,10 +18,8 @@ import { readDetails } from './notifications.ts'
 import { type SavedRefunds, saveRefunds } from './save.ts'
 import type { ExternalChange, LockedPayment, LockedRefunds } from './types.ts'
 
-/** The context needed to reconcile refunds. */
 export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>
 
-/** What refunds need to know of a query's answer. */
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
   snapshot: SnapshotRef | undefined

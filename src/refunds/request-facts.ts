@@ -35,9 +35,8 @@ type TargetRow = Omit<RefundTarget, 'replay'> & {
 }
 
 /**
- * Finds what is to be refunded and the refund of the idempotency key. Runs before anything else is checked, so that a
- * replay gets the same answer whatever has changed since.
- * @param merchants the accounts the caller may use
+ * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets the
+ * same answer whatever has changed since.
  * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
  */
 export async function findTarget(
@@ -79,7 +78,6 @@ export async function findTarget(
  */
 export const MAX_OPEN = 100
 
-/** The key of a payment, and of its transaction. */
 export type PaymentKey = { merchantCode: string; transactionId: string; paymentId: string }
 
 /** What is known of a request's payment under its locks; amounts are decimal strings. */
@@ -128,10 +126,9 @@ export type PriorEvidence = {
 }
 
 /**
- * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by. What
- * is summed is read in statements of their own, after the locks: a sum from before the wait would be stale.
- * @returns undefined when the payment is no longer the transaction's: it is not locked
- * @throws DomainError of `lockActor`
+ * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by, in
+ * statements of their own: a sum from before the wait would be stale.
+ * @returns undefined when the payment is no longer the transaction's
  */
 export async function lockAndReadFacts(
   tx: Tx,
@@ -156,7 +153,6 @@ export async function lockAndReadFacts(
   return { payment, order, prior, inferred, today: today || undefined }
 }
 
-/** The keys of the payment and of its transaction, as `k` for `byKey`. */
 function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKey) {
   return tx`(
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
@@ -166,7 +162,6 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKe
 const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
 const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
 
-/** Locks the transaction, then the payment, if it is still the transaction's. */
 async function lockPayment(tx: Tx, key: PaymentKey): Promise<void> {
   await tx`
     select from ${selectKey(tx, key)} cross join lateral (
@@ -218,17 +213,12 @@ const NOTIFIED = byExpressions(
   ['k.merchant_code', 'k.request_id'],
 )
 
-/**
- * Nothing contradicts its success: no failure was notified, no other reading of its notification was matched, and no
- * person decided that it never happened.
- */
 const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
 /**
  * Reads what is known of a request id before its refund is stored, the first notified first: its verified notifications,
  * and its external refunds, which are kept for longer. Only a row that was lost can have been sent before.
- * @param refundId in lower case, as the gateway may spell it otherwise
  */
 export async function readPriorEvidence(
   tx: Tx,
@@ -252,13 +242,10 @@ export async function readPriorEvidence(
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }
 
-/** A refund whose success was inferred from growth, and whose amount (decimal string) stays reserved until it is known. */
+/** A refund whose success was inferred from growth, and whose amount stays reserved until it is known. */
 export type InferredRefund = { refundId: string; amount: string }
 
-/**
- * Finds the oldest refund of payments whose success was inferred and whose amount is still reserved: the one that a
- * person can confirm, so that more is left to refund. The caller holds the rows of the payments.
- */
+/** Finds the oldest of them, which a person can confirm, so that more is left. The payments are locked. */
 export async function findInferred(
   tx: Tx,
   merchantCode: string,
@@ -276,7 +263,7 @@ export async function findInferred(
   return found
 }
 
-/** Formats the version of a transaction for `expectedVersion`; a payment that moves to another one has another version. */
+/** Formats the version of a transaction for `expectedVersion`; a payment that moves has another one. */
 export function formatTransactionVersion(transaction: {
   transactionId: string
   version: number

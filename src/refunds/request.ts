@@ -44,7 +44,6 @@ export function deriveRefundId(merchantCode: string, idempotencyKey: string): st
  * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads, judges
  * and stores it, and its id is the wire's request id from then on. The same idempotency key with the same parameters
  * returns the refund it created the first time.
- * @param merchants the accounts the caller may use
  * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
  *   stored then
  */
@@ -89,9 +88,7 @@ export async function requestRefund(
 }
 
 /**
- * Replays the refund of an idempotency key.
- * @param params from `formatParams`
- * @returns undefined when the key is new
+ * Replays the refund of an idempotency key; undefined when the key is new.
  * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
  */
 export function replayRefund(
@@ -146,11 +143,7 @@ function isRefusal(error: unknown): boolean {
   return isTaken || error instanceof DomainError || error instanceof StaleVersionError
 }
 
-/**
- * Locks what a request concerns (the key's day, the transactions of an order, the transaction, the payment), reads it and
- * judges the request.
- * @throws DomainError, StaleVersionError
- */
+/** Locks what a request concerns (the key's day, the order, the transaction, the payment) and judges it. */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -200,11 +193,7 @@ export type PreviewedRefund = {
   surplus: string | undefined
 }
 
-/**
- * Judges a refund as a request would, and stores nothing.
- * @param merchants the accounts the caller may use
- * @throws DomainError the refusal the refund would get
- */
+/** Judges a refund as a request would, and stores nothing. @throws DomainError the refusal the refund would get */
 export async function previewRefund(
   ctx: Pick<Context, 'config' | 'sql'>,
   access: Access,
@@ -226,7 +215,6 @@ export async function previewRefund(
   })
 }
 
-/** Runs work in a transaction that is rolled back, and returns its result. */
 async function runAndRollBack<T extends object>(
   { sql }: Pick<Context, 'sql'>,
   work: (tx: Tx) => Promise<T>,

@@ -18,7 +18,6 @@ import type { RefundDraft } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
 
-/** What a commit has saved of the refunds. */
 export type SavedRefunds = {
   /** Something visible to readers has changed. */
   changed: boolean

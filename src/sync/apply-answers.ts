@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { gatewayCalls } from '../db/schema.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
@@ -17,14 +16,6 @@ import { type LockedAnswer, lockFree } from './fence.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
-export type AdoptedPayments = {
-  locked: LockedAnswer
-  /** The transactions that lost payments, as this commit has to leave them. */
-  losing: CommitItem[]
-  /** Discrepancies recorded for the first time. */
-  found: RecordedDiscrepancy[]
-}
-
 /**
  * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
  * them. Without it, `writePayments` throws for a payment that is stored under another transaction.
@@ -32,8 +23,10 @@ export type AdoptedPayments = {
  * A payment moves only while this commit holds the rows of both transactions, so that both are summarised and told about
  * in it. The other row is not waited for, because two such commits could deadlock: while it is locked, the payment stays
  * where it is, and this transaction is open and asked about again. The other transactions are asked about as well.
+ * @returns the answer, the transactions that lost payments as this commit has to leave them, and the discrepancies
+ *   recorded for the first time
  */
-export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<AdoptedPayments> {
+export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
   const { claim, call, row, known } = locked
   const { merchantCode } = claim
   const own = new Set(known.map(({ paymentId }) => paymentId))

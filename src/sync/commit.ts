@@ -131,7 +131,6 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
 
 type WrittenCommit = {
-  /** In the order of the answers. */
   commits: CommittedAnswer[]
   found: readonly RecordedDiscrepancy[]
   last: LastStatement | undefined

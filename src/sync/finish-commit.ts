@@ -11,7 +11,7 @@ import {
 import { compareAmounts } from '../money.ts'
 import { buildPaymentEvents } from '../payments/apply-payments.ts'
 import type { PaymentChange } from '../payments/odd-readings.ts'
-import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
 import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
@@ -21,21 +21,15 @@ import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { isPaid, summarisePayments } from '../transactions/summarise-payments.ts'
 import { buildTransactionEvent } from '../transactions/view.ts'
-import type { ClaimEnd, CommitItem, SummarisedItem, SyncContext } from './types.ts'
+import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
-
-type FinishedCommit = {
-  /** In the order of the items; undefined for one whose claim does not end. */
-  ends: (ClaimEnd | undefined)[]
-  found: readonly RecordedDiscrepancy[]
-  last: LastStatement | undefined
-}
 
 /**
  * Finishes a commit: writes the transactions' summaries, ends the claims, and builds the statement that records the
  * events, the commit's last one.
  * @param found discrepancies recorded for the first time; their statements may still be under way
  * @param changes those that are still to be recorded
+ * @returns how the claims end, in the order of the items; undefined for one whose claim does not
  */
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
@@ -43,7 +37,7 @@ export async function finishCommit(
   given: readonly CommitItem[],
   found: PromiseLike<readonly RecordedDiscrepancy[]>,
   changes: readonly ChangeRow[] = [],
-): Promise<FinishedCommit> {
+) {
   const items = given.map((item): SummarisedItem => ({ ...item, summary: summarise(item) }))
   // An attempt that is sent next shows, although the transaction's own row stays as it is.
   for (const { key, summary, ended } of items) {
@@ -175,7 +169,6 @@ function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   ]
 }
 
-/** The changed state of a transaction, as a row of `changes`. */
 function listStateChange({ key, row, snapshot, summary }: SummarisedItem): ChangeRow[] {
   if (!summary || summary.state === row.state) return []
   const change = { field: 'state', before: row.state, after: summary.state, cause: 'query' }

@@ -19,7 +19,6 @@ export type NotifiedPayment = {
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
 const MAX_READ = 1_000
-/** Notifications returned for a transaction. */
 const MAX_NOTIFIED = 20
 
 /** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */

@@ -17,7 +17,6 @@ const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
-/** Metric labels of the next steps. */
 const RESULTS = {
   idle: 'final',
   query_later: 'again',
@@ -66,20 +65,13 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
 }
 
-type CallSlot = {
-  /** Frees the slot for the next call, if this one's answer may be committed without it. */
-  endCall(): void
-  /** Frees what the claim still holds. */
-  end(): void
-}
-
 /** Takes the call slot of a claim; undefined if none is free any more. */
 function takeSlot(
   { callSlots, commitSlots, breakers }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
   moreMayBeDue: boolean,
   onMore?: () => void,
-): CallSlot | undefined {
+) {
   const release = callSlots.tryTake(merchantCode)
   if (!release) return undefined
   const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
@@ -89,7 +81,9 @@ function takeSlot(
     if (moreMayBeDue || wasAtCap || isProbe) onMore?.()
   }
   return {
+    /** Frees what the claim still holds. */
     end: () => end(),
+    /** Frees the slot for the next call, if this one's answer may be committed without it. */
     endCall() {
       // A refund may still have to be sent, in the same slot.
       const endCommit = hasRefunds ? undefined : commitSlots.tryTake(merchantCode)
@@ -131,7 +125,7 @@ function describeSync({ tracing }: SyncContext, claim: Claim) {
 async function syncOne(
   ctx: SyncContext,
   claim: Claim,
-  slot: CallSlot | undefined,
+  slot: ReturnType<typeof takeSlot>,
   span: ActiveSpan,
 ): Promise<boolean> {
   const { metrics, log } = ctx

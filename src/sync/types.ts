@@ -18,7 +18,6 @@ export type SyncContext = Context & {
   commitSlots: Slots
   /** The queries of unconfirmed transactions that this process makes now. */
   unconfirmedQueries: { running: number }
-  /** Answers that share a commit. */
   answerCommits: Batcher<QueryAnswer, AnswerCommit>
 }
 
@@ -41,31 +40,27 @@ export type TransactionNames = Pick<
   'orderId' | 'merchantTxnId' | 'currency' | 'expectedAmount' | 'orderVerified'
 >
 
-/** A transaction's row, locked until the commit. */
-export type LockedRow = TransactionNames &
-  Pick<
-    TransactionRow,
-    | 'state'
-    | 'final'
-    | 'paidAmount'
-    | 'refundedAmount'
-    | 'duplicatePayment'
-    | 'unappliedEntries'
-    | 'ipnCount'
-  > & {
-    /** An earlier answer showed a success. */
-    wasPaid: boolean
-    /** The names differ from those in the database: they are completed by this commit. */
-    isNamed?: boolean
-    /** The query was sent later than the one whose answer was applied last. */
-    newer: boolean
-    /** When the query was sent (database time). */
-    asOf: string
-    /** Reserved for the record of the query: its id in `gateway_calls`. */
-    callId: number
-  }
+/** What a commit reads of the row that it locks. */
+export const LOCKED_COLUMNS = [
+  ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
+  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
+  ...(['expectedAmount', 'orderVerified'] as const),
+] as const satisfies readonly (keyof TransactionRow)[]
 
-/** The outcome of a claim's query. */
+/** A transaction's row, locked until the commit. */
+export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & {
+  /** An earlier answer showed a success. */
+  wasPaid: boolean
+  /** The names differ from those in the database: they are completed by this commit. */
+  isNamed?: boolean
+  /** The query was sent later than the one whose answer was applied last. */
+  newer: boolean
+  /** When the query was sent (database time). */
+  asOf: string
+  /** Reserved for the record of the query: its id in `gateway_calls`. */
+  callId: number
+}
+
 export type QueryAnswer = {
   claim: Claim
   call: GatewayCall<PaymentList>
@@ -114,7 +109,6 @@ export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList
 export type CommitItem = {
   key: TransactionKey
   row: LockedRow
-  /** Its payments as the commit leaves them. */
   payments: readonly PaymentFacts[]
   /** The gateway's answer and its snapshot, if the commit applies one. */
   applied?: AppliedPayments | undefined
@@ -135,9 +129,7 @@ export type SummarisedItem = CommitItem & { summary: TransactionSummary | undefi
 type TransactionSummary = PaymentsSummary & {
   /** The newest answer has an entry that was not applied. */
   unapplied: boolean
-  /** Something visible to readers has changed. */
   changed: boolean
-  /** A payment of it has succeeded. */
   paid: boolean
   /** Its state or its sums differ from before, or a payment has moved away from it. */
   isRevised: boolean

@@ -32,7 +32,7 @@ const ROUTE = '/v1/transactions/{transactionId}'
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
-  const meter = createRequestMeter(ctx.metrics, ROUTE)
+  const meter = createRequestMeter(ctx.metrics)
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
 
   async function serve(
@@ -53,7 +53,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     }
     read.headers = { ...read.headers, ...limits }
     send(response, read, requestId, ctx.stopping.aborted)
-    meter('GET', read.status, performance.now() - startedAt)
+    meter(ROUTE, 'GET', read.status, performance.now() - startedAt)
   }
 
   return (request, response) => {

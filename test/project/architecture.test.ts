@@ -59,7 +59,7 @@ describe('imports', () => {
     ['a type', `import type { Claim } from '../sync/types.ts'`],
     ['a module at run time', `const { syncDue } = await import('../sync/sync-due.ts')`],
     ['a neighbour of the same row', `import { findRefund } from '../ipn/inbox.ts'`],
-    ['the sandbox', `import { startSandbox } from '../sandbox/start-sandbox.ts'`],
+    ['the sandbox', `import { startSandbox } from '../sandbox/start.ts'`],
     ['a room that is in no row', `import { x } from '../nowhere/x.ts'`],
   ])('a planted upward import of %s is found', (_, statement) => {
     const planted = readImports('refunds/planted.ts', statement)

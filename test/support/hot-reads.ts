@@ -1,4 +1,4 @@
-import { listWrites } from '../../src/access/audit.ts'
+import { listWrites } from '../../src/console/audit-list.ts'
 import type { ServiceContext } from '../../src/create-context.ts'
 import { listDiscrepancies } from '../../src/discrepancies/routes.ts'
 import { listOfTransaction, listOpenDiscrepancies } from '../../src/discrepancies/store.ts'

@@ -1,4 +1,4 @@
-import { makeRandom } from '../../../src/sandbox/identifiers.ts'
+import { makeRandom } from '../../../src/sandbox/random.ts'
 
 /** A fault, and how long it lasts. */
 export type Move = { atMs: number; forMs: number } & (

@@ -19,8 +19,8 @@ export const CARDS: readonly Guard[] = [
   },
   {
     file: 'src/cards/read-cards.ts',
-    text: 'JSON.stringify([account, Object.entries(query).toSorted(), language])',
-    mutation: 'JSON.stringify([account, language])',
+    text: 'id ?? Object.entries(query).toSorted(), language])',
+    mutation: "id ?? (query && ''), language])",
     test: 'test/api/cards/cache.test.ts',
     claim: 'kept answers are shown again, for the same question only',
     control: 'a failure is not kept',

@@ -81,7 +81,7 @@ export const CONSOLE: readonly Guard[] = [
     control: 'a hold of a payment is set with a reason, shown with it, and released',
   },
   {
-    file: 'src/access/audit.ts',
+    file: 'src/console/audit-list.ts',
     text: '${[...merchants]}), ${coversAll})',
     mutation: '${[...merchants]}), ${coversAll || limit > 0})',
     test: 'test/console/audit.test.ts',

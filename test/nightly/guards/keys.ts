@@ -42,8 +42,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: 'rate_per_minute, networks, person, folded_person, chain_id`',
-    mutation: 'rate_per_minute, networks, person, folded_person`',
+    text: '    select ${tx.unsafe(INHERITED)}, ',
+    mutation: "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ",
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:

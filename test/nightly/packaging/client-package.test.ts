@@ -112,7 +112,7 @@ describe('in an empty TypeScript project', () => {
     )
     const [, snippet = ''] = /```ts\n(.*?)```/s.exec(readme) ?? []
     await writeFile(join(project, 'readme.ts'), snippet)
-    const documented = await readSnippets('webhooks.md', 'The typed client')
+    const documented = await readSnippets('integrate.md', 'The typed client')
     expect(documented.length).toBeGreaterThanOrEqual(3)
     for (const [nth, code] of documented.entries()) {
       await writeFile(join(project, `docs-${nth}.ts`), code)

@@ -120,11 +120,11 @@ it('provides the sandbox as JavaScript with types, and the documented webhook re
 }, async () => {
   await symlink(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
   await writeFile(join(folder, 'sandbox.ts'), SANDBOX)
-  const [receiver = ''] = await readSnippets('webhooks.md', 'Webhooks')
+  const [receiver = ''] = await readSnippets('integrate.md', 'Webhooks')
   // Next to its own packages.
   const beside = join(installed, 'receiver.ts')
   await writeFile(beside, receiver)
-  const [ownTest = ''] = await readSnippets('operations.md', 'In your own tests')
+  const [ownTest = ''] = await readSnippets('sandbox.md', 'In your own tests')
   await writeFile(join(folder, 'own-test.ts'), ownTest)
   await writeFile(join(folder, 'sandbox.js'), SANDBOX)
   expect(await node('sandbox.js')).toMatchObject({ stdout: '4711\n' })

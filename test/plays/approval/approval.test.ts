@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
-import { lockRefundRows } from '../../../src/refunds/draft.ts'
+import { lockRefundRows } from '../../../src/refunds/case.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'

@@ -1,7 +1,7 @@
 import type { GatewayClient } from '../../../src/gateway/client.ts'
 import type { PreparedCall } from '../../../src/gateway/types.ts'
+import type { FaultKind } from '../../../src/sandbox/input.ts'
 import type { SandboxState } from '../../../src/sandbox/state.ts'
-import type { FaultKind } from '../../../src/sandbox/types.ts'
 
 /** What happens to the next REFUND between our process and the gateway. */
 export type SendFate =
