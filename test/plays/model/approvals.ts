@@ -6,8 +6,8 @@ import { resealData } from '../../../src/maintenance/reseal.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
 import { mayBeItsOwn } from './cancellations.ts'
-import { readRefunds } from './read-books.ts'
-import { hasAsked, type Step, step } from './step.ts'
+import { readRefunds } from './read-ledgers.ts'
+import { defineStep, hasAsked } from './step.ts'
 import type { Deed } from './tally.ts'
 import { inAccountOf, type World } from './world.ts'
 
@@ -52,14 +52,11 @@ async function decideApproval(
 
 export type ApprovalStep = readonly ['approval' | 'decline', 'another' | 'same']
 
-export function decideApprovalOf(which: number, ...how: ApprovalStep): Step {
-  return step(
-    'decideApprovalOf',
-    [which, ...how],
-    (world) => decideApproval(world, which, ...how),
-    (world) => world.approvalAbove !== null && hasAsked(world),
-  )
-}
+export const decideApprovalOf = defineStep(
+  'decideApprovalOf',
+  (world, which: number, ...how: ApprovalStep) => decideApproval(world, which, ...how),
+  { isPossible: (world) => world.approvalAbove !== null && hasAsked(world) },
+)
 
 /** Ends what was not approved or sent in time, of both accounts. */
 export async function expireUnsent({ ctx, rig }: World): Promise<void> {
