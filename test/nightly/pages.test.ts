@@ -36,31 +36,35 @@ describeInBrowser('every page', () => {
     pages = listPages(await playSample(rig), MERCHANT.merchantCode)
   })
 
-  it('has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide', async () => {
-    const context = await openProfile()
-    try {
-      const visitor = await addVisitor(rig.database, ADMIN)
-      await openSessionIn(context, rig.service.url, visitor)
-      const page = await context.newPage()
-      const watched = watchPage(page, rig.service.url)
-      const found: string[] = []
-      const others = [
-        { name: 'person', path: `/console/people/${visitor.personId}` },
-        { name: 'sign-in-link', path: '/console/sign-in/unknown' },
-      ]
-      for (const { name, path } of [...pages, ...others]) {
-        const answer = await page.goto(rig.service.url + path)
-        const expected = name === 'not-found' ? 404 : 200
-        const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
-        if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
-        for (const view of VIEWS) problems.push(...(await checkView(page, view)))
-        found.push(...[...problems, ...watched.splice(0)].map((problem) => `${name}: ${problem}`))
+  it.each(['en', 'vi'] as const)(
+    'has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide: %s',
+    async (language) => {
+      const context = await openProfile()
+      try {
+        const visitor = await addVisitor(rig.database, { ...ADMIN, language })
+        await openSessionIn(context, rig.service.url, visitor)
+        const page = await context.newPage()
+        const watched = watchPage(page, rig.service.url)
+        const found: string[] = []
+        const others = [
+          { name: 'person', path: `/console/people/${visitor.personId}` },
+          { name: 'sign-in-link', path: '/console/sign-in/unknown' },
+        ]
+        for (const { name, path } of [...pages, ...others]) {
+          const answer = await page.goto(rig.service.url + path)
+          const expected = name === 'not-found' ? 404 : 200
+          const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
+          if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
+          for (const view of VIEWS) problems.push(...(await checkView(page, view)))
+          found.push(...[...problems, ...watched.splice(0)].map((problem) => `${name}: ${problem}`))
+        }
+        expect(found).toEqual([])
+      } finally {
+        await context.close()
       }
-      expect(found).toEqual([])
-    } finally {
-      await context.close()
-    }
-  }, 240_000)
+    },
+    240_000,
+  )
 
   it('is short: a story on two screens, every list on a phone', async () => {
     const context = await openProfile()
