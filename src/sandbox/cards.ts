@@ -78,8 +78,8 @@ function refuseWithCode(code: number): Refusal {
 }
 
 /**
- * Writes the envelope of the specification (2.1). A success is known to have `state` 2; its `code` is a setting, which no
- * failure has.
+ * Writes the envelope of the specification (2.1). A success is known to have `state` 2; its `code` is
+ * a setting, which no failure has.
  */
 function writeEnvelope(
   { settings: { fieldPrefix, cards } }: SandboxState,

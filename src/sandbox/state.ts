@@ -131,9 +131,10 @@ type Outcome = 'received' | 'answered' | FaultKind | 'sending' | DeliveryOutcome
 type DeliveryOutcome = 'acknowledged' | 'refused' | 'unanswered'
 
 /**
- * A request received, or an attempt to deliver a notification (`attempt`). An entry has the members of its command; those
- * that are not known are null. `status` and `code` were sent in the answer, `workStatus` and `workCode` are the result of
- * the execution: a fault makes them differ. Of tokens only the verdict is recorded, of clients only those that exist.
+ * A request received, or an attempt to deliver a notification (`attempt`). An entry has the members of
+ * its command; those that are not known are null. `status` and `code` were sent in the answer,
+ * `workStatus` and `workCode` are the result of the execution: a fault makes them differ. Of tokens only
+ * the verdict is recorded, of clients only those that exist.
  */
 export type JournalEntry = {
   command: string

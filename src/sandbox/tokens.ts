@@ -65,7 +65,7 @@ export function expireTokens({ issued }: TokenStore): number {
   return valid.length
 }
 
-/** Checks the header `Authorization: Bearer <token>` (specification 5.1, RFC 6750): its verdict, and whose cards it can read. */
+/** Checks `Authorization: Bearer <token>` (specification 5.1, RFC 6750): its verdict, and whose cards it can read. */
 export function checkBearer(
   { grants, issued }: TokenStore,
   header = '',

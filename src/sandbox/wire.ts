@@ -143,7 +143,7 @@ export function refuse(name: keyof typeof ANSWERS, detail?: string): PaygateAnsw
   return { code, message: detail === undefined ? message : `${message}: ${detail}` }
 }
 
-/** Returns the answer with any code, for faults and notifications. Codes that are not listed have the generic message. */
+/** Returns the answer with any code, for faults and notifications; unlisted ones have the generic message. */
 export function answerWithCode(code: number): PaygateAnswer {
   return Object.values(ANSWERS).find((one) => one.code === code) ?? { ...ANSWERS.failed, code }
 }
