@@ -83,7 +83,7 @@ export const CONSOLE: readonly Guard[] = [
   {
     file: 'src/access/audit-listing.ts',
     text: '${[...merchants]}), ${coversAll})',
-    mutation: '${[...merchants]}), ${coversAll || limit > 0})',
+    mutation: '${[...merchants]}), ${coversAll || merchants.length > 0})',
     test: 'test/console/audit.test.ts',
     claim:
       'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
