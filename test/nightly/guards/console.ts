@@ -74,8 +74,8 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/refund.tsx',
-    text: "      scope: 'ops',\n      explain: explainHold",
-    mutation: "      scope: 'refunds:read',\n      explain: explainHold",
+    text: "    scope: 'ops',\n    explain: explainHold",
+    mutation: "    scope: 'refunds:read',\n    explain: explainHold",
     test: 'test/console/story/post-hold.test.ts',
     claim: 'who lacks the role cannot post a hold',
     control: 'a hold of a payment is set with a reason, shown with it, and released',
