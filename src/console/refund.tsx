@@ -16,7 +16,7 @@ import {
 } from './evidence.tsx'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
 import { explainHold, HoldForm, postHold } from './holds.tsx'
-import { definePage, OptionalText, parseFields, requireText } from './page.ts'
+import { type Action, definePage, OptionalText, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
 import {
   findOffers,
@@ -50,6 +50,53 @@ const CancellationFields = z.object({
   version: Version,
 })
 
+/** What people decide about a refund, each with the version that they were shown. */
+const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
+  approval: {
+    scope: DECISIONS.approve.scope,
+    async run({ ctx, access, of, fields }) {
+      const { version: shown, ...decision } = parseFields(ApprovalFields, fields)
+      await decideRefund(ctx, of, { ...decision, shown }, access)
+      const isApproved = decision.decision === 'approve'
+      return { notice: isApproved ? 'refundApproved' : 'refundDeclined' }
+    },
+  },
+  resolution: {
+    scope: DECISIONS.succeeded.scope,
+    async run({ ctx, access, of, fields }) {
+      const parsed = parseFields(ResolutionFields, fields)
+      const { outcome: decision, reason, version: shown } = parsed
+      const againstEvidence = parsed.againstEvidence === 'true'
+      await decideRefund(ctx, of, { decision, reason, againstEvidence, shown }, access)
+      return { notice: 'refundDecided' }
+    },
+  },
+  cancellation: {
+    scope: DECISIONS.cancel.scope,
+    async run({ ctx, access, of, fields }) {
+      const { cancelReason: reason, version: shown } = parseFields(CancellationFields, fields)
+      await decideRefund(ctx, of, { decision: 'cancel', reason, shown }, access)
+      return { notice: 'refundCancelled' }
+    },
+  },
+  hold: {
+    scope: 'ops',
+    explain: explainHold,
+    async run(asked) {
+      const { merchantCode, refundId } = asked.of.refund
+      return await postHold(
+        asked,
+        await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId),
+      )
+    },
+  },
+  ...annotations<FoundRefund>({
+    merchantOf: ({ refund }) => refund.merchantCode,
+    note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
+    assign: ({ ctx, of, access }, name) => assignRefund(ctx, of, name, access),
+  }),
+}
+
 /** The page of one refund: what is asked, the evidence beside the decision, and its steps. */
 export const refundPage = definePage<FoundRefund>({
   path: '/console/refunds/:merchant/:refundId',
@@ -79,51 +126,7 @@ export const refundPage = definePage<FoundRefund>({
       ),
     }
   },
-  actions: {
-    approval: {
-      scope: DECISIONS.approve.scope,
-      async run({ ctx, access, of, fields }) {
-        const { version: shown, ...decision } = parseFields(ApprovalFields, fields)
-        await decideRefund(ctx, of, { ...decision, shown }, access)
-        const isApproved = decision.decision === 'approve'
-        return { notice: isApproved ? 'refundApproved' : 'refundDeclined' }
-      },
-    },
-    resolution: {
-      scope: DECISIONS.succeeded.scope,
-      async run({ ctx, access, of, fields }) {
-        const parsed = parseFields(ResolutionFields, fields)
-        const { outcome: decision, reason, version: shown } = parsed
-        const againstEvidence = parsed.againstEvidence === 'true'
-        await decideRefund(ctx, of, { decision, reason, againstEvidence, shown }, access)
-        return { notice: 'refundDecided' }
-      },
-    },
-    cancellation: {
-      scope: DECISIONS.cancel.scope,
-      async run({ ctx, access, of, fields }) {
-        const { cancelReason: reason, version: shown } = parseFields(CancellationFields, fields)
-        await decideRefund(ctx, of, { decision: 'cancel', reason, shown }, access)
-        return { notice: 'refundCancelled' }
-      },
-    },
-    hold: {
-      scope: 'ops',
-      explain: explainHold,
-      async run(asked) {
-        const { merchantCode, refundId } = asked.of.refund
-        return await postHold(
-          asked,
-          await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId),
-        )
-      },
-    },
-    ...annotations<FoundRefund>({
-      merchantOf: ({ refund }) => refund.merchantCode,
-      note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
-      assign: ({ ctx, of, access }, name) => assignRefund(ctx, of, name, access),
-    }),
-  },
+  actions: ACTIONS,
   async describe(ctx, c) {
     const { refund } = await findPathRefund(ctx, c)
     const { view } = await readRefundPage(ctx, c, refund)

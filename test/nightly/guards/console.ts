@@ -74,8 +74,8 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/refund.tsx',
-    text: "      scope: 'ops',\n      explain: explainHold",
-    mutation: "      scope: 'refunds:read',\n      explain: explainHold",
+    text: "    scope: 'ops',\n    explain: explainHold",
+    mutation: "    scope: 'refunds:read',\n    explain: explainHold",
     test: 'test/console/story/post-hold.test.ts',
     claim: 'who lacks the role cannot post a hold',
     control: 'a hold of a payment is set with a reason, shown with it, and released',
@@ -83,7 +83,7 @@ export const CONSOLE: readonly Guard[] = [
   {
     file: 'src/console/audit-list.ts',
     text: '${[...merchants]}), ${coversAll})',
-    mutation: '${[...merchants]}), ${coversAll || limit > 0})',
+    mutation: '${[...merchants]}), ${coversAll || merchants.length > 0})',
     test: 'test/console/audit.test.ts',
     claim:
       'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
