@@ -71,24 +71,36 @@ const BATCH = 100
  * Applies the deadlines of refunds that no query's commit applies: those that nobody approved within
  * `REFUND_APPROVAL_WITHIN_MS`, pending ones that were not sent within `REFUND_SEND_WITHIN_MS` while calls to the gateway are
  * paused, and all that are due of an account that is no longer configured. Their notifications, and attempts whose lease
- * has ended, are handled before.
+ * has ended, are handled before. One that fails leaves the others.
  * @returns the number of transactions with such refunds
+ * @throws the first failure, after all have had their turn
  */
 export async function reconcileUnqueried(
   ctx: RefundsContext & Pick<Context, 'sql' | 'metrics'>,
 ): Promise<number> {
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
+  // Each has a part of the round, so that many refunds of accounts that left hold up no approval.
   const keys = await ctx.sql<TransactionKey[]>`
-    select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    (select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and (
       (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
-      or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond')
-      or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))
-    limit ${BATCH}`
+      or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond'))
+    limit ${BATCH})
+    union
+    (select merchant_code, transaction_id from refunds
+    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and due_at <= now()
+      and merchant_code <> all(${listMerchantCodes(ctx.config)})
+    limit ${BATCH})`
+  const failures: unknown[] = []
   for (const key of keys) {
-    const found = await runInTransaction(ctx.sql, (tx) => reconcileOne(ctx, tx, key))
-    logDiscrepancies(ctx, found)
+    try {
+      const found = await runInTransaction(ctx.sql, (tx) => reconcileOne(ctx, tx, key))
+      logDiscrepancies(ctx, found)
+    } catch (error) {
+      failures.push(error)
+    }
   }
+  if (failures.length > 0) throw failures[0]
   return keys.length
 }
 

@@ -38,7 +38,10 @@ afterAll(async () => {
 
 let refunds = 0
 /** Stores a refund of an account that is no longer configured. */
-async function seedRefund(more: Record<string, string | number | null> = {}): Promise<string> {
+async function seedRefund(
+  more: Record<string, string | number | null> = {},
+  needsApproval = false,
+): Promise<string> {
   refunds += 1
   const id = crypto.randomUUID()
   const payment = await seedPaid(database, { merchantCode: LEFT, paymentId: `P-LEFT-${refunds}` })
@@ -55,6 +58,7 @@ async function seedRefund(more: Record<string, string | number | null> = {}): Pr
     requested_principal: 'test',
     status: 'pending',
     due_at: '2026-01-01',
+    needs_approval: needsApproval,
     ...more,
   }
   await database.sql`insert into refunds ${database.sql(row)}`
@@ -180,6 +184,34 @@ describe('a refund of such an account', () => {
 
   it('that was never sent fails after REFUND_SEND_WITHIN_MS', async () => {
     const id = await seedRefund({ requested_at: '2026-01-01' })
+    await reconcileUnqueried(rig.service.ctx)
+    expect(await readStatus(id)).toBe('failed')
+  })
+
+  it('that cannot be saved leaves the others their deadlines, and is reported after them', async () => {
+    const ids = [await seedRefund(), await seedRefund(), await seedRefund()]
+    const [broken = ''] = ids
+    for (const id of ids) {
+      await database.sql`update refunds set requested_at = '2026-01-01' where refund_id = ${id}`
+    }
+    await database.sql.unsafe(`
+      create function refuse_one() returns trigger language plpgsql as $$
+        begin raise exception 'the disk is broken here'; end $$;
+      create trigger refuse_one before update on refunds for each row
+        when (old.refund_id = '${broken}') execute function refuse_one()`)
+    try {
+      await expect(reconcileUnqueried(rig.service.ctx)).rejects.toThrow('the disk is broken here')
+    } finally {
+      await database.sql`drop function refuse_one cascade`
+    }
+    expect(await Promise.all(ids.map(readStatus))).toEqual(['pending', 'failed', 'failed'])
+  })
+
+  it('takes no place in a round from one that nobody approved in time', async () => {
+    const waiting = { ...SENT, status: 'unknown', last_sent_at: new Date().toISOString() }
+    for (let n = 0; n < 3; n += 1) await seedRefund(waiting)
+    const status = 'awaiting_approval'
+    const id = await seedRefund({ status, due_at: null, requested_at: '2026-01-01' }, true)
     await reconcileUnqueried(rig.service.ctx)
     expect(await readStatus(id)).toBe('failed')
   })

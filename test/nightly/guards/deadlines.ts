@@ -137,4 +137,22 @@ export const DEADLINES: readonly Guard[] = [
     claim: 'a request id in upper case (l) stops another send: its failure is not followed by one',
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
+  {
+    file: 'src/maintenance/rechecks.ts',
+    text: '      failures.push(error)\n',
+    mutation: '      failures.push(error)\n      break\n',
+    test: 'test/api/maintenance/missing-accounts.test.ts',
+    claim:
+      'a refund of such an account that cannot be saved leaves the others their deadlines, and is reported after them',
+    control: 'a refund of such an account that was never sent fails after REFUND_SEND_WITHIN_MS',
+  },
+  {
+    file: 'src/maintenance/rechecks.ts',
+    text: '    limit ${BATCH})\n    union\n',
+    mutation: '    limit ${BATCH - BATCH})\n    union\n',
+    test: 'test/api/maintenance/missing-accounts.test.ts',
+    claim:
+      'a refund of such an account takes no place in a round from one that nobody approved in time',
+    control: 'a refund of such an account can be cancelled',
+  },
 ]
