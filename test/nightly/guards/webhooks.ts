@@ -12,15 +12,6 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/claim-deliveries.ts',
-    text: '        held + row_number() over (partition by open.id',
-    mutation: '        0 * held + row_number() over (partition by open.id',
-    test: 'test/api/webhooks/outage.test.ts',
-    claim:
-      'a slow endpoint that has calls in flight waits for one that has none, however long its events have been due',
-    control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
-  },
-  {
-    file: 'src/webhooks/claim-deliveries.ts',
     text: 'from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k\n      where disabled_at',
     mutation:
       'from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true\n      where disabled_at',
@@ -47,7 +38,7 @@ export const WEBHOOKS: readonly Guard[] = [
     claim:
       'a key that loses a scope gets no refund events any more, neither new ones nor those that wait',
     control:
-      'a key that loses a scope is asked again at every claim, without a query for each delivery',
+      'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
   },
   {
     file: 'src/webhooks/deliver-events.ts',
@@ -57,16 +48,6 @@ export const WEBHOOKS: readonly Guard[] = [
     claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
     control:
       "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
-  },
-  {
-    file: 'src/webhooks/deliver-events.ts',
-    text: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}',
-    mutation: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) >= 0',
-    test: 'test/api/webhooks/delivery.test.ts',
-    claim:
-      'a pending delivery is one of a bounded number per endpoint: the rest stays in the feed until there is room',
-    control:
-      'an endpoint gets only the types it subscribed to, and only events after its registration',
   },
   {
     file: 'src/webhooks/delivery-log.ts',
