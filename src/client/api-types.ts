@@ -221,3 +221,27 @@ export type Discrepancy = {
   assignee: string | null
   notes: { at: string; by: string; text: string }[]
 }
+
+/** A URL to which events are sent, and the state of its deliveries. */
+export type WebhookEndpoint = {
+  id: string
+  /** `*` for all accounts. */
+  merchantCode: string
+  /** The API key or the person that it belongs to: it ends with them. Null when that is not known. */
+  owner: string | null
+  url: string
+  types: string[]
+  /** The version of events that it was registered with, and gets. */
+  apiVersion: string
+  createdAt: string
+  /** The first failure since the last successful delivery. */
+  failingSince: string | null
+  lastError: string | null
+  /** Until then webhooks are also signed with the secret before the last rotation; null when only one is valid. */
+  previousSecretValidUntil: string | null
+  disabledAt: string | null
+  /** `gone`: it answered 410; `failing`: all deliveries failed for days; `key_ended`: its owner has no access any more. */
+  disabledReason: 'gone' | 'failing' | 'key_ended' | null
+  /** Number of events waiting to be delivered. */
+  pending: number
+}

@@ -18,6 +18,7 @@ export type {
   Sync,
   Transaction,
   TransactionState,
+  WebhookEndpoint,
 } from './api-types.ts'
 export type { CardFilter, CardOptions, Cards, ListedCard, VirtualCard } from './cards.ts'
 export { type Client, createClient } from './create-client.ts'
@@ -72,7 +73,6 @@ export type {
   WebhookChange,
   WebhookDelivery,
   WebhookDeliveryFilter,
-  WebhookEndpoint,
   WebhookEndpoints,
   WebhookRotation,
   WebhookTest,

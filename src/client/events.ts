@@ -1,4 +1,11 @@
-import type { Discrepancy, ExternalRefund, Payment, Refund, Transaction } from './api-types.ts'
+import type {
+  Discrepancy,
+  ExternalRefund,
+  Payment,
+  Refund,
+  Transaction,
+  WebhookEndpoint,
+} from './api-types.ts'
 import { AbortError } from './errors.ts'
 import type { CallOptions } from './options.ts'
 import type { Transport } from './transport.ts'
@@ -8,7 +15,10 @@ type FeedEvent<Type extends string, Data> = {
   /** Its position in the feed: a cursor. */
   id: string
   type: Type
+  /** The version of the shape of events. */
+  apiVersion: string
   timestamp: string
+  /** Of an event of a webhook endpoint, the endpoint's id. */
   transactionId: string
   merchantCode: string
   orderId: string | null
@@ -31,6 +41,9 @@ export type Event =
   | FeedEvent<'sync.abandoned', Transaction>
   | FeedEvent<'discrepancy.found', Discrepancy>
   | FeedEvent<'discrepancy.updated', Discrepancy>
+  | FeedEvent<'webhook_endpoint.failing', WebhookEndpoint>
+  | FeedEvent<'webhook_endpoint.disabled', WebhookEndpoint>
+  | FeedEvent<'webhook_endpoint.recovered', WebhookEndpoint>
 
 export type EventType = Event['type']
 

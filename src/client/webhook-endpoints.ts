@@ -1,3 +1,4 @@
+import type { WebhookEndpoint } from './api-types.ts'
 import type { EventType } from './events.ts'
 import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
@@ -8,28 +9,6 @@ export type WebhookWish = { url: string; types?: EventType[] | undefined }
 
 /** A new endpoint. Its secret verifies the deliveries (Standard Webhooks) and is returned only once. */
 export type RegisteredWebhook = { id: string; url: string; types: string[]; secret: string }
-
-/** A URL to which events are sent, and the state of its deliveries. */
-export type WebhookEndpoint = {
-  id: string
-  /** `*` for all accounts. */
-  merchantCode: string
-  /** The API key or the person that it belongs to: it ends with them. Null when that is not known. */
-  owner: string | null
-  url: string
-  types: string[]
-  createdAt: string
-  /** The first failure since the last successful delivery. */
-  failingSince: string | null
-  lastError: string | null
-  /** Until then webhooks are also signed with the secret before the last rotation; null when only one is valid. */
-  previousSecretValidUntil: string | null
-  disabledAt: string | null
-  /** `gone`: it answered 410; `failing`: all deliveries failed for days; `key_ended`: its owner has no access any more. */
-  disabledReason: 'gone' | 'failing' | 'key_ended' | null
-  /** Number of events waiting to be delivered. */
-  pending: number
-}
 
 /** What to change of an endpoint; at least one member. */
 export type WebhookChange = { url?: string | undefined; types?: EventType[] | undefined }
@@ -56,7 +35,7 @@ export type WebhookDelivery = {
   eventId: string
   type: string
   transactionId: string
-  /** Counts the attempts since the event was first due or replayed, from 1. */
+  /** Counts the attempts since the event was first sent or replayed, from 1. */
   attempt: number
   outcome: 'delivered' | 'failed'
   sentAt: string

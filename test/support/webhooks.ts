@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { ServiceContext } from '../../src/create-context.ts'
 import type { Log } from '../../src/platform/telemetry/log.ts'
-import { createDeliveryRound } from '../../src/webhooks/deliver-events.ts'
+import { createDeliveryRound } from '../../src/webhooks/deliver.ts'
 import { readPage, withKey } from './api.ts'
 import { type Seen, serve } from './gateway.ts'
 import { KEY, MERCHANT, type Rig } from './service.ts'
@@ -59,7 +59,7 @@ export async function publish(
   return rows.map(({ id }) => String(id))
 }
 
-/** Fans out and delivers until nothing is due. */
+/** Delivers until nothing is due. */
 export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)): Promise<void> {
   for (;;) {
     const { count, finished } = await round()
@@ -68,15 +68,15 @@ export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)
   }
 }
 
-/** Makes every delivery and every probe due. */
+/** Makes everything that waits due, and ends every pause and every lease. */
 export async function passTime({ database: { sql } }: Rig): Promise<void> {
-  await sql`update webhook_deliveries set due_at = now() where due_at > now()`
-  await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
+  await sql`update webhook_retries set due_at = now() where due_at > now()`
+  await sql`update webhook_endpoints set due_at = now() where due_at > now()`
 }
 
 /** Makes the next probe of failing endpoints due; backoffs stay. */
 export async function openProbe({ database: { sql } }: Rig): Promise<void> {
-  await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
+  await sql`update webhook_endpoints set due_at = now() where due_at > now()`
 }
 
 /** Moves the start of an endpoint's failure into the past. */
@@ -88,28 +88,28 @@ export async function ageOutage({ database: { sql } }: Rig, endpointId: string, 
 /** Moves the first failure of what waits for an endpoint into the past. */
 export async function ageRetries({ database: { sql } }: Rig, endpointId: string, interval: string) {
   await sql`
-    update webhook_deliveries set failing_since = now() - ${interval}::interval
+    update webhook_retries set failing_since = now() - ${interval}::interval
     where endpoint_id = ${endpointId}`
 }
 
 /** As if what failed at an endpoint had failed often: it is due in six hours. */
 export async function growBackoff({ database: { sql } }: Rig, endpointId: string) {
   await sql`
-    update webhook_deliveries set attempts = 6, due_at = now() + interval '6 hours'
+    update webhook_retries set attempts = 6, due_at = now() + interval '6 hours'
     where endpoint_id = ${endpointId} and attempts > 0`
 }
 
 /** Takes the lease of what is being sent to an endpoint away, as if it had passed to another process. */
 export async function loseLease({ database: { sql } }: Rig, endpointId: string) {
   await sql`
-    update webhook_deliveries set lease_id = gen_random_uuid()
-    where endpoint_id = ${endpointId} and lease_id is not null`
+    update webhook_endpoints set lease_id = gen_random_uuid(), lease_owner = gen_random_uuid()
+    where id = ${endpointId} and lease_id is not null`
 }
 
 /** How long the next call to a failing endpoint waits (s). */
 export async function readPause({ database: { sql } }: Rig, endpointId: string): Promise<number> {
   const [row] = await sql<{ pauseS: number }[]>`
-    select extract(epoch from probe_at - now())::float8 as "pauseS" from webhook_endpoints
+    select extract(epoch from due_at - now())::float8 as "pauseS" from webhook_endpoints
     where id = ${endpointId}`
   return row?.pauseS ?? 0
 }

@@ -15,7 +15,7 @@ import { listTransactions } from '../../transactions/find-transactions.ts'
 import { type ReceivedMessage, readMessages } from '../../transactions/read-timeline.ts'
 import { readTimeline, type TimelineRow } from '../../transactions/timeline.ts'
 import type { FoundTransaction, TransactionWithPayments } from '../../transactions/types.ts'
-import { listSent, type SentEvent } from '../../webhooks/delivery-log.ts'
+import { listSent, type SentEvent } from '../../webhooks/log.ts'
 import type { ConsoleContext } from '../context.ts'
 
 /** Everything that the page about a transaction shows, as far as the person may read it. */

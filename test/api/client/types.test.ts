@@ -17,10 +17,9 @@ import type { searchRoutes } from '../../../src/search.ts'
 import type { transactionRoutes } from '../../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../../src/transactions/timeline.ts'
 import type { Transaction } from '../../../src/transactions/view.ts'
-import type { endpointChangeRoutes } from '../../../src/webhooks/change-routes.ts'
 import type { deliveryRoutes } from '../../../src/webhooks/delivery-routes.ts'
 import type { webhookRoutes } from '../../../src/webhooks/routes.ts'
-import type { EndpointChange, NewEndpoint, SecretRotation } from '../../../src/webhooks/view.ts'
+import type { EndpointChange, NewEndpoint, SecretRotation } from '../../../src/webhooks/schemas.ts'
 
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
@@ -33,9 +32,8 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
   ExtractSchema<ReturnType<typeof searchRoutes>> &
-  ExtractSchema<ReturnType<typeof webhookRoutes>> &
-  ExtractSchema<ReturnType<typeof endpointChangeRoutes>> &
-  ExtractSchema<ReturnType<typeof deliveryRoutes>>
+  ExtractSchema<ReturnType<typeof deliveryRoutes>> &
+  ExtractSchema<ReturnType<typeof webhookRoutes>>
 
 /** The declared input and output of a route; a list as JSON, not as CSV. */
 type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =

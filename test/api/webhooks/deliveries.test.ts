@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { deleteAttempts } from '../../../src/maintenance/delete-expired.ts'
-import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
 import { serve } from '../../support/gateway.ts'
 import { MERCHANT } from '../../support/service.ts'

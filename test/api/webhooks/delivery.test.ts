@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listPasses, startBackground } from '../../../src/background.ts'
-import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { type Seen, serve } from '../../support/gateway.ts'
 import { startTestService } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { serve } from '../../support/gateway.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -16,6 +16,7 @@ import {
   readEndpoint,
   readPause,
   register,
+  serveHeld,
   useWebhookRig,
   work,
 } from '../../support/webhooks.ts'
@@ -191,7 +192,7 @@ describe('an endpoint is disabled', () => {
     expect(receiver.seen).toHaveLength(1)
     const disabled = await (await callWebhooks(rig, 'GET')).json()
     expect(disabled).toMatchObject({
-      data: [{ id: endpointId, disabledReason: 'gone', lastError: 'answered 410', pending: 2 }],
+      data: [{ id: endpointId, disabledReason: 'gone', lastError: 'answered 410', pending: 3 }],
     })
     receiver.status = 200
     const enabled = await callWebhooks(rig, 'POST', `/${endpointId}/enable`)
@@ -244,28 +245,25 @@ describe('a replay', () => {
   })
 
   it('leaves no newer delivery in front of what it repeats: those in flight are sent again in order', async () => {
-    const answers: (() => void)[] = []
-    const receiver = await serve((response) => answers.push(() => response.end()))
+    const receiver = await serveHeld()
     const { id: endpointId } = await register(rig, receiver.url)
     const [first = '', second = ''] = await publish(rig, ['T-R', 'T-R'])
     const round = createDeliveryRound(rig.service.ctx)
-    /** Begins a round that makes one call, which ends with `answer`. */
-    const begin = async (count: number) => {
-      const { finished } = await round()
-      await waitUntil(() => answers.length === count, { what: `call ${count}` })
-      return {
-        async answer() {
-          answers.at(-1)?.()
-          await finished
-        },
-      }
-    }
-    await (await begin(1)).answer()
-    const inFlight = await begin(2)
+    const called = (count: number) =>
+      waitUntil(() => receiver.seen.length === count, { what: `call ${count}` })
+    const inFlight = await round()
+    await called(1)
+    receiver.answer()
+    await called(2)
     await callWebhooks(rig, 'POST', `/${endpointId}/replay`, { after: String(Number(first) - 1) })
-    await inFlight.answer()
-    await (await begin(3)).answer()
-    await (await begin(4)).answer()
+    receiver.answer()
+    await inFlight.finished
+    const again = await round()
+    for (const count of [3, 4]) {
+      await called(count)
+      receiver.answer()
+    }
+    await again.finished
     expect(listIds(receiver.seen)).toEqual([first, second, first, second])
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
     expect(await listAttempts(rig, endpointId)).toHaveLength(3)
