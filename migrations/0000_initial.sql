@@ -517,6 +517,7 @@ CREATE INDEX "actors_chain" ON "actors" USING btree ("chain_id");--> statement-b
 CREATE UNIQUE INDEX "actors_name" ON "actors" USING btree ("folded_name") WHERE "kind" = 'person' and "ended_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "actors_email" ON "actors" USING btree ("folded_email") WHERE "ended_at" is null;--> statement-breakpoint
 CREATE INDEX "audit_entries_object" ON "audit_entries" USING btree ("object_id");--> statement-breakpoint
+CREATE INDEX "audit_entries_at" ON "audit_entries" USING btree ("at","id");--> statement-breakpoint
 CREATE INDEX "changes_transaction" ON "changes" USING btree ("merchant_code","transaction_id","at");--> statement-breakpoint
 CREATE INDEX "discrepancies_newest" ON "discrepancies" USING btree ("merchant_code","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "discrepancies_of_kind" ON "discrepancies" USING btree ("merchant_code","kind","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint

@@ -1,15 +1,8 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
-import { expireApprovals } from './decisions/expire-approvals.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
-import {
-  createDeleteExpired,
-  deleteAttempts,
-  deleteSignIns,
-  eraseReceivers,
-  eraseSecrets,
-} from './maintenance/delete-expired.ts'
+import { createDeleteExpired, erase } from './maintenance/delete-expired.ts'
 import {
   checkOrders,
   createExpiryWarning,
@@ -18,9 +11,8 @@ import {
 } from './maintenance/housekeeping.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { releaseUnseen } from './maintenance/processes.ts'
-import { recheckFinal } from './maintenance/recheck-final.ts'
-import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
-import { createServerWatch } from './maintenance/watch-server.ts'
+import { recheckFinal, reconcileUnqueried } from './maintenance/rechecks.ts'
+import { createServerWatch } from './maintenance/restore.ts'
 import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { SyncContext } from './sync/types.ts'
@@ -79,17 +71,16 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
-    once('approvals', MINUTE_MS, () => expireApprovals(ctx)),
     once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
     once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
     once('orders', MINUTE_MS, () => checkOrders(ctx)),
     once('keys', MINUTE_MS, createExpiryWarning(ctx)),
     once('endpoints', MINUTE_MS, () => endOrphanedEndpoints(ctx)),
-    whileFound('receivers', MINUTE_MS, () => eraseReceivers(ctx)),
-    whileFound('secrets', MINUTE_MS, () => eraseSecrets(ctx)),
+    whileFound('receivers', MINUTE_MS, () => erase(ctx, 'receivers')),
+    whileFound('secrets', MINUTE_MS, () => erase(ctx, 'secrets')),
     whileFound('retention', MINUTE_MS, createDeleteExpired(ctx)),
-    whileFound('attempts', MINUTE_MS, () => deleteAttempts(ctx)),
-    whileFound('sessions', MINUTE_MS, () => deleteSignIns(ctx)),
+    whileFound('attempts', MINUTE_MS, () => erase(ctx, 'attempts')),
+    whileFound('sessions', MINUTE_MS, () => erase(ctx, 'sessions')),
     whileFound('audit', MINUTE_MS, createAuditPass(ctx)),
   ]
 }

@@ -1,5 +1,4 @@
-import type { KeyLimits } from './access/key-limits.ts'
-import type { KeyUses } from './access/key-uses.ts'
+import type { KeyLimits, KeyUses } from './access/key-use.ts'
 import type { KeyCache } from './access/keys.ts'
 import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'

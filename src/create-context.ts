@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { createKeyLimits } from './access/key-limits.ts'
-import { createKeyUses } from './access/key-uses.ts'
+import { createKeyLimits, createKeyUses } from './access/key-use.ts'
 import { createKeyCache } from './access/keys.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
 import { type CardsContext, createCardCache } from './cards/cache.ts'
 import type { Config } from './config/config.ts'
-import type { ConsoleContext } from './console/context.ts'
+import type { ConsoleContext } from './console/env.ts'
 import type { Context } from './context.ts'
 import { type Database, openDatabase, requireTimeZone } from './db/client.ts'
 import { openDataKeys } from './db/data-keys.ts'
@@ -115,7 +114,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     encryption,
     keys: createKeyCache(database.sql),
     keyLimits: createKeyLimits(),
-    keyUses: createKeyUses({ sql: database.sql, log, trusted: config.TRUSTED_PROXIES }),
+    keyUses: createKeyUses({ sql: database.sql, log }),
     merchants,
     stopping: stopping.signal,
     givingUp: givingUp.signal,

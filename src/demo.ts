@@ -1,12 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { inviteDemoAdmin, replaceDemoKey } from './access/setting-keys.ts'
-import { formatSignInUrl, LINK_MINUTES } from './access/sign-in.ts'
+import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, SCOPES } from './access/keys.ts'
+import { addPerson, endPerson } from './access/people.ts'
+import {
+  createSignInLink,
+  formatSignInUrl,
+  LINK_MINUTES,
+  type SignInLink,
+} from './access/sessions.ts'
+import { DEMO_ADMIN } from './access/setting-keys.ts'
 import { type Config, describeSandbox, findConsoleUrl } from './config/config.ts'
 import { formatWakeKey } from './db/transaction-key.ts'
 import { makeFolder } from './platform/postgres/embedded-cluster.ts'
-import { type Sandbox, startSandbox } from './sandbox/start-sandbox.ts'
+import { runInTransaction } from './platform/postgres/transaction.ts'
+import type { Sql } from './platform/postgres/types.ts'
+import { type Sandbox, startSandbox } from './sandbox/start.ts'
 import type { Service } from './service.ts'
 import { findTransaction } from './transactions/find-transaction.ts'
 import { showTransaction } from './transactions/view.ts'
@@ -61,6 +70,28 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     'Stop with Ctrl-C.',
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** Gives the demo key the text of this run, which is printed once and not stored. It stays the same principal. */
+export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
+  await sql`
+    insert into actors (id, kind, name, folded_name, hash, scopes, merchants, chain_id)
+    values (${DEMO_CHAIN}, 'key', 'demo', 'demo', ${hashKey(text)}, ${[...SCOPES]}, ${[EVERY_MERCHANT]}, ${DEMO_CHAIN})
+    on conflict (id) do update set hash = excluded.hash, scopes = excluded.scopes, ended_at = null, expires_at = null`
+}
+
+/** Makes a sign-in link for the demo's admin. The sessions and links of an earlier demo end. */
+export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
+  return await runInTransaction(sql, async (tx) => {
+    await endPerson(tx, DEMO_ADMIN)
+    const revived = await tx`update actors set ended_at = null where id = ${DEMO_ADMIN} returning 1`
+    if (revived.length === 0) {
+      const given = { id: DEMO_ADMIN, name: 'Demo admin', email: null, roles: ['admin'] as const }
+      const { kind } = await addPerson(tx, { ...given, merchants: [EVERY_MERCHANT] })
+      if (kind === 'taken') throw new Error('another person is called Demo admin')
+    }
+    return await createSignInLink(tx, DEMO_ADMIN)
+  })
 }
 
 /** Makes a way into the console, unless this process serves none. */

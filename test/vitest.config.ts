@@ -6,7 +6,7 @@ export default defineConfig({
   // The client is imported by the name of its package, which npm run build makes of the same sources.
   resolve: {
     alias: {
-      '@ipn-processor/client': fileURLToPath(new URL('../src/client/entry.ts', import.meta.url)),
+      '@ipn-processor/client': fileURLToPath(new URL('../client/src/index.ts', import.meta.url)),
     },
   },
   // The package's own name leads to its sources; packages are resolved as Node does it: what they offer to

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { AUDIT_CHECKPOINT_LOCK } from '../db/names.ts'
-import type { auditEntries } from '../db/schema.ts'
+import { auditCheckpoints } from '../db/schema.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
@@ -11,46 +11,22 @@ import { CLI } from '../version.ts'
 type CheckpointContext = { sql: Sql; log: Log; encryption: Encryption }
 type AuditContext = CheckpointContext & { config: { RETENTION_DAYS: number } }
 
-/** Entries of one checkpoint at most; a larger backlog takes several. */
-const MOST_ENTRIES = 1_000
-
 /** Smaller than every id, also than one that somebody made up. */
 const BEFORE_ALL = -Number.MAX_SAFE_INTEGER
 
-/** A checkpoint: up to which id, how many entries, and the HMAC over them and the HMAC before. */
-export type Checkpoint = {
-  upToId: number
-  rows: number
-  mac: Buffer
-  macKeyId: string
-  /** Of the first one only: retention's signature that it deleted everything up to here. */
-  startMac: Buffer | null
-}
+type Checkpoint = typeof auditCheckpoints.$inferSelect
+type Named = Pick<Checkpoint, 'upToId' | 'mac'>
 
-const CHECKPOINT = `up_to_id as "upToId", rows, mac, mac_key_id as "macKeyId", start_mac as "startMac"`
+/** What is signed of some entries: their number, and the SHA-256 over every column of each, by their ids. */
+type Digest = { entries: number; digest: string }
 
-/** What is signed of an entry: every column, in this order. Existing checkpoints depend on it. */
-const SIGNED_COLUMNS = [
-  'id',
-  'at',
-  'keyId',
-  'actor',
-  'operation',
-  'merchantCode',
-  'objectId',
-  'requestId',
-  'outcome',
-] as const satisfies readonly (keyof typeof auditEntries.$inferSelect)[]
-
-/** An entry, with its columns as text that neither a session's settings nor the driver can change. */
-export type SignedEntry = { id: number } & Record<
-  Exclude<(typeof SIGNED_COLUMNS)[number], 'id'>,
-  string | null
->
-
-/** The time is in UTC with microseconds and the era; null for one that is not finite. */
-const ENTRY = `id, to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC') as at, key_id::text as "keyId", actor,
-  operation, merchant_code as "merchantCode", object_id as "objectId", request_id as "requestId", outcome`
+/**
+ * Selects the digest of entries. Existing checkpoints depend on its form, which no setting of a session changes. JSON
+ * escapes what could end a value; a time is in UTC with microseconds and the era, null if it is not finite.
+ */
+const DIGEST = `count(*) as entries, encode(sha256(coalesce(string_agg(sha256(convert_to(json_build_array(
+  id, to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC'), key_id, actor, operation, merchant_code, object_id,
+  request_id, outcome)::text, 'UTF8')), ''::bytea order by id), '')), 'hex') as digest`
 
 /**
  * An entry is young while an id below its own may still be committed. Ids are assigned before the commit, and the server
@@ -58,65 +34,61 @@ const ENTRY = `id, to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC')
  */
 const YOUNG = `at between now() - interval '10 minutes' and now() + interval '10 minutes'`
 
-/** Computes what is signed of some entries; they are added in the order of their ids. */
-export function createEntryDigest() {
-  const hash = createHash('sha256')
-  let rows = 0
-  return {
-    add(entry: SignedEntry): void {
-      // JSON escapes line breaks, so the text can be split in one way only.
-      hash.update(`${JSON.stringify(SIGNED_COLUMNS.map((name) => entry[name]))}\n`)
-      rows += 1
-    },
-    rows: () => rows,
-    end: () => hash.digest('hex'),
-  }
-}
-
-type EntryDigest = ReturnType<typeof createEntryDigest>
-
 /** Formats what the HMAC of a checkpoint covers. No other text under the same key begins so. */
-function formatSigned(before: Checkpoint | undefined, upToId: number, digest: EntryDigest): string {
-  const fields = [before?.mac.toString('hex') ?? null, upToId, digest.rows(), digest.end()]
+function formatSigned(before: Named | undefined, upToId: number, of: Digest): string {
+  const fields = [before?.mac.toString('hex') ?? null, upToId, of.entries, of.digest]
   return `audit checkpoint ${JSON.stringify(fields)}`
 }
 
-const formatStart = ({ upToId, mac }: Pick<Checkpoint, 'upToId' | 'mac'>) =>
+const formatStart = ({ upToId, mac }: Named) =>
   `audit start ${JSON.stringify([upToId, mac.toString('hex')])}`
 
+/** Formats a checkpoint as it stands in the log: `1204:9f86d081884c…`. */
+const formatCheckpoint = ({ upToId, mac }: Named) => `${upToId}:${mac.toString('hex')}`
+
+/** A checkpoint, with the digest of the entries that stand between it and the one before. */
+type ReadCheckpoint = Checkpoint & Digest & { expired: boolean }
+
 /** Whether these entries are those that the checkpoint was made of. */
-export function isSigned(
+function isSigned(
   encryption: Encryption,
-  before: Checkpoint | undefined,
-  { upToId, rows, mac: value, macKeyId: keyId }: Checkpoint,
-  digest: EntryDigest,
+  before: Named | undefined,
+  read: ReadCheckpoint,
 ): boolean {
-  if (rows !== digest.rows()) return false
-  const signed = formatSigned(before, upToId, digest)
-  return encryption.checkFingerprint(signed, { value, keyId }) === 'same'
+  if (read.rows !== read.entries) return false
+  const signed = formatSigned(before, read.upToId, read)
+  return encryption.checkFingerprint(signed, { value: read.mac, keyId: read.macKeyId }) === 'same'
 }
 
 /** Whether retention signed that it deleted everything up to the checkpoint. */
-export function isStart(encryption: Encryption, checkpoint: Checkpoint): boolean {
+function isStart(encryption: Encryption, checkpoint: Checkpoint): boolean {
   const { startMac: value, macKeyId: keyId } = checkpoint
   if (value === null) return false
   return encryption.checkFingerprint(formatStart(checkpoint), { value, keyId }) === 'same'
 }
 
-/** Formats a checkpoint as it stands in the log: `1204:9f86d081884c…`. */
-export const formatCheckpoint = ({ upToId, mac }: Pick<Checkpoint, 'upToId' | 'mac'>) =>
-  `${upToId}:${mac.toString('hex')}`
-
-/** What differs stays so until a person has seen to it. */
-const SAY_EVERY_MS = 3_600_000
+/**
+ * Reads checkpoints in the order of their ids. One entry more than were signed is enough to see that some were added.
+ * @param days the entries of one that is `expired` are older
+ */
+async function readCheckpoints(tx: Tx, after: number, limit: number, days = 0) {
+  return await tx<ReadCheckpoint[]>`
+    select ${tx.unsafe(listColumns(auditCheckpoints, 'c'))}, e.* from (
+        select *, lag(up_to_id, 1, ${after}::bigint) over (order by up_to_id) as after_id from (
+          select * from audit_checkpoints where up_to_id > ${after} order by up_to_id limit ${limit}) as c) as c
+      cross join lateral (
+        select ${tx.unsafe(DIGEST)}, bool_and(at < now() - ${days} * interval '1 day') is not false as expired from (
+          select * from audit_entries where id > c.after_id and id <= c.up_to_id order by id limit rows + 1) as e) as e
+    order by c.up_to_id`
+}
 
 /**
  * Returns a pass that signs what is old enough and then deletes what is expired: while nothing can be signed, nothing is
- * deleted. A checkpoint that differs is a line of the log when it is found, and at most one an hour from then on.
+ * deleted. A checkpoint that differs stays so: it is a line of the log when it is found, and at most one an hour.
  */
 export function createAuditPass(ctx: AuditContext): () => Promise<number> {
-  const throttle = createThrottle(SAY_EVERY_MS)
-  const sayDiffering = (checkpoint: Checkpoint) => {
+  const throttle = createThrottle(3_600_000)
+  const sayDiffering = (checkpoint: Named) => {
     if (!throttle('differing')) return
     ctx.log.error(
       { checkpoint: formatCheckpoint(checkpoint) },
@@ -130,35 +102,31 @@ export function createAuditPass(ctx: AuditContext): () => Promise<number> {
  * Adds the next checkpoint: the entries of all accounts together, up to the first young one, so that no account can be
  * set back alone. No write waits for it; one process at a time makes one. The same line goes to the log, which is the copy
  * outside the database.
- * @returns the number of entries; 0 when none was old enough or another process is at it
+ * @param most entries of one checkpoint; a larger backlog takes several
  */
-export async function addCheckpoint(
-  { sql, log, encryption }: CheckpointContext,
-  most = MOST_ENTRIES,
-): Promise<number> {
+export async function addCheckpoint(ctx: CheckpointContext, most = 1_000): Promise<number> {
+  const { sql, log, encryption } = ctx
   const added = await runInTransaction(sql, async (tx) => {
     if (!(await takeTurn(tx))) return undefined
-    const [last] = await tx<Checkpoint[]>`
-      select ${tx.unsafe(CHECKPOINT)} from audit_checkpoints order by up_to_id desc limit 1`
-    const entries = await tx<SignedEntry[]>`
-      select ${tx.unsafe(ENTRY)} from (
+    const [last] = await tx<Named[]>`
+      select up_to_id as "upToId", mac from audit_checkpoints order by up_to_id desc limit 1`
+    const [next] = await tx<(Digest & { upToId: number | null })[]>`
+      select ${tx.unsafe(DIGEST)}, max(id) as "upToId" from (
         select *, bool_or(${tx.unsafe(YOUNG)}) over (order by id) as waits from (
           select * from audit_entries where id > ${last?.upToId ?? BEFORE_ALL}
           order by id limit ${tx.unsafe(String(most))}) as e) as e
-      where not waits order by id`
-    const upToId = entries.at(-1)?.id
-    if (upToId === undefined) return undefined
-    const digest = createEntryDigest()
-    for (const entry of entries) digest.add(entry)
-    const { value: mac, keyId } = encryption.fingerprint(formatSigned(last, upToId, digest))
+      where not waits`
+    if (!next || next.upToId === null) return undefined
+    const { upToId, entries } = next
+    const { value: mac, keyId } = encryption.fingerprint(formatSigned(last, upToId, next))
     await tx`
       insert into audit_checkpoints (up_to_id, rows, mac, mac_key_id)
-      values (${upToId}, ${entries.length}, ${mac}, ${keyId})`
-    return { upToId, mac, rows: entries.length }
+      values (${upToId}, ${entries}, ${mac}, ${keyId})`
+    return { checkpoint: formatCheckpoint({ upToId, mac }), entries }
   })
   if (!added) return 0
-  log.info({ checkpoint: formatCheckpoint(added), entries: added.rows }, 'audit checkpoint')
-  return added.rows
+  log.info(added, 'audit checkpoint')
+  return added.entries
 }
 
 /** @returns false while another process adds or deletes a checkpoint */
@@ -172,76 +140,105 @@ async function takeTurn(tx: Tx): Promise<boolean> {
  * Deletes the oldest checkpoint with its entries, once all of them are past `RETENTION_DAYS`; it stays as the signed start
  * of those after it. Entries that are not what was signed are kept, and everything after them: a changed time must not make
  * evidence disappear. A role that may not delete entries leaves them to one that may.
- * @param onDiffering receives a checkpoint whose entries are not what was signed
- * @returns the number of entries deleted; 0 when nothing is left to delete
  */
 export async function deleteExpiredEntries(
   { sql, encryption, config }: AuditContext,
-  onDiffering: (checkpoint: Checkpoint) => void,
+  onDiffering: (checkpoint: Named) => void,
 ): Promise<number> {
   return await runInTransaction(sql, async (tx) => {
     const [role] = await tx<{ may: boolean }[]>`
       select has_table_privilege('audit_entries', 'DELETE') as may`
     if (!role?.may || !(await takeTurn(tx))) return 0
-    const [first, second] = await tx<Checkpoint[]>`
-      select ${tx.unsafe(CHECKPOINT)} from audit_checkpoints order by up_to_id limit 2`
+    const [first, second] = await readCheckpoints(tx, BEFORE_ALL, 2, config.RETENTION_DAYS)
     const [start, oldest] = first?.startMac ? [first, second] : [undefined, first]
-    if (!oldest) return 0
-    const { upToId, mac } = oldest
-    // One more than were signed is enough to see that some were added.
-    const entries = await tx<(SignedEntry & { expired: boolean })[]>`
-      select ${tx.unsafe(ENTRY)}, at < now() - ${config.RETENTION_DAYS} * interval '1 day' as expired
-      from audit_entries where id > ${start?.upToId ?? BEFORE_ALL} and id <= ${upToId}
-      order by id limit ${oldest.rows + 1}`
-    if (!entries.every(({ expired }) => expired)) return 0
-    const digest = createEntryDigest()
-    for (const entry of entries) digest.add(entry)
-    const isGenuine =
-      (!start || isStart(encryption, start)) && isSigned(encryption, start, oldest, digest)
+    if (!oldest?.expired) return 0
+    const isGenuine = (!start || isStart(encryption, start)) && isSigned(encryption, start, oldest)
     if (!isGenuine) {
       onDiffering(oldest)
       return 0
     }
-    const { value: startMac, keyId } = encryption.fingerprint(formatStart({ upToId, mac }))
-    await tx`delete from audit_entries where id = any(${entries.map(({ id }) => id)})`
+    const { upToId, entries } = oldest
+    const { value: startMac, keyId } = encryption.fingerprint(formatStart(oldest))
+    const { count } = await tx`
+      delete from audit_entries where id > ${start?.upToId ?? BEFORE_ALL} and id <= ${upToId}`
+    if (count !== entries) throw new Error('expired audit entries changed while they were deleted')
     await tx`delete from audit_checkpoints where up_to_id < ${upToId}`
     await tx`
       update audit_checkpoints set start_mac = ${startMac}, mac_key_id = ${keyId} where up_to_id = ${upToId}`
-    return entries.length
+    return entries
   })
 }
 
-/** Selects how long the oldest entry without a checkpoint has waited (s); 0 when none waits. */
-export const SELECT_CHECKPOINT_AGE = `select coalesce((
-  select greatest(0, extract(epoch from now() - at))::float8 from audit_entries
-  where id > coalesce((select up_to_id from audit_checkpoints order by up_to_id desc limit 1), ${BEFORE_ALL})
-    and isfinite(at)
-  order by id limit 1), 0) as value`
-
-/** Reads all entries by their ids, in batches. `late`: it should be in a checkpoint by now. */
-export async function* readEntries(
-  tx: Tx,
-  batch: number,
-): AsyncGenerator<SignedEntry & { late: boolean }> {
-  for (let after = BEFORE_ALL, more = true; more; ) {
-    const rows = await tx<(SignedEntry & { late: boolean })[]>`
-      select ${tx.unsafe(ENTRY)},
-        not (at between now() - interval '20 minutes' and now() + interval '20 minutes') as late
-      from audit_entries where id > ${after} order by id limit ${tx.unsafe(String(batch))}`
-    yield* rows
-    after = rows.at(-1)?.id ?? after
-    more = rows.length === batch
-  }
+/** A finding, between two ids of entries: after the first, up to the second. `docs/operations.md` explains each. */
+export type AuditFinding = {
+  kind: 'differs' | 'before_start' | 'forged_start' | 'late' | 'not_stored'
+  afterId: number | null
+  upToId: number | null
 }
 
-/** Reads all checkpoints by their ids, in batches. */
-export async function* readCheckpoints(tx: Tx, batch: number): AsyncGenerator<Checkpoint> {
-  for (let after = BEFORE_ALL, more = true; more; ) {
-    const rows = await tx<Checkpoint[]>`
-      select ${tx.unsafe(CHECKPOINT)} from audit_checkpoints
-      where up_to_id > ${after} order by up_to_id limit ${tx.unsafe(String(batch))}`
-    yield* rows
-    after = rows.at(-1)?.upToId ?? after
-    more = rows.length === batch
-  }
+export type AuditVerification = {
+  /** Entries that are as they were recorded, the checkpoints that say so, and the entries that are in none yet. */
+  verified: number
+  checkpoints: number
+  waiting: number
+  /** Retention has deleted the entries up to this id. */
+  startId: number | null
+  /** The newest checkpoint, as it stands in the log. */
+  last: string | null
+  /** The first hundred findings, and the number of all. */
+  findings: AuditFinding[]
+  count: number
+}
+
+/**
+ * Verifies the audit log against its checkpoints, in one snapshot and in bounded batches. It writes nothing and locks
+ * nothing, so the service may run.
+ * @param noted a checkpoint of the log, which must be stored: an id, and the first digits of its HMAC
+ */
+export async function verifyAudit(
+  sql: Sql,
+  encryption: Encryption,
+  {
+    noted,
+    batch = 200,
+  }: { noted?: { upToId: number; mac: string } | undefined; batch?: number } = {},
+): Promise<AuditVerification> {
+  return await runInTransaction(sql, async (tx) => {
+    await tx`set transaction isolation level repeatable read, read only`
+    const none = { waiting: 0, startId: null, last: null, findings: [], count: 0 }
+    const found: AuditVerification = { verified: 0, checkpoints: 0, ...none }
+    const add = (kind: AuditFinding['kind'], afterId: number | null, upToId: number | null) => {
+      found.count += 1
+      if (found.findings.length < 100) found.findings.push({ kind, afterId, upToId })
+    }
+    let before: Named | undefined
+    let isNotedStored = noted === undefined
+    const readNext = () => readCheckpoints(tx, before?.upToId ?? BEFORE_ALL, batch)
+    for (let read = await readNext(); read.length > 0; read = await readNext()) {
+      for (const checkpoint of read) {
+        const { upToId, entries } = checkpoint
+        const afterId = before?.upToId ?? null
+        if (!before && checkpoint.startMac) {
+          found.startId = upToId
+          if (entries > 0) add('before_start', afterId, upToId)
+          if (!isStart(encryption, checkpoint)) add('forged_start', afterId, upToId)
+        } else {
+          found.checkpoints += 1
+          if (isSigned(encryption, before, checkpoint)) found.verified += entries
+          else add('differs', afterId, upToId)
+        }
+        found.last = formatCheckpoint(checkpoint)
+        isNotedStored ||= found.last.startsWith(`${noted?.upToId}:${noted?.mac}`)
+        before = checkpoint
+      }
+    }
+    const [after] = await tx<{ waiting: number; late: boolean }[]>`
+      select count(*) as waiting,
+        bool_or(not (at between now() - interval '20 minutes' and now() + interval '20 minutes')) is true as late
+      from audit_entries where id > ${before?.upToId ?? BEFORE_ALL}`
+    found.waiting = after?.waiting ?? 0
+    if (after?.late) add('late', before?.upToId ?? null, null)
+    if (!isNotedStored && noted) add('not_stored', null, noted.upToId)
+    return found
+  })
 }

@@ -1,61 +1,32 @@
+import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
 import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
 import type { Access } from './types.ts'
 
 /** Describes who did something, to follow what was done: "requested by Mai", "requested with API key shop". */
-export function describeActor({ name, isPerson }: Pick<Access, 'name' | 'isPerson'>): string {
-  return isPerson ? `by ${name}` : `with API key ${name}`
-}
+export const describeActor = ({ name, isPerson }: Pick<Access, 'name' | 'isPerson'>) =>
+  isPerson ? `by ${name}` : `with API key ${name}`
 
-/** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
-export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
+export type AuditEntry = typeof auditEntries.$inferSelect
 
-/** Lists the writes on some objects of an account, newest first, `limit` at most. */
-export async function listWrites(
-  sql: Sql,
-  merchantCode: string,
-  objectIds: readonly string[],
-  limit: number,
-): Promise<ListedWrite[]> {
-  const rows = await sql<ListedWrite[]>`
-    select a.at::text, a.actor, a.operation, a.object_id as "objectId"
-    from json_array_elements_text(${JSON.stringify(objectIds)}::json) as k (object_id) cross join lateral (
-      select * from audit_entries as a where ${sql.unsafe(byKey('a', ['object_id'], 'k'))} offset 0) as a
-    where a.merchant_code = ${merchantCode} and a.outcome = 'done'
-    order by a.at desc, a.id desc limit ${limit}`
-  return rows.map((row) => ({ ...row, at: toIso(row.at) }))
-}
-
-/** Who makes a write: a key or a person, or, without an id, a person on the command line. */
+/** Who makes a write: a key or a person, or, without an id, a person on the command line or the service itself. */
 export type Actor = Access | { id: null; name: string; requestId: null; isPerson?: true }
 
-/** A requested write; `operation` is a method with its route, or a command. */
-export type AuditedWrite = {
-  operation: string
-  merchantCode: string | null
-  objectId: string | null
-}
+type EntryActor = { id: string | null; name: string; requestId: string | null }
 
-/**
- * Records a write and its actor, in the transaction of the write: it is committed only if the actor may still make it.
- * @throws DomainError of `lockActor`
- */
-export async function recordWrite(
-  tx: Tx,
-  log: Log,
-  actor: Actor,
-  write: AuditedWrite,
-): Promise<void> {
+/** A requested write; `operation` is a method with its route, or a command. */
+export type AuditedWrite = Pick<AuditEntry, 'operation' | 'merchantCode' | 'objectId'>
+
+/** Records a write in its transaction: it is committed only if the actor may still make it. */
+export async function recordWrite(tx: Tx, log: Log, actor: Actor, write: AuditedWrite) {
   if (actor.id !== null) await lockActor(tx, actor)
   await recordEntry(tx, log, actor, write)
 }
@@ -68,15 +39,12 @@ export async function recordWrite(
 export async function recordEntry(
   tx: Tx,
   log: Log,
-  {
-    id: keyId,
-    name: actor,
-    requestId,
-  }: { id: string | null; name: string; requestId: string | null },
+  actor: EntryActor,
   { operation, merchantCode, objectId }: AuditedWrite,
   outcome = 'done',
 ): Promise<void> {
-  const entry = { keyId, actor, operation, merchantCode, objectId, requestId, outcome }
+  const { id: keyId, name, requestId } = actor
+  const entry = { keyId, actor: name, operation, merchantCode, objectId, requestId, outcome }
   const [row] = await build(tx)
     .insert(auditEntries)
     .values(entry)
@@ -84,83 +52,57 @@ export async function recordEntry(
   runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))
 }
 
-/**
- * Records every refused write, after the refusal: the write itself committed nothing. Requests over the key's
- * rate limit are not recorded; requests that fail with a server error are logged.
- */
-export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
+/** Returns the route that a request matches, which no middleware alone makes; undefined for an unknown path. */
+function findRoute(c: HttpContext): string | undefined {
+  const paths = matchedRoutes(c).map(({ path }) => path)
+  return paths.findLast((path) => !path.includes('*'))
+}
+
+/** Names what a request does: its method and its route, `POST /v1/payments/{paymentId}/refunds`. */
+export function nameOperation(c: HttpContext): string {
+  const route = findRoute(c) ?? '(unknown path)'
+  return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
+}
+
+export type RefusalContext = { sql: Sql; log: Log }
+
+/** Records a refusal on its own. It does not reject: a lost record is logged. */
+export async function recordRefusal(
+  { sql, log }: RefusalContext,
+  actor: EntryActor,
+  write: AuditedWrite,
+  outcome: string,
+): Promise<void> {
+  await recordEntry(sql, log, actor, write, outcome).catch((error: unknown) => {
+    const { requestId } = actor
+    const what = 'a refusal could not be recorded in the audit log'
+    log.error({ err: error, requestId, ...write, outcome }, what)
+  })
+}
+
+/** Records every refused write. Requests over the key's rate limit never come here; failed ones are logged. */
+export function auditRefusals(ctx: RefusalContext) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     await next()
     const { method, path } = c.req
     const { status } = c.res
+    const refusal = c.get('refusal')
     if (method === 'GET' || method === 'HEAD' || status > 499) return
-    // A form of the console that is refused leads back to its page.
-    if (status < 400 && c.get('refusal') === undefined) return
-    // A dry run writes nothing.
-    if (c.get('isDryRun')) return
-    const route = matchedRoutes(c).at(-1)?.path ?? '*'
-    if (route.includes('*')) return
-    const write = {
-      operation: `${method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`,
-      merchantCode: null,
-      objectId: readId(route, path),
-    }
-    const outcome = c.get('refusal') ?? String(status)
-    await recordEntry(sql, log, c.get('access'), write, outcome).catch((error: unknown) => {
-      const requestId = c.get('requestId')
-      log.error(
-        { err: error, requestId, ...write, outcome },
-        'a refused write could not be recorded in the audit log',
-      )
-    })
+    // A form of the console that is refused leads back to its page; a dry run writes nothing.
+    if ((status < 400 && refusal === undefined) || c.get('isDryRun')) return
+    const route = findRoute(c)
+    if (route === undefined) return
+    const objectId = readId(route, path)
+    const write = { operation: nameOperation(c), merchantCode: null, objectId }
+    await recordRefusal(ctx, c.get('access'), write, refusal ?? String(status))
   })
 }
 
-/**
- * Returns the value of a path's first parameter, other than the account. It is unvalidated input, so truncate and mask
- * it.
- */
+/** Returns a path's first parameter, other than the account. It is unvalidated input: truncated and masked. */
 function readId(route: string, path: string): string | null {
   const at = route.split('/').findIndex((part) => part.startsWith(':') && part !== ':merchant')
   const id = at === -1 ? undefined : path.split('/')[at]
   if (id === undefined) return null
-  const text = decodeURIComponent(id)
-    .replaceAll(/\p{Cc}/gu, '?')
-    .toWellFormed()
-  return maskCardText(text).slice(0, 128)
-}
-
-export type AuditEntry = {
-  id: number
-  at: string
-  keyId: string | null
-  actor: string
-  operation: string
-  merchantCode: string | null
-  objectId: string | null
-  requestId: string | null
-  outcome: string
-}
-
-export type AuditFilter = { objectId?: string | undefined; keyId?: string | undefined }
-
-/** Lists the newest entries, newest first, optionally of one object with its refunds or of one key. */
-export async function listAuditEntries(
-  sql: Sql,
-  { objectId, keyId }: AuditFilter,
-  limit: number,
-): Promise<AuditEntry[]> {
-  return await sql<AuditEntry[]>`
-    select id, at::text, key_id as "keyId", actor, operation, merchant_code as "merchantCode",
-      object_id as "objectId", request_id as "requestId", outcome
-    from audit_entries
-    where ${
-      objectId === undefined
-        ? sql`true`
-        : sql`object_id in (select ${objectId}::text union all
-            select refund_id::text from refunds
-            where payment_id = ${objectId} or transaction_id = ${objectId})`
-    }
-      and ${keyId === undefined ? sql`true` : sql`key_id = ${keyId}`}
-    order by id desc limit ${limit}`
+  const text = decodeURIComponent(id).replaceAll(/\p{Cc}/gu, '?')
+  return maskCardText(text.toWellFormed()).slice(0, 128)
 }

@@ -2,16 +2,28 @@ import type { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import type { DataKeys } from '../db/data-keys.ts'
 import type { ReadDatabase, Reads } from '../db/reads.ts'
-import { DEFAULT_LIMIT, type Page, type Position, readCursor, respondPage } from '../http/list.ts'
+import {
+  DEFAULT_LIMIT,
+  type Page,
+  type PageResponse,
+  type Position,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import { narrowMerchants } from './authenticate.ts'
 import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
 
 /** What the rows of a list are read with. */
 export type ListingContext = ReadDatabase & { encryption: DataKeys }
 
-export type Filter<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & {
+type Filters<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>>
+
+export type Filter<Query extends z.ZodRawShape> = Filters<Query> & {
   merchants: readonly string[]
+  /** All accounts are asked for, and may be read: what belongs to none is in the list. */
+  coversAll: boolean
 }
 
 /**
@@ -36,29 +48,26 @@ export type Listing<Query extends z.ZodRawShape, Row extends object> = {
 
 type ServingContext = { reads: Reads; encryption: DataKeys }
 
-/** What a caller asks a list for: its filters, and which page. */
-export type Asked<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>> & {
-  /** Of one account; without it, all that the caller may read. */
+/** What a caller asks a list for: filters, one of the caller's accounts (all if left out), and which page. */
+export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
   merchantCode?: string | undefined
   limit?: number | undefined
   cursor?: string | undefined
 }
 
-/**
- * Reads a page of a list of the accounts that the caller may read.
- * @throws DomainError `invalid_request` for a cursor of another list
- */
+/** Reads a page of a list of the accounts that the caller may read. */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { reads, encryption }: ServingContext,
-  { merchants: all, chainId }: Access,
+  access: Access,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
 ): Promise<Page<Row>> {
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
   const after = readCursor(cursor, listing.idForm)
-  const merchants = all.filter((code) => merchantCode === undefined || code === merchantCode)
-  return await reads.run(chainId, (database) =>
-    listing.read({ ...database, encryption }, { ...asked, merchants }, limit, after),
+  const merchants = narrowMerchants(access, merchantCode)
+  const filter = { ...asked, merchants, coversAll: access.coversAll && merchantCode === undefined }
+  return await reads.run(access.chainId, (database) =>
+    listing.read({ ...database, encryption }, filter, limit, after),
   )
 }
 
@@ -68,17 +77,11 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-) {
+): Promise<PageResponse<Row>> {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 
-/** Rows of a page of a whole list that is read to its end: each page is a turn among the reads. */
-const WALKED_AT_ONCE = 200
-
-/**
- * Reads a list to its end, page by page: rows that are added meanwhile are newer than where it began, and neither
- * repeat nor hide others.
- */
+/** Reads a list to its end, each page a turn among the reads. Rows added meanwhile are newer than where it began. */
 export async function* walkListing<Query extends z.ZodRawShape, Row extends object>(
   ctx: ServingContext,
   access: Access,
@@ -87,7 +90,7 @@ export async function* walkListing<Query extends z.ZodRawShape, Row extends obje
 ): AsyncGenerator<Row[]> {
   let cursor: string | null | undefined
   while (cursor !== null) {
-    const page = { ...asked, limit: WALKED_AT_ONCE, cursor }
+    const page = { ...asked, limit: 200, cursor }
     const { data, nextCursor }: Page<Row> = await readListing(ctx, access, listing, page)
     yield data
     cursor = nextCursor

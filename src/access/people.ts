@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { timeZone } from '../config/setting-types.ts'
 import { actors } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { listColumns, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { EVERY_MERCHANT } from './keys.ts'
-import { foldName } from './principal.ts'
-import { isLiveSession } from './sessions.ts'
+import { foldName, LIVE_SESSION_SQL } from './principal.ts'
 import type { Access, Role } from './types.ts'
 
 /** The name of a person, as it stands in the audit log: 1 to 140 printable characters. */
@@ -22,75 +20,42 @@ export const PersonName = z
   .refine((name) => !['', 'demo'].includes(foldName(name)))
 
 export const PersonEmail = z.email().max(254)
-
-/** The languages that a person can have. */
-export const LANGUAGES = ['en', 'vi'] as const
-
+export const LANGUAGES = actors.language.enumValues
 export const TimeZone = timeZone()
 
+type Actor = typeof actors.$inferSelect
+
+const COLUMNS = ['id', 'name', 'email', 'roles', 'merchants', 'language', 'timeZone'] as const
+
 /** A person whose access has not ended. */
-export type Person = {
-  id: string
-  name: string
-  email: string | null
-  roles: string[]
-  /** Merchant codes, or `*` for all accounts. */
-  merchants: string[]
-  /** Null for what the console shows to everybody. */
-  language: (typeof LANGUAGES)[number] | null
-  timeZone: string | null
-}
+export type Person = Pick<Actor, (typeof COLUMNS)[number]>
 
-export type NewPerson = Pick<Person, 'name' | 'email'> & {
-  roles: readonly Role[]
-  merchants: readonly string[]
-  /** Left out, it is made up. */
-  id?: string
-  language?: Person['language']
-  timeZone?: Person['timeZone']
-}
+const PERSON = listColumns(actors, 'p', COLUMNS)
 
-export type AddedPerson = ({ kind: 'added' } & Person) | { kind: 'taken'; by: 'name' | 'email' }
+export type NewPerson = Pick<Person, 'name' | 'email'> &
+  Partial<Pick<Person, 'id' | 'language' | 'timeZone'>> &
+  Readonly<{ roles: readonly Role[]; merchants: readonly string[] }>
 
-const PERSON = {
-  id: actors.id,
-  name: actors.name,
-  email: actors.email,
-  roles: actors.roles,
-  merchants: actors.merchants,
-  language: actors.language,
-  timeZone: actors.timeZone,
-}
+type AddedPerson = ({ kind: 'added' } & Person) | { kind: 'taken'; by: 'name' | 'email' }
 
-const COLUMNS = 'p.id, p.name, p.email, p.roles, p.merchants, p.language, p.time_zone as "timeZone"'
-
-/**
- * Adds a person, who is one principal with the API keys that were created for them.
- * @returns `taken` when another person has the name or the e-mail address
- */
+/** Adds a person, who is one principal with the API keys that were created for them. */
 export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> {
-  const { id = randomUUID(), name, email, roles, language = null, timeZone = null } = given
-  const merchants = given.merchants.includes(EVERY_MERCHANT) ? [EVERY_MERCHANT] : given.merchants
+  const { id = randomUUID(), name, email, language = null, timeZone = null } = given
+  const roles = [...new Set(given.roles)]
+  const coversAll = given.merchants.includes(EVERY_MERCHANT)
+  const merchants = coversAll ? [EVERY_MERCHANT] : [...new Set(given.merchants)]
+  const person: Person = { id, name, email, roles, merchants, language, timeZone }
   const foldedName = foldName(name)
-  const [row] = await build(tx)
+  const added = await build(tx)
     .insert(actors)
     .values({
-      ...{
-        id,
-        kind: 'person',
-        chainId: id,
-        name,
-        foldedName,
-        person: name,
-        foldedPerson: foldedName,
-      },
-      ...{ email, foldedEmail: email === null ? null : foldName(email), language, timeZone },
-      roles: [...new Set(roles)],
-      merchants: [...new Set(merchants)],
+      ...{ ...person, kind: 'person', chainId: id, person: name },
+      ...{ foldedName, foldedPerson: foldedName },
+      foldedEmail: email && foldName(email),
     })
     .onConflictDoNothing()
-    .returning(PERSON)
-  if (row) return { kind: 'added', ...row }
+    .returning({ id: actors.id })
+  if (added.length > 0) return { kind: 'added', ...person }
   const named = await findPeople(tx, name)
   const isName = named.some((one) => foldName(one.name) === foldedName)
   return { kind: 'taken', by: isName ? 'name' : 'email' }
@@ -100,24 +65,16 @@ export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> 
 export async function findPeople(sql: Sql | Tx, nameOrEmail: string): Promise<Person[]> {
   const folded = foldName(nameOrEmail)
   return await sql<Person[]>`
-    select ${sql.unsafe(COLUMNS)} from actors as p
+    select ${sql.unsafe(PERSON)} from actors as p
     where kind = 'person' and ended_at is null and (folded_name = ${folded} or folded_email = ${folded}) order by id`
 }
 
-/** Times are ISO 8601. */
-export type ListedPerson = Person & {
-  createdAt: string
-  endedAt: string | null
-  /** The live sessions, and when one of them was last used. */
-  sessions: number
-  lastUsedAt: string | null
-}
-
-/** How many people are listed at most. */
-const MAX_LISTED = 1_000
+/** Times are ISO 8601; `sessions` are the live ones, and `lastUsedAt` is when one of them was last used. */
+export type ListedPerson = Person &
+  Pick<Actor, 'createdAt' | 'endedAt' | 'lastUsedAt'> & { sessions: number }
 
 /** The accounts of an admin, who manages the people that have no others. */
-export type Reach = Pick<Access, 'coversAll' | 'merchants'>
+type Reach = Pick<Access, 'coversAll' | 'merchants'>
 
 /** Restricts the row `p` of `actors` to those whom an admin manages; without one, to no part of them. */
 function isWithin(sql: Sql | Tx, reach: Reach | undefined) {
@@ -126,51 +83,28 @@ function isWithin(sql: Sql | Tx, reach: Reach | undefined) {
 }
 
 /** Finds a person whose access has not ended, by id. */
-export async function findPerson(
-  sql: Sql | Tx,
-  id: string,
-  reach: Reach,
-): Promise<Person | undefined> {
+export async function findPerson(sql: Sql | Tx, id: string, reach: Reach) {
   const [found] = await sql<Person[]>`
-    select ${sql.unsafe(COLUMNS)} from actors as p
+    select ${sql.unsafe(PERSON)} from actors as p
     where id = ${id} and kind = 'person' and ended_at is null and ${isWithin(sql, reach)}`
   return found
 }
 
-/** Lists people by name; those whose access has ended come last. */
+/** Lists people by name; those whose access has ended come last. A thousand at most. */
 export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPerson[]> {
   const rows = await sql<ListedPerson[]>`
-    select ${sql.unsafe(COLUMNS)}, p.created_at::text as "createdAt",
-      p.ended_at::text as "endedAt", count(s.id) as sessions, max(s.last_used_at)::text as "lastUsedAt"
-    from actors as p left join sessions as s on s.person_id = p.id and ${isLiveSession(sql)}
+    select ${sql.unsafe(PERSON)}, p.created_at as "createdAt", p.ended_at as "endedAt", count(s.id) as sessions,
+      max(s.last_used_at) as "lastUsedAt"
+    from actors as p left join sessions as s on s.person_id = p.id and ${sql.unsafe(LIVE_SESSION_SQL)}
     where p.kind = 'person' and ${isWithin(sql, reach)}
-    group by p.id order by p.ended_at is not null, p.folded_name, p.id limit ${MAX_LISTED}`
-  return rows.map((row) => ({
-    ...row,
-    createdAt: toIso(row.createdAt),
-    endedAt: toIso(row.endedAt),
-    lastUsedAt: toIso(row.lastUsedAt),
-  }))
+    group by p.id order by p.ended_at is not null, p.folded_name, p.id limit 1000`
+  return rows.map((row) => withIso(row, ['createdAt', 'endedAt', 'lastUsedAt']))
 }
 
-/** Changes how a person reads. */
-export async function changeReading(
-  tx: Tx,
-  id: string,
-  { language, timeZone }: Pick<Person, 'language' | 'timeZone'>,
-): Promise<void> {
-  await build(tx).update(actors).set({ language, timeZone }).where(eq(actors.id, id))
-}
-
-/**
- * Ends a person's access with every decision in progress, the sessions and the unused links.
- * @returns the person; undefined if the access has ended before
- */
-export async function endPerson(tx: Tx, id: string): Promise<Person | undefined> {
-  const [ended] = await tx<Person[]>`
-    update actors as p set ended_at = now() where id = ${id} and kind = 'person' and ended_at is null
-    returning ${tx.unsafe(COLUMNS)}`
-  if (!ended) return undefined
+/** Ends a person's access with every decision in progress, the sessions and the links. */
+export async function endPerson(tx: Tx, id: string): Promise<boolean> {
+  const { count } = await tx`
+    update actors set ended_at = now() where id = ${id} and kind = 'person' and ended_at is null`
   await tx`update sessions set ended_at = now() where person_id = ${id} and ended_at is null`
-  return ended
+  return count > 0
 }

@@ -3,7 +3,6 @@ import { DomainError } from '../errors.ts'
 import { compileNetworks } from '../http/client-address.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { EVERY_MERCHANT, LIVE_SQL } from './keys.ts'
-import { isLiveSession } from './sessions.ts'
 import { type Access, hasScopeSql, listScopes } from './types.ts'
 
 /** Formats a name for comparison by the rules of Unicode: its case, its spaces and what is not seen do not count. */
@@ -31,21 +30,17 @@ export const coversSql = (merchantCode: string) =>
 export const namesActorSql = (folded: string) =>
   `coalesce(${folded} in (k.folded_name, k.principal, regexp_replace(k.principal, '^[a-z]+:', '')), false)`
 
-/** Few people decide; a longer list is cut. */
-const MAX_NAMES = 100
-
-/** Lists the people who may decide for an account (scope `ops`), by name, each as spelled where they were added. */
+/** Lists the people who may decide for an account (scope `ops`) by name, as they were spelled first: 100 at most. */
 export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select distinct on (k.folded_person) k.person as name
     from (select ${merchantCode}::text as merchant_code) as m, actors as k
     where k.person is not null and ${sql.unsafe(hasScopeSql('k', 'ops'))}
       and ${sql.unsafe(coversSql('m.merchant_code'))} and ${sql.unsafe(LIVE_SQL)}
-    order by k.folded_person, k.kind desc, k.created_at, k.id limit ${MAX_NAMES}`
+    order by k.folded_person, k.kind desc, k.created_at, k.id limit 100`
   return rows.map(({ name }) => name)
 }
 
-/** Who acts: a name, and the principal. */
 export type Principal = Pick<Access, 'name' | 'principal'>
 
 /** Whether a text names somebody, by name, principal or person, however it is spelled. */
@@ -54,43 +49,41 @@ export function namesActor({ name, principal }: Principal, text: string | null):
   return text !== null && names.map(foldName).includes(foldName(text))
 }
 
-/** What a row of `actors` grants at a moment. */
-type Granted = Pick<Access, 'scopes' | 'merchants' | 'networks' | 'principal'> & {
-  roles?: readonly string[]
+/** @returns the refusal of a key that is used from outside its networks */
+export function findForeignUse({ networks }: Pick<Access, 'networks'>, address?: string) {
+  if (networks === null || address === undefined) return undefined
+  const isWithin = compileNetworks(networks.flatMap((one) => parseCidr(one) ?? []))
+  if (isWithin(address)) return undefined
+  return new DomainError('network_not_allowed', `This key may not be used from ${address}`)
 }
 
-/**
- * Finds what a request was let in with and has been taken away since.
- * @param now undefined when the access has ended
- */
+/** What a row of `actors` grants at a moment. */
+type Granted = Pick<Access, 'scopes' | 'merchants' | 'networks' | 'principal'> & {
+  roles?: string[]
+}
+
+/** Finds what a request was let in with and has been taken away since; `now` is undefined when the access has ended. */
 export function findLoss(access: Access, now: Granted | undefined): DomainError | undefined {
   if (!now || now.principal !== access.principal) {
-    const what = access.isPerson
-      ? 'The access of this person, or this session, has ended'
-      : 'The API key is revoked or expired'
-    return new DomainError('unauthenticated', what)
+    const what = 'The access of this person, or this session, has ended'
+    const detail = access.isPerson ? what : 'The API key is revoked or expired'
+    return new DomainError('unauthenticated', detail)
   }
   const granted = [...now.scopes, ...(now.roles ?? [])]
   const missing = [...access.required].find((one) => !granted.includes(one))
   if (missing) return new DomainError('scope_missing', `${missing} was taken away in this moment`)
-  const covers = (code: string) =>
-    now.merchants.includes(EVERY_MERCHANT) || now.merchants.includes(code)
-  const coversAll = !access.coversAll || now.merchants.includes(EVERY_MERCHANT)
-  if (!coversAll || !access.merchants.every(covers)) {
-    return new DomainError(
-      'scope_missing',
-      'The accounts have changed in this moment; repeat the request',
-    )
+  const coversAll = now.merchants.includes(EVERY_MERCHANT)
+  const covers = (code: string) => coversAll || now.merchants.includes(code)
+  if ((access.coversAll && !coversAll) || !access.merchants.every(covers)) {
+    const what = 'The accounts have changed in this moment; repeat the request'
+    return new DomainError('scope_missing', what)
   }
-  if (now.networks === null || access.address === undefined) return undefined
-  if (compileNetworks(now.networks.flatMap((one) => parseCidr(one) ?? []))(access.address))
-    return undefined
-  return new DomainError('network_not_allowed', `This key may not be used from ${access.address}`)
+  return findForeignUse(now, access.address)
 }
 
 /**
  * Locks who acts until the commit: nothing is committed with a key, a session, a role, an account or a network once it
- * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints or sessions:
+ * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints:
  * an end of access takes those after this one.
  * @throws DomainError of `findLoss`
  */
@@ -99,16 +92,26 @@ export async function lockActor(tx: Tx, access: Access): Promise<void> {
     select k.scopes, k.roles, k.merchants, k.networks, k.principal from actors as k
     where k.id = ${access.id} and ${tx.unsafe(LIVE_SQL)} for share`
   const isOver = access.sessionId !== undefined && !(await lockSession(tx, access.sessionId))
-  const now = isOver
-    ? undefined
-    : row && { ...row, scopes: [...row.scopes, ...listScopes(row.roles)] }
-  const loss = findLoss(access, now)
+  const now = row && { ...row, scopes: [...row.scopes, ...listScopes(row.roles)] }
+  const loss = findLoss(access, isOver ? undefined : now)
   if (loss) throw loss
 }
 
+/** Whether the row `s` of `sessions` is live, in SQL: it ends after half an hour without a request. */
+export const LIVE_SESSION_SQL = `(s.ended_at is null and s.expires_at > now()
+  and s.last_used_at > now() - interval '30 minutes')`
+
 /** Two writes of a session at once take turns: either may be the one that ends it. @returns whether it is live */
 async function lockSession(tx: Tx, id: string): Promise<boolean> {
-  const live = await tx`
-    select from sessions as s where s.id = ${id} and ${isLiveSession(tx)} for no key update`
-  return live.length > 0
+  const { count } = await tx`
+    select from sessions as s where s.id = ${id} and ${tx.unsafe(LIVE_SESSION_SQL)} for no key update`
+  return count > 0
+}
+
+/**
+ * Locks people in the order of their ids. A unit of work that opens or ends sessions begins with those whose sessions
+ * they are and with who acts: two admins who end each other take turns, and the second finds that its own access has ended.
+ */
+export async function lockPeople(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx`select from actors where id = any(${ids}::uuid[]) order by id for no key update`
 }

@@ -1,97 +1,168 @@
-import { toIso } from '../platform/postgres/row-set.ts'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { type actors, sessions } from '../db/schema.ts'
+import { nameNetwork } from '../http/client-address.ts'
+import type { Rate, RateLimiter } from '../platform/concurrency/rate-limiter.ts'
+import { listColumns, toIso, withIso } from '../platform/postgres/row-set.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { type ApiKey, hashKey, UNLIMITED } from './keys.ts'
-import { listScopes, ROLES, type Role } from './types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+import { recordEntry } from './audit.ts'
+import { type ApiKey, hashKey, listKeyColumns } from './keys.ts'
+import { LIVE_SESSION_SQL, lockPeople } from './principal.ts'
+import { listScopes, ROLES } from './types.ts'
 
-/** How long a session lasts without a request, and at most (minutes). */
-export const IDLE_MINUTES = 30
+/** How long a session lasts at most, and how long a sign-in link is valid (minutes). */
 export const SESSION_MINUTES = 12 * 60
+export const LINK_MINUTES = 10
 
-/** Selects whether the row `s` of `sessions` is live, for use inside a statement. */
-export function isLiveSession(sql: Sql | Tx) {
-  return sql`(s.ended_at is null and s.expires_at > now()
-    and s.last_used_at > now() - ${IDLE_MINUTES} * interval '1 minute')`
+/**
+ * Sign-ins that may fail from one network, and that one person may make. A link's token has 256 random bits, so this
+ * limits the load and the log, not the chance of a guess.
+ */
+export const FAILURES_OF_NETWORK: Rate = { perMinute: 10, burst: 10 }
+export const SIGN_INS_OF_PERSON: Rate = { perMinute: 20, burst: 20 }
+
+/** A new sign-in link; the time is ISO 8601. */
+export type SignInLink = { token: string; expiresAt: string }
+
+/** Makes a session for a person that its link opens once. Only the hash of the link's token is stored. */
+export async function createSignInLink(tx: Tx, personId: string): Promise<SignInLink> {
+  const token = generateToken()
+  const [row] = await tx<{ expiresAt: string }[]>`
+    insert into sessions (id, person_id, link_hash, link_until)
+    values (${randomUUID()}, ${personId}, ${hashKey(token)}, now() + ${LINK_MINUTES} * interval '1 minute')
+    returning link_until as "expiresAt"`
+  if (!row) throw new Error('no sign-in link was stored')
+  return { token, expiresAt: toIso(row.expiresAt) }
 }
+
+/** @param baseUrl the origin of the console, as people see it */
+export const formatSignInUrl = (baseUrl: string, { token }: SignInLink) =>
+  `${baseUrl}/console/sign-in/${token}`
+
+/** Who presents the token of a link; `replaces` is the token of the session that this browser has, which ends. */
+export type SignInRequest = Record<'token' | 'address' | 'userAgent' | 'requestId', string> & {
+  replaces?: string | undefined
+}
+
+export type SignInResult =
+  | { kind: 'opened'; token: string; personId: string }
+  | { kind: 'refused' }
+  | { kind: 'limited'; waitMs: number }
+
+type SignInContext = { sql: Sql; log: Log; rates: RateLimiter }
+
+/**
+ * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
+ * one can know it beforehand; the session that the browser had ends.
+ * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended
+ */
+export async function signIn(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
+  const result = await tryLink(ctx, request)
+  if (result.kind !== 'refused') return result
+  // Only failures count, and only against failures: behind a proxy that is not listed everybody is one network, and
+  // nobody's wrong links may keep the others out.
+  const network = `network ${nameNetwork(request.address)}`
+  const { ok, waitMs } = ctx.rates.take(network, FAILURES_OF_NETWORK)
+  return ok ? result : { kind: 'limited', waitMs }
+}
+
+async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
+  const { sql, rates, log } = ctx
+  // A guess costs one statement, and no transaction.
+  const [invited] = await sql<{ id: string; name: string; replacedId: string | null }[]>`
+    select p.id, p.name,
+      (select person_id from sessions where token_hash = ${hashKey(request.replaces ?? '')}) as "replacedId"
+    from sessions as s join actors as p on p.id = s.person_id
+    where s.link_hash = ${hashKey(request.token)} and s.signed_in_at is null and s.ended_at is null
+      and s.link_until > now() and p.ended_at is null`
+  if (!invited) return { kind: 'refused' }
+  const { id: personId, name, replacedId } = invited
+  const { ok, waitMs } = rates.take(`person ${personId}`, SIGN_INS_OF_PERSON)
+  if (!ok) return { kind: 'limited', waitMs }
+  const token = generateToken()
+  const isOpened = await runInTransaction(sql, async (tx) => {
+    await lockPeople(tx, [personId, replacedId ?? personId])
+    // One conditional statement, so that a link opens once. An end of the access waits for the same lock.
+    const [opened] = await tx<{ id: string }[]>`
+      update sessions set token_hash = ${hashKey(token)}, signed_in_at = now(), last_used_at = now(),
+        expires_at = now() + ${SESSION_MINUTES} * interval '1 minute', address = ${request.address},
+        user_agent = ${clean(request.userAgent)}
+      where link_hash = ${hashKey(request.token)} and signed_in_at is null and link_until > now() and ended_at is null
+      returning id`
+    if (!opened) return false
+    if (request.replaces !== undefined) {
+      await tx`
+        update sessions set ended_at = now() where token_hash = ${hashKey(request.replaces)} and ended_at is null`
+    }
+    const actor = { id: personId, name, requestId: request.requestId }
+    const write = { operation: 'sign in', merchantCode: null, objectId: opened.id }
+    await recordEntry(tx, log, actor, write)
+    return true
+  })
+  return isOpened ? { kind: 'opened', personId, token } : { kind: 'refused' }
+}
+
+/** Removes what could break a line, and cuts: the header comes from the client. */
+const clean = (userAgent: string) =>
+  userAgent
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .toWellFormed()
+    .slice(0, 200)
+    .toWellFormed()
+
+/** Generates 256 random bits. */
+const generateToken = () => randomBytes(32).toString('base64url')
+
+type Actor = typeof actors.$inferSelect
 
 /** The session that a token names, with what the person may do now. */
-export type StoredSession = {
-  id: string
-  isLive: boolean
-  /** Its last recorded use is more than a minute ago. */
-  isDueForRecord: boolean
-  roles: readonly Role[]
-  language: 'en' | 'vi' | null
-  timeZone: string | null
-  /** The person as an API key; its id is the person's. */
-  person: ApiKey
-}
-
-type SessionRow = Omit<StoredSession, 'person' | 'roles'> &
-  Pick<ApiKey, 'name' | 'merchants' | 'principal'> & { personId: string; roles: string[] }
+export type StoredSession = NonNullable<Awaited<ReturnType<typeof findSession>>>
 
 /**
  * Finds the session with this token, also one that is over: it shows who worked in this browser. A session of a
- * person whose access has ended is not found.
+ * person whose access has ended is not found. `person` is the person as an API key; its id is the person's.
  */
-export async function findSession(sql: Sql, token: string): Promise<StoredSession | undefined> {
-  const [row] = await sql<SessionRow[]>`
-    select s.id, ${isLiveSession(sql)} as "isLive", s.person_id as "personId", p.name, p.roles, p.merchants, p.principal,
-      p.language, p.time_zone as "timeZone", s.last_used_at < now() - interval '1 minute' as "isDueForRecord"
+export async function findSession(sql: Sql, token: string) {
+  type State = { sessionId: string; all: string[]; isLive: boolean; isDueForRecord: boolean }
+  const [row] = await sql<(ApiKey & Pick<Actor, 'language' | 'timeZone'> & State)[]>`
+    select s.id as "sessionId", ${sql.unsafe(LIVE_SESSION_SQL)} as "isLive",
+      s.last_used_at < now() - interval '1 minute' as "isDueForRecord", p.language, p.time_zone as "timeZone",
+      p.roles as "all", ${sql.unsafe(listKeyColumns('p'))}
     from sessions as s join actors as p on p.id = s.person_id
     where s.token_hash = ${hashKey(token)} and p.ended_at is null`
   if (!row) return undefined
-  const { personId: id, name, merchants, principal, roles: all, ...session } = row
+  const { sessionId: id, isLive, isDueForRecord, language, timeZone, all, ...person } = row
   const roles = ROLES.filter((role) => all.includes(role))
-  const scopes = listScopes(roles)
-  return {
-    ...session,
-    roles,
-    person: { ...UNLIMITED, id, name, merchants, principal, scopes, chainId: id },
-  }
+  const session = { id, isLive, isDueForRecord, language, timeZone, roles }
+  return { ...session, person: { ...person, scopes: listScopes(roles) } }
 }
 
 /** Records that a session is used, which keeps it from ending as idle. Once a minute is enough. */
 export async function recordUse(sql: Sql, id: string): Promise<void> {
   await sql`
     update sessions as s set last_used_at = now()
-    where id = ${id} and last_used_at < now() - interval '1 minute' and ${isLiveSession(sql)}`
+    where id = ${id} and last_used_at < now() - interval '1 minute' and ${sql.unsafe(LIVE_SESSION_SQL)}`
 }
 
-/** @returns false if the person has no such session that has not ended */
+/** The caller has locked the person. @returns false if the person has no such session that has not ended */
 export async function endSession(tx: Tx, personId: string, id: string): Promise<boolean> {
-  const ended = await tx`
-    update sessions set ended_at = now() where id = ${id} and person_id = ${personId} and ended_at is null
-    returning id`
-  return ended.length > 0
+  const { count } = await tx`
+    update sessions set ended_at = now() where id = ${id} and person_id = ${personId} and ended_at is null`
+  return count > 0
 }
+
+const TIMES = ['signedInAt', 'lastUsedAt', 'expiresAt'] as const
+const LISTED = ['id', ...TIMES, 'address', 'userAgent'] as const
 
 /** A live session, as its owner and admins see it. Times are ISO 8601. */
-export type ListedSession = {
-  id: string
-  personId: string
-  signedInAt: string
-  lastUsedAt: string
-  expiresAt: string
-  address: string
-  userAgent: string
-}
+export type ListedSession = Record<(typeof LISTED)[number], string>
 
-/** How many sessions are listed at most. */
-const MAX_LISTED = 500
-
-/** Lists the live sessions of a person, or of everybody, the last used first. */
-export async function listSessions(sql: Sql | Tx, personId?: string): Promise<ListedSession[]> {
+/** Lists the live sessions of a person, the last used first: 500 at most. */
+export async function listSessions(sql: Sql | Tx, personId: string): Promise<ListedSession[]> {
   const rows = await sql<ListedSession[]>`
-    select s.id, s.person_id as "personId", s.signed_in_at::text as "signedInAt",
-      s.last_used_at::text as "lastUsedAt", s.expires_at::text as "expiresAt", s.address,
-      s.user_agent as "userAgent"
-    from sessions as s
-    where ${isLiveSession(sql)} and ${personId === undefined ? sql`true` : sql`s.person_id = ${personId}`}
-    order by s.last_used_at desc, s.id limit ${MAX_LISTED}`
-  return rows.map((row) => ({
-    ...row,
-    signedInAt: toIso(row.signedInAt),
-    lastUsedAt: toIso(row.lastUsedAt),
-    expiresAt: toIso(row.expiresAt),
-  }))
+    select ${sql.unsafe(listColumns(sessions, 's', LISTED))} from sessions as s
+    where ${sql.unsafe(LIVE_SESSION_SQL)} and s.person_id = ${personId}
+    order by s.last_used_at desc, s.id limit 500`
+  return rows.map((row) => withIso(row, TIMES))
 }

@@ -1,88 +1,96 @@
 import type { Config } from '../config/config.ts'
 import { FIRST_KEY_LOCK } from '../db/names.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
+import { recordEntry } from './audit.ts'
 import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, LIVE_SQL, SCOPES, SETTING_CHAIN } from './keys.ts'
-import { addPerson, endPerson } from './people.ts'
-import { createSignInLink, type SignInLink } from './sign-in.ts'
+import { endPerson } from './people.ts'
 
-type PrepareContext = {
-  sql: Sql
-  log: Log
-  config: Pick<Config, 'API_KEY' | 'API_KEY_GRACE_MS' | 'demo'>
-}
+type LoggedDatabase = { sql: Sql; log: Log }
 
 const REVOKE = `${CLI} keys revoke`
 
+type PrepareContext = LoggedDatabase & {
+  config: Pick<Config, 'API_KEY' | 'API_KEY_GRACE_MS' | 'demo'>
+}
+
 /**
  * Stores the key of `API_KEY`, ends the keys before it, and, outside demo mode, ends the access to a demo that ran on
- * this database. Logs what ended. Call it before the process serves requests.
+ * this database. Logs what ended, or, without the setting, what stays valid. Call it before the process serves requests.
  */
 export async function prepareAccess({ sql, log, config }: PrepareContext): Promise<void> {
-  await prepareFirstKey({ sql, log, config })
-  if (config.demo) return
-  const { keys, admin } = await retireDemo(sql)
-  if (keys.length === 0 && !admin) return
+  const { API_KEY, API_KEY_GRACE_MS, demo } = config
+  if (API_KEY) {
+    const ended = await ensureFirstKey({ sql, log }, API_KEY, API_KEY_GRACE_MS)
+    if (ended.length > 0) {
+      const endsAt = ended.map((key) => key.endsAt).reduce((a, b) => (b > a ? b : a))
+      log.info(
+        { keyIds: ended.map(({ id }) => id), endsAt },
+        `API_KEY has changed: the keys before it are valid until ${endsAt} at the latest; end one at once with: ${REVOKE} <id>`,
+      )
+    }
+  } else await warnOfLeftKeys({ sql, log })
+  if (!demo) await retireDemo({ sql, log })
+}
+
+/** Ends all access to a demo that ran on this database: its keys, and its admin's sessions and links. */
+async function retireDemo({ sql, log }: LoggedDatabase): Promise<void> {
+  const [demoAdmin, ended] = await runInTransaction(
+    sql,
+    async (tx) =>
+      [
+        await endPerson(tx, DEMO_ADMIN),
+        await tx<{ id: string }[]>`
+      update actors set ended_at = now() where ended_at is null and chain_id = ${DEMO_CHAIN} returning id`,
+      ] as const,
+  )
+  if (ended.length === 0 && !demoAdmin) return
   log.info(
-    { keyIds: keys, demoAdmin: admin },
+    { keyIds: ended.map(({ id }) => id), demoAdmin },
     'a demo ran on this database before: its API keys, and the sessions and links of its admin, have ended',
   )
 }
 
-/**
- * Stores the key of `API_KEY` and ends the keys before it after `API_KEY_GRACE_MS`; without the setting nothing ends. Logs
- * what ends, or what stays valid.
- */
-export async function prepareFirstKey({ sql, log, config }: PrepareContext): Promise<void> {
-  if (config.API_KEY) {
-    logEnded(log, await ensureFirstKey(sql, config.API_KEY, config.API_KEY_GRACE_MS))
-    return
-  }
-  const left = await sql<{ id: string; name: string }[]>`
-    select id, name from actors as k where chain_id = ${SETTING_CHAIN} and ${sql.unsafe(LIVE_SQL)}
+async function warnOfLeftKeys({ sql, log }: LoggedDatabase): Promise<void> {
+  const left = await sql<{ keyId: string; name: string }[]>`
+    select id as "keyId", name from actors as k where chain_id = ${SETTING_CHAIN} and ${sql.unsafe(LIVE_SQL)}
     order by created_at`
-  for (const { id: keyId, name } of left) {
+  for (const key of left) {
     log.warn(
-      { keyId, name },
-      `API_KEY is not set, but the key of its last text is still valid; if nothing uses it, end it with: ${REVOKE} ${keyId}`,
+      key,
+      `API_KEY is not set, but the key of its last text is still valid; if nothing uses it, end it with: ${REVOKE} ${key.keyId}`,
     )
   }
 }
 
-/** A key that another text of `API_KEY` ends. */
-type EndedKey = { id: string; name: string; endsAt: string }
-
-function logEnded(log: Log, ended: readonly EndedKey[]): void {
-  if (ended.length === 0) return
-  const keyIds = ended.map(({ id }) => id)
-  const endsAt = ended.reduce((last, one) => (one.endsAt > last ? one.endsAt : last), '')
-  log.info(
-    { keyIds, endsAt },
-    `API_KEY has changed: the keys before it are valid until ${endsAt} at the latest; end one at once with: ${REVOKE} <id>`,
-  )
-}
-
 /**
- * Makes the text of `API_KEY` a key with every scope and merchant, at the end of the chain of the setting. If it exists,
- * it gets the scopes that this release has added. A key that is revoked stays so.
+ * Makes the text of `API_KEY` a key with every scope and merchant, at the end of the chain of the setting, and records
+ * that. If it exists, it gets the scopes that this release has added. A key that is revoked stays so.
  *
  * A text that differs from that of the last start is a rotation: both keys are one principal, and every other key of the
  * chain expires after the grace period. If an earlier text is set again, its key is valid again.
  * @param graceMs for how long processes that still run with the predecessor, and their clients, can use it
  * @returns the other keys that are still valid, or end with this start
  */
-export async function ensureFirstKey(sql: Sql, text: string, graceMs: number): Promise<EndedKey[]> {
+export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: number) {
+  const { sql, log } = of
   const hash = hashKey(text)
   return await runInTransaction(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${FIRST_KEY_LOCK})`
-    await tx`
+    const [changed] = await tx<{ id: string }[]>`
       insert into actors as k (kind, name, folded_name, hash, scopes, merchants, chain_id)
       values ('key', 'first', 'first', ${hash}, ${[...SCOPES]}, ${[EVERY_MERCHANT]}, ${SETTING_CHAIN})
       on conflict (hash) do update set scopes = excluded.scopes, expires_at = null
-      where k.chain_id = ${SETTING_CHAIN}`
-    return await tx<EndedKey[]>`
+      where k.chain_id = ${SETTING_CHAIN} and (k.scopes <> excluded.scopes or k.expires_at is not null)
+      returning k.id`
+    if (changed) {
+      const actor = { id: null, name: 'settings', requestId: null }
+      const write = { operation: 'set API_KEY', merchantCode: EVERY_MERCHANT, objectId: changed.id }
+      await recordEntry(tx, log, actor, write)
+    }
+    return await tx<{ id: string; name: string; endsAt: string }[]>`
       update actors as k set
         expires_at = least(k.expires_at, now() + ${graceMs}::float8 * interval '1 millisecond')
       where k.chain_id = ${SETTING_CHAIN} and k.hash <> ${hash} and ${tx.unsafe(LIVE_SQL)}
@@ -91,41 +99,5 @@ export async function ensureFirstKey(sql: Sql, text: string, graceMs: number): P
   })
 }
 
-/** Gives the demo key the text of this run, which is printed once and not stored. It stays the same principal. */
-export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
-  await sql`
-    insert into actors (id, kind, name, folded_name, hash, scopes, merchants, chain_id)
-    values (${DEMO_CHAIN}, 'key', 'demo', 'demo', ${hashKey(text)}, ${[...SCOPES]}, ${[EVERY_MERCHANT]}, ${DEMO_CHAIN})
-    on conflict (id) do update set hash = excluded.hash, scopes = excluded.scopes, ended_at = null, expires_at = null`
-}
-
-const ADMIN = 'de300000-0000-4000-8000-000000000001'
-
-/** Makes a sign-in link for the demo's admin. The sessions and links of an earlier demo end. */
-export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
-  return await runInTransaction(sql, async (tx) => {
-    await endPerson(tx, ADMIN)
-    const revived = await tx`update actors set ended_at = null where id = ${ADMIN} returning 1`
-    if (revived.length === 0) await addAdmin(tx)
-    return await createSignInLink(tx, ADMIN)
-  })
-}
-
-async function addAdmin(tx: Tx): Promise<void> {
-  const given = { id: ADMIN, name: 'Demo admin', email: null, roles: ['admin'] as const }
-  const { kind } = await addPerson(tx, { ...given, merchants: [EVERY_MERCHANT] })
-  if (kind === 'taken') throw new Error('another person is called Demo admin')
-}
-
-/**
- * Ends all access to a demo that ran on this database before: its key, those it was rotated to, and its admin with every
- * session and link.
- */
-export async function retireDemo(sql: Sql): Promise<{ keys: string[]; admin: boolean }> {
-  return await runInTransaction(sql, async (tx) => {
-    const admin = await endPerson(tx, ADMIN)
-    const keys = await tx<{ id: string }[]>`
-      update actors set ended_at = now() where ended_at is null and chain_id = ${DEMO_CHAIN} returning id`
-    return { keys: keys.map(({ id }) => id), admin: admin !== undefined }
-  })
-}
+/** The demo's admin. */
+export const DEMO_ADMIN = 'de300000-0000-4000-8000-000000000001'

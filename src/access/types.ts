@@ -1,11 +1,9 @@
 import type { ApiKey, Scope } from './keys.ts'
 
 export const ROLES = ['viewer', 'agent', 'approver', 'operator', 'admin'] as const
-
 export type Role = (typeof ROLES)[number]
 
 const READ = ['payments:read', 'refunds:read'] as const
-
 const OPERATE = ['ops', 'webhooks:write', 'cards:read'] as const
 
 /** What each role may do. Admins also manage people and the reasons for refunds, which no scope covers. */
@@ -35,7 +33,6 @@ export type Access = Omit<ApiKey, 'merchants'> & {
   merchants: readonly string[]
   /** It covers all accounts, also those that are added later. */
   coversAll: boolean
-  /** The id of the current request, recorded in the audit log. */
   requestId: string
   /** Where the request came from; undefined for a person, whom no network binds. */
   address?: string

@@ -1,28 +1,19 @@
 import type { Context } from '../context.ts'
 
-export type CardsContext = Context & { cardCache: CardCache }
-
-/** Caches answers for a short time. Equal reads at the same time share one load, even when nothing is cached. */
-export type CardCache = {
-  /**
-   * Returns the cached answer, or loads it.
-   * @param key everything the answer depends on
-   * @throws whatever `load` throws, to all callers that wait for it; errors are never cached
-   */
-  get(key: string, load: () => Promise<string>): Promise<string>
-}
+export type CardsContext = Context & { cardCache: ReturnType<typeof createCardCache> }
 
 /** The most characters cached; the oldest answers are evicted first. */
 const MAX_SIZE = 16 * 1024 * 1024
 
 /**
+ * Caches answers for a short time. Equal reads at the same time share one load, even when nothing is cached.
  * @param maxAgeMs how old an answer may be, counted from the start of its load; 0 caches none
  * @param now milliseconds on a monotonic clock
  */
 export function createCardCache(
   maxAgeMs: number,
   { maxSize = MAX_SIZE, now = () => performance.now() } = {},
-): CardCache {
+) {
   const cached = new Map<string, { answer: string; loadedAt: number }>()
   const pending = new Map<string, Promise<string>>()
   let size = 0
@@ -44,7 +35,12 @@ export function createCardCache(
   }
 
   return {
-    get(key, load) {
+    /**
+     * Returns the cached answer, or loads it.
+     * @param key everything the answer depends on
+     * @throws whatever `load` throws, to all callers that wait for it; errors are never cached
+     */
+    get(key: string, load: () => Promise<string>): Promise<string> {
       const found = cached.get(key)
       if (found && now() - found.loadedAt < maxAgeMs) return Promise.resolve(found.answer)
       const loadedAt = now()

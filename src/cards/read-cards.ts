@@ -60,70 +60,43 @@ export function resolveAccount(
 
 export type CardLanguage = 'vi' | 'en' | undefined
 
+/** One card (specification 4.1), or a page of cards (4.2) by filters with the names of the specification. */
+type CardsWanted =
+  | { virtualCardRequestId: string; query?: never }
+  | { virtualCardRequestId?: never; query: Readonly<Record<string, string | undefined>> }
+
 /** The language of the answer, and the id of the API request for the log. */
 type ReadOptions = { language: CardLanguage; requestId: string }
 
-/** Filters by the names of the specification. */
-export type CardFilters = Readonly<Record<string, string | undefined>>
-
 /**
- * Reads one card from the gateway (specification 4.1). Apart from the short-lived cache nothing is stored.
+ * Reads from the gateway; apart from the short-lived cache nothing is stored. Another account's card is not found,
+ * and in a list it is left out; the totals are the gateway's.
  * @returns the JSON text of the gateway's envelope, masked
- * @throws DomainError `card_not_found`, also for another account's card, or the reason for a failed read
+ * @throws DomainError `card_not_found`, or the reason for a failed read
  */
-export async function readCard(
+export async function readCards(
   ctx: CardsContext,
   account: CardAccount,
-  virtualCardRequestId: string,
+  wanted: CardsWanted,
   { language, requestId }: ReadOptions,
 ): Promise<string> {
-  const key = JSON.stringify([account, virtualCardRequestId, language])
+  const { virtualCardRequestId: id, query = {} } = wanted
+  const key = JSON.stringify([account, id ?? Object.entries(query).toSorted(), language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
     await requireCallPermit(ctx, account)
-    const outcome = await ctx.cards.readCards({ merchantCode, virtualCardRequestId, language })
-    if (outcome.kind !== 'answered') throw refuseRead(ctx, account, outcome, requestId)
-    const [owner] = outcome.owners
-    if (!isOwned(account, owner)) {
-      ctx.log.warn(
-        { merchantCode, requestId },
-        "the gateway returned another account's card; it was withheld",
-      )
-      throw new DomainError('card_not_found', 'No such virtual card')
-    }
-    return stringify(outcome.envelope) ?? ''
-  })
-}
-
-/**
- * Reads a page of cards from the gateway (specification 4.2). Cards of other accounts are left out; the totals
- * are the gateway's.
- * @returns the JSON text of the gateway's envelope, masked
- * @throws DomainError the reason for a failed read
- */
-export async function listCards(
-  ctx: CardsContext,
-  account: CardAccount,
-  query: CardFilters,
-  { language, requestId }: ReadOptions,
-): Promise<string> {
-  const key = JSON.stringify([account, Object.entries(query).toSorted(), language])
-  return await ctx.cardCache.get(key, async () => {
-    const { merchantCode } = account
-    await requireCallPermit(ctx, account)
-    const outcome = await ctx.cards.readCards({ merchantCode, query, language })
+    const outcome = await ctx.cards.readCards({ merchantCode, ...wanted, language })
     if (outcome.kind !== 'answered') throw refuseRead(ctx, account, outcome, requestId)
     const { envelope, owners } = outcome
     const foreign = owners.filter((owner) => !isOwned(account, owner)).length
     if (foreign === 0) return stringify(envelope) ?? ''
-    ctx.log.warn(
-      { merchantCode, foreign, requestId },
-      'the gateway listed cards of other accounts; they were left out',
-    )
-    const { data } = envelope
-    const docs = isRecord(data) && Array.isArray(data.docs) ? data.docs : []
+    const what = 'the gateway returned cards of other accounts; they were left out'
+    ctx.log.warn({ merchantCode, foreign, requestId }, what)
+    if (id !== undefined) throw new DomainError('card_not_found', NO_CARD)
+    const data = isRecord(envelope.data) ? envelope.data : {}
+    const docs = Array.isArray(data.docs) ? data.docs : []
     const own = docs.filter((_, nth) => isOwned(account, owners[nth]))
-    return stringify({ ...envelope, data: { ...(isRecord(data) ? data : {}), docs: own } }) ?? ''
+    return stringify({ ...envelope, data: { ...data, docs: own } }) ?? ''
   })
 }
 
@@ -143,7 +116,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !isLosslessNumber(value)
 }
 
-type RefusedRead = Extract<CardOutcome, { kind: 'refused' }>
+const NO_CARD = 'No such virtual card'
 
 /** Logs a failed read and returns the error for the caller; the gateway's message is already masked. */
 function refuseRead(
@@ -153,32 +126,32 @@ function refuseRead(
   requestId: string,
 ): DomainError {
   if (outcome.kind === 'missing') {
-    return new DomainError('card_not_found', outcome.message || 'No such virtual card')
+    return new DomainError('card_not_found', outcome.message || NO_CARD)
   }
   // The breaker tells of a gateway that fails, and its caller of a request that is refused; a token is the operator's.
   const level = outcome.kind === 'unauthorized' ? 'warn' : 'info'
   log[level]({ merchantCode, ...outcome, requestId }, 'cards could not be read')
-  switch (outcome.kind) {
-    case 'unauthorized': {
-      const detail = outcome.refused
-        ? 'The gateway refused the access token for cards: check its settings'
-        : 'No access token for cards is available from the gateway'
-      return new DomainError('gateway_token_refused', detail)
-    }
-    case 'paused': {
-      const detail = 'The gateway failed several times in a row: card reads are paused'
-      return new DomainError('unavailable', detail)
-    }
-    case 'failed':
-      return outcome.timedOut
-        ? new DomainError('gateway_timeout', 'The gateway did not answer in time')
-        : new DomainError('gateway_failed', 'The gateway gave no valid answer')
-    case 'refused':
-      return explainRefusal(outcome)
+  if (outcome.kind === 'refused') return explainRefusal(outcome)
+  if (outcome.kind === 'paused') {
+    const detail = 'The gateway failed several times in a row: card reads are paused'
+    return new DomainError('unavailable', detail)
   }
+  if (outcome.kind === 'unauthorized') {
+    const detail = outcome.refused
+      ? 'The gateway refused the access token for cards: check its settings'
+      : 'No access token for cards is available from the gateway'
+    return new DomainError('gateway_token_refused', detail)
+  }
+  return outcome.timedOut
+    ? new DomainError('gateway_timeout', 'The gateway did not answer in time')
+    : new DomainError('gateway_failed', 'The gateway gave no valid answer')
 }
 
-function explainRefusal({ status, code, message }: RefusedRead): DomainError {
+function explainRefusal({
+  status,
+  code,
+  message,
+}: Extract<CardOutcome, { kind: 'refused' }>): DomainError {
   const suffix = message === '' ? '' : `: ${message}`
   if (status === 400 || status === 422) {
     return new DomainError('invalid_request', `The gateway rejected the request${suffix}`)

@@ -7,7 +7,7 @@ import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
 import type { CardsContext } from './cache.ts'
-import { type CardLanguage, listCards, readCard, resolveAccount } from './read-cards.ts'
+import { type CardLanguage, readCards, resolveAccount } from './read-cards.ts'
 import { CardEnvelope, CardListEnvelope } from './view.ts'
 
 /**
@@ -15,23 +15,20 @@ import { CardEnvelope, CardListEnvelope } from './view.ts'
  * or 1, and how large a page may be: both are settings.
  * @throws DomainError `invalid_request`
  */
-export function refuseOutsideLimits(
-  {
-    GATEWAY_CARDS_FIRST_PAGE: firstPage,
-    GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize,
-  }: Pick<Config, 'GATEWAY_CARDS_FIRST_PAGE' | 'GATEWAY_CARDS_MAX_PAGE_SIZE'>,
+function refuseOutsideLimits(
+  { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize }: Config,
   { pageIndex, pageSize }: { pageIndex?: string | undefined; pageSize?: string | undefined },
 ): void {
+  const refuse = (path: string, range: string) => {
+    const message = `must be a whole number ${range}`
+    throw new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
+  }
   if (pageIndex !== undefined && Number(pageIndex) < firstPage) {
-    refuse('pageIndex', `must be a whole number of at least ${firstPage}`)
+    refuse('pageIndex', `of at least ${firstPage}`)
   }
   if (pageSize !== undefined && Number(pageSize) > maxSize) {
-    refuse('pageSize', `must be a whole number from 1 to ${maxSize}`)
+    refuse('pageSize', `from 1 to ${maxSize}`)
   }
-}
-
-function refuse(path: string, message: string): never {
-  throw new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
 const shared = { tags: ['Virtual cards'], ...withScope('cards:read') }
@@ -87,12 +84,8 @@ const headers = z.object({
 
 const refusals = describeRefusals(
   ...GATEWAY_REFUSALS,
-  'card_not_found',
-  'card_refused',
-  'merchant_not_found',
-  'cards_token_shared',
-  'ambiguous_merchant',
-  'cards_not_configured',
+  ...(['card_not_found', 'card_refused', 'merchant_not_found'] as const),
+  ...(['cards_token_shared', 'ambiguous_merchant', 'cards_not_configured'] as const),
 )
 
 const readOne = createRoute({
@@ -132,23 +125,24 @@ const RESPONSE_HEADERS = {
 
 /** Serves virtual cards at the gateway's own paths, reading through to the gateway. */
 export function cardRoutes(ctx: CardsContext) {
+  const { config } = ctx
   return createRouter()
     .openapi(readOne, async (c) => {
-      const { merchantCode } = c.req.valid('query')
-      const account = resolveAccount(ctx.config, c.get('access'), merchantCode)
-      const { virtualCardRequestId } = c.req.valid('param')
+      const access = c.get('access')
+      const account = resolveAccount(config, access, c.req.valid('query').merchantCode)
       const language = pickLanguage(c.req.valid('header')['accept-language'])
-      const { requestId } = c.get('access')
-      const text = await readCard(ctx, account, virtualCardRequestId, { language, requestId })
+      const options = { language, requestId: access.requestId }
+      const text = await readCards(ctx, account, c.req.valid('param'), options)
       return c.body(text, 200, RESPONSE_HEADERS)
     })
     .openapi(list, async (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
-      refuseOutsideLimits(ctx.config, query)
-      const account = resolveAccount(ctx.config, c.get('access'), merchantCode)
+      refuseOutsideLimits(config, query)
+      const access = c.get('access')
+      const account = resolveAccount(config, access, merchantCode)
       const language = pickLanguage(c.req.valid('header')['accept-language'])
-      const { requestId } = c.get('access')
-      const text = await listCards(ctx, account, query, { language, requestId })
+      const options = { language, requestId: access.requestId }
+      const text = await readCards(ctx, account, { query }, options)
       return c.body(text, 200, RESPONSE_HEADERS)
     })
 }
@@ -156,9 +150,6 @@ export function cardRoutes(ctx: CardsContext) {
 /** Returns the preferred language that the specification supports; undefined selects the gateway's default. */
 function pickLanguage(header: string | undefined): CardLanguage {
   const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
-  for (const { type } of wanted) {
-    const [language] = type.toLowerCase().split('-')
-    if (language === 'vi' || language === 'en') return language
-  }
-  return undefined
+  const languages = wanted.map(({ type }) => type.toLowerCase().split('-')[0])
+  return languages.find((language) => language === 'vi' || language === 'en')
 }

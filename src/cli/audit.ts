@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { type AuditEntry, listAuditEntries } from '../access/audit.ts'
+import type { AuditEntry } from '../access/audit.ts'
 import {
-  AUDIT_FINDINGS,
   type AuditFinding,
   type AuditVerification,
-  type NotedCheckpoint,
   verifyAudit,
-} from '../access/verify-audit.ts'
+} from '../access/audit-checkpoints.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { readDataKeys } from '../db/data-keys.ts'
+import { auditEntries } from '../db/schema.ts'
 import { createEncryption } from '../platform/crypto/encryption.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { listColumns, withIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { type Json, jsonOption, readCount, readId, UsageError } from './options.ts'
 import { type Cli, formatTable } from './print.ts'
 
@@ -32,11 +32,28 @@ export function addAuditCommand(program: Command, cli: Cli): void {
     .option('--limit <n>', 'the number of entries', readCount, 50)
     .addOption(jsonOption())
     .action(async ({ object: objectId, key: keyId, limit, json }: AuditOptions) => {
-      const found = await onDatabase((sql) => listAuditEntries(sql, { objectId, keyId }, limit))
-      const entries = found.map((entry) => ({ ...entry, at: toIso(entry.at) }))
+      const entries = await onDatabase((sql) => listEntries(sql, { objectId, keyId }, limit))
       emit(json, entries, formatTable(HEADINGS, entries.map(formatRow)))
     })
   addVerify(audit, cli)
+}
+
+/** Lists the newest entries, newest first, optionally of one object with its refunds or of one key. */
+export async function listEntries(
+  sql: Sql,
+  { objectId, keyId }: { objectId?: string | undefined; keyId?: string | undefined },
+  limit: number,
+): Promise<AuditEntry[]> {
+  const isOfObject =
+    objectId === undefined
+      ? sql`true`
+      : sql`object_id in (select ${objectId}::text union all
+          select refund_id::text from refunds where payment_id = ${objectId} or transaction_id = ${objectId})`
+  const entries = await sql<AuditEntry[]>`
+    select ${sql.unsafe(listColumns(auditEntries, 'a'))} from audit_entries as a
+    where ${isOfObject} and ${keyId === undefined ? sql`true` : sql`key_id = ${keyId}`}
+    order by id desc limit ${limit}`
+  return entries.map((entry) => withIso(entry, ['at']))
 }
 
 function formatRow(entry: AuditEntry): string[] {
@@ -44,6 +61,7 @@ function formatRow(entry: AuditEntry): string[] {
   return [at, actor, operation, merchantCode ?? '-', objectId ?? '-', outcome, requestId ?? '-']
 }
 
+type NotedCheckpoint = { upToId: number; mac: string }
 type VerifyOptions = Json & { checkpoint?: NotedCheckpoint }
 
 /** Adds `audit verify`, with exit code 1 after a finding. */
@@ -87,10 +105,20 @@ function formatVerification({ last, startId, findings }: AuditVerification): str
   return `${lines.join('\n')}\n`
 }
 
+const FINDINGS: Readonly<Record<AuditFinding['kind'], string>> = {
+  differs: 'an entry in it was changed, deleted or added, or the checkpoint was',
+  before_start: 'entries stand before the start that retention left: they were added later',
+  forged_start:
+    'retention did not sign this start: checkpoints before it were deleted, or DATA_ENCRYPTION_KEY is not the key it was made with',
+  late: 'entries older than 20 minutes are in no checkpoint; does a worker run?',
+  not_stored:
+    'the checkpoint of the log is not stored: the database was set back, or checkpoints were deleted',
+}
+
 function formatFinding({ kind, afterId, upToId }: AuditFinding): string {
   const after = afterId === null ? [] : [`after ${afterId}`]
   const upTo = upToId === null ? [] : [`up to ${upToId}`]
-  return `entries ${[...after, ...upTo].join(' ')}: ${kind}: ${AUDIT_FINDINGS[kind]}`
+  return `entries ${[...after, ...upTo].join(' ')}: ${kind}: ${FINDINGS[kind]}`
 }
 
 function summarise({ verified, checkpoints, waiting, count }: AuditVerification): string {

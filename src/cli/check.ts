@@ -7,9 +7,8 @@ import { describeStop, findStop } from '../db/installation.ts'
 import {
   countPending,
   MIGRATE_COMMAND,
-  readPendingMigrations,
+  planMigrations,
   readSchemaName,
-  requireKnownSchema,
 } from '../db/migration-state.ts'
 import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
@@ -179,10 +178,9 @@ async function checkServer({ writes, sql, place, config }: Checked): Promise<str
 
 /** Compares the migrations that the database has with those of this version. */
 async function checkSchema({ sql, config }: Checked): Promise<string> {
-  await requireKnownSchema(sql)
-  const pending = await readPendingMigrations(sql)
+  const pending = await planMigrations(sql)
   if (pending.length === 0) return (await readSchemaName(sql)) ?? 'empty'
-  const what = `${countPending(pending)}, up to ${pending.at(-1)}`
+  const what = `${countPending(pending)}, up to ${pending.at(-1)?.name}`
   if (config.MIGRATE === 'auto') return `${what}: the start applies them`
   throw new CheckError(`${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`)
 }

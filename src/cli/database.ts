@@ -51,21 +51,18 @@ export async function withDatabaseUrl<T>(
   try {
     return await work(database.url)
   } catch (error) {
-    throw explain(error)
+    const text = explainDatabase(error)
+    throw text === undefined ? error : new ConnectionError(text)
   } finally {
     await database.stop()
   }
 }
 
-async function findDatabase(
-  env: Environment,
-  { create }: { create: boolean },
-): Promise<{ url: string; stop(): Promise<void> }> {
-  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = readSome(env, [
-    'DATABASE_URL',
-    'DATA_DIR',
-  ])
-  if (databaseUrl) return { url: databaseUrl, stop: () => Promise.resolve() }
+type FoundDatabase = { url: string; stop(): Promise<void> }
+
+async function findDatabase(env: Environment, { create = false }): Promise<FoundDatabase> {
+  const { DATABASE_URL: url, DATA_DIR: dataDir } = readSome(env, ['DATABASE_URL', 'DATA_DIR'])
+  if (url) return { url, stop: () => Promise.resolve() }
   const found = findEmbeddedPostgres(dataDir)
   if (found === 'none' && !create) {
     throw new UsageError(
@@ -81,13 +78,8 @@ async function findDatabase(
   }
 }
 
-function explain(error: unknown): unknown {
-  const text = explainDatabase(error)
-  return text === undefined ? error : new ConnectionError(text)
-}
-
 /** Who makes a change on the command line: the user of the operating system. */
-export const readActor = (): Actor => {
+export function readActor(): Actor {
   return { id: null, name: `cli (${userInfo().username})`, requestId: null }
 }
 

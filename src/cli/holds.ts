@@ -1,18 +1,12 @@
-import { Argument, type Command, InvalidArgumentError } from 'commander'
-import {
-  findSubject,
-  HOLD_TARGETS,
-  type HoldTarget,
-  type ListedHold,
-  listHolds,
-} from '../decisions/hold-subject.ts'
-import { changeHold } from '../decisions/holds.ts'
+import { Argument, type Command } from 'commander'
+import { changeHold, findSubject, type ListedHold, listHolds } from '../decisions/holds.ts'
+import { HOLD_TARGETS, type HoldTarget } from '../decisions/second-person.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import { readActor } from './database.ts'
-import { type Json, jsonOption } from './options.ts'
+import { type Json, jsonOption, readAs } from './options.ts'
 import { type Cli, formatTable, NO_KEY } from './print.ts'
 
 type ChangeOptions = Json & { reason: string; merchant?: string }
@@ -65,11 +59,7 @@ async function changeOne(
   return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
 }
 
-function readReason(text: string): string {
-  const parsed = Reason.min(1).safeParse(text)
-  if (parsed.success) return parsed.data
-  throw new InvalidArgumentError('Write 1 to 500 printable characters.')
-}
+const readReason = readAs(Reason.min(1), 'Write 1 to 500 printable characters.')
 
 const HEADINGS = ['SINCE', 'MERCHANT', 'TARGET', 'ID', 'BY', 'REASON']
 

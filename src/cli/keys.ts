@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/key-changes.ts'
-import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
-import { EVERY_MERCHANT, type ListedKey, listKeys, SCOPES, type Scope } from '../access/keys.ts'
+import { DEFAULT_RATE_PER_MINUTE } from '../access/key-use.ts'
+import { EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { addSealKey, openDataKeys } from '../db/data-keys.ts'
 import { resealData } from '../maintenance/reseal.ts'
@@ -11,7 +11,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
-import { addListCommand } from './key-list.ts'
+import { addListCommand, type ListedKey, listKeys } from './key-list.ts'
 import {
   type Cap,
   type Json,
@@ -183,22 +183,21 @@ async function createNamedKey(cli: Cli, sql: Sql, name: string, options: CreateK
 const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : null)
 const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
 
+const NOT_ROTATED = {
+  not_live: 'the key is expired or revoked and cannot be rotated; create a new one',
+  of_setting:
+    'this is the key of the setting API_KEY: set another text and restart; the key before it ends after API_KEY_GRACE_MS',
+}
+
 /** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
 async function rotateNamedKey(cli: Cli, sql: Sql, ref: string, graceS: number) {
   return await runInTransaction(sql, async (tx) => {
     const { id: oldId, merchantCode } = await findKey(tx, ref)
     const rotation = await rotateKey(tx, oldId, graceS)
-    if (rotation.kind === 'not_live') {
-      throw new UsageError('the key is expired or revoked and cannot be rotated; create a new one')
-    }
-    if (rotation.kind === 'of_setting') {
-      throw new UsageError(
-        'this is the key of the setting API_KEY: set another text and restart; the key before it ends after API_KEY_GRACE_MS',
-      )
-    }
     if (rotation.kind === 'already_rotated') {
       throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
     }
+    if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
     const { id, text: key } = rotation.created
     await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
     await recordChange(cli, tx, 'keys rotate', merchantCode, id)

@@ -1,11 +1,13 @@
 import type { Command } from 'commander'
 import { type AppliedMigration, migrateDatabase } from '../db/migrate.ts'
 import type { MigrationLog } from '../db/migration-session.ts'
-import { MigrationError, type PlannedMigration, planMigrations } from '../db/migration-state.ts'
+import { type Migration, MigrationError, planMigrations } from '../db/migration-state.ts'
 import { openSession } from '../platform/postgres/pool.ts'
 import { ConnectionError, withDatabaseUrl } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import type { Cli } from './print.ts'
+
+type PlannedMigration = Pick<Migration, 'name' | 'concurrent' | 'statements'>
 
 /** Adds `migrate`, which brings the schema up to this version apart from a start of the service. */
 export function addMigrateCommand(program: Command, cli: Cli): void {
@@ -35,7 +37,8 @@ const CURRENT = 'the schema is current: nothing to apply\n'
 
 async function readPlan(url: string): Promise<PlannedMigration[]> {
   const { sql, close } = openSession(url, 'ipn-processor')
-  return await planMigrations(sql).finally(close)
+  const pending = await planMigrations(sql).finally(close)
+  return pending.map(({ name, concurrent, statements }) => ({ name, concurrent, statements }))
 }
 
 async function apply(

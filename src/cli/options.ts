@@ -16,6 +16,15 @@ export type Json = { json?: true }
 
 export const jsonOption = () => new Option('--json', 'as JSON, for programs')
 
+/** Makes a function that parses an option or an argument. @param refusal says what to write instead */
+export function readAs<T>(schema: z.ZodType<T, string>, refusal: string): (text: string) => T {
+  return (text) => {
+    const parsed = schema.safeParse(text)
+    if (parsed.success) return parsed.data
+    throw new InvalidArgumentError(refusal)
+  }
+}
+
 const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
 const MAX_S = 3_650 * UNIT_S.d
 
@@ -70,11 +79,14 @@ function readAmount(text: string): string {
   )
 }
 
-/** Parses a whole number above 0. @throws InvalidArgumentError */
-export function readCount(text: string): number {
-  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Write a whole number from 1 to 9999999.')
-}
+/** A whole number above 0. */
+export const readCount = readAs(
+  z
+    .string()
+    .regex(/^[1-9]\d{0,6}$/)
+    .transform(Number),
+  'Write a whole number from 1 to 9999999.',
+)
 
 /** Adds a network in CIDR notation, or an address, to those before it. @throws InvalidArgumentError */
 export function readNetwork(text: string, before: readonly string[] = []): string[] {
@@ -82,24 +94,23 @@ export function readNetwork(text: string, before: readonly string[] = []): strin
   throw new InvalidArgumentError('Write a network like 203.0.113.0/24 or 2001:db8::/32.')
 }
 
-/** Validates the name of a key. @throws InvalidArgumentError */
-export function readName(text: string): string {
-  if (/^[^\p{Cc}]{1,64}$/u.test(text) && text === text.trim() && text.isWellFormed()) {
-    // At every start the demo replaces the key of this name.
-    if (text !== 'demo') return text
-  }
-  throw new InvalidArgumentError('Write 1 to 64 printable characters, other than demo.')
-}
+const isText = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed()
 
-/** Validates the name or id of a person. @throws InvalidArgumentError */
-export function readPerson(text: string): string {
-  const name = text.trim().normalize('NFC')
-  if (/^[^\p{Cc}]{1,140}$/u.test(name) && name.isWellFormed()) return name
-  throw new InvalidArgumentError('Write 1 to 140 printable characters.')
-}
+/** The name of a key. At every start the demo replaces the key of its own name. */
+export const readName = readAs(
+  z
+    .string()
+    .min(1)
+    .max(64)
+    .refine((text) => isText(text) && text === text.trim() && text !== 'demo'),
+  'Write 1 to 64 printable characters, other than demo.',
+)
 
-/** Validates the id of a key. @throws InvalidArgumentError */
-export function readId(text: string): string {
-  if (z.guid().safeParse(text).success) return text
-  throw new InvalidArgumentError('Write the id of a key; see keys list.')
-}
+/** The name or id of a person. */
+export const readPerson = readAs(
+  z.string().trim().normalize('NFC').min(1).max(140).refine(isText),
+  'Write 1 to 140 printable characters.',
+)
+
+/** The id of a key. */
+export const readId = readAs(z.guid(), 'Write the id of a key; see keys list.')

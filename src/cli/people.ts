@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
+import { z } from 'zod'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import {
   addPerson,
@@ -12,7 +13,7 @@ import {
   PersonName,
   TimeZone,
 } from '../access/people.ts'
-import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
+import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sessions.ts'
 import { ROLES, type Role } from '../access/types.ts'
 import { findConsoleUrl } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
@@ -22,7 +23,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
-import { type Json, jsonOption } from './options.ts'
+import { type Json, jsonOption, readAs } from './options.ts'
 import { type Cli, describeEnded, formatTable } from './print.ts'
 
 type LinkOutput = Json & { linkOnly?: true }
@@ -48,11 +49,10 @@ function addAddCommand(people: Command, cli: Cli): void {
     .requiredOption('--role <role>', `one of ${ROLES.join(', ')}; repeat it for several`, addRole)
     .option('--merchant <code>', 'an account to see; all of them if left out', addMerchant)
     .option('--email <address>', 'an e-mail address, which also names the person', readEmail)
-    .addOption(
-      new Option(
-        '--language <code>',
-        `${LANGUAGES.join(' or ')}, for when the console has several`,
-      ).argParser(readLanguage),
+    .option(
+      '--language <code>',
+      `${LANGUAGES.join(' or ')}, for when the console has several`,
+      readLanguage,
     )
     .option(
       '--time-zone <name>',
@@ -62,10 +62,8 @@ function addAddCommand(people: Command, cli: Cli): void {
     .addOption(linkOnlyOption())
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {
-      const baseUrl = readConsoleUrl(cli.env)
-      const added = await cli.onDatabase((sql) =>
-        addNamedPerson(cli, sql, name, { ...options, baseUrl }),
-      )
+      const addition = { ...options, baseUrl: readConsoleUrl(cli.env) }
+      const added = await cli.onDatabase((sql) => addNamedPerson(cli, sql, name, addition))
       emitLink(cli, added, options)
     })
 }
@@ -77,6 +75,8 @@ type AddOptions = LinkOutput & {
   language?: NonNullable<Person['language']>
   timeZone?: string
 }
+
+type Addition = AddOptions & { baseUrl: string }
 
 function addLinkCommand(people: Command, cli: Cli): void {
   people
@@ -123,62 +123,25 @@ function formatRow(person: ListedPerson): string[] {
   return [name, email ?? '-', roles.join(','), merchants.join(','), String(sessions), ...times]
 }
 
-function emitLink(
-  { emit }: Cli,
-  person: Person & { link: string; linkExpiresAt: string },
-  { linkOnly, json }: LinkOutput,
-): void {
+type Invited = Person & { link: string; linkExpiresAt: string }
+
+function emitLink({ emit }: Cli, person: Invited, { linkOnly, json }: LinkOutput): void {
   const { link, name } = person
   const about = `\nThis link signs ${name} in once, within ${LINK_MINUTES} minutes. Pass it on to no one else: only its hash is stored, so it cannot be shown again.\n`
   emit(json, person, `${link}\n${linkOnly ? '' : about}`)
 }
 
-function readPersonName(text: string): string {
-  const name = PersonName.safeParse(text)
-  if (name.success) return name.data
-  throw new InvalidArgumentError('Write 1 to 140 printable characters, other than demo.')
-}
+const readPersonName = readAs(PersonName, 'Write 1 to 140 printable characters, other than demo.')
+const readEmail = readAs(z.string().trim().pipe(PersonEmail), 'Write an e-mail address.')
+const readLanguage = readAs(z.enum(LANGUAGES), `Write one of ${LANGUAGES.join(', ')}.`)
+const readTimeZone = readAs(TimeZone, 'Write the name of an IANA time zone.')
+const readRole = readAs(z.enum(ROLES), `Write one of ${ROLES.join(', ')}.`)
+const addRole = (text: string, before: readonly Role[] = []) => [...before, readRole(text)]
+const addMerchant = (code: string, before: readonly string[] = []) => [...before, code]
 
-function readEmail(text: string): string {
-  const email = PersonEmail.safeParse(text.trim())
-  if (email.success) return email.data
-  throw new InvalidArgumentError('Write an e-mail address.')
-}
-
-function readLanguage(text: string): NonNullable<Person['language']> {
-  const language = LANGUAGES.find((one) => one === text)
-  if (language) return language
-  throw new InvalidArgumentError(`Write one of ${LANGUAGES.join(', ')}.`)
-}
-
-function readTimeZone(text: string): string {
-  const zone = TimeZone.safeParse(text)
-  if (zone.success) return zone.data
-  throw new InvalidArgumentError('Write the name of an IANA time zone.')
-}
-
-function addRole(text: string, before: readonly Role[] = []): Role[] {
-  const role = ROLES.find((one) => one === text)
-  if (role) return [...before, role]
-  throw new InvalidArgumentError(`Write one of ${ROLES.join(', ')}.`)
-}
-
-function addMerchant(code: string, before: readonly string[] = []): string[] {
-  return [...before, code]
-}
-
-/**
- * Adds a person, with a sign-in link.
- * @param options with `baseUrl`, the origin of the console
- * @throws UsageError if an account does not exist, DomainError if another person has the name or the e-mail address
- */
-async function addNamedPerson(
-  cli: Cli,
-  sql: Sql,
-  name: string,
-  options: AddOptions & { baseUrl: string },
-) {
-  const { role: roles, merchant: merchants = [EVERY_MERCHANT], email = null, baseUrl } = options
+/** @throws UsageError if an account does not exist, DomainError if another person has the name or the e-mail address */
+async function addNamedPerson(cli: Cli, sql: Sql, name: string, options: Addition) {
+  const { role: roles, merchant: merchants = [EVERY_MERCHANT], email = null } = options
   const { language = null, timeZone = null } = options
   return await runInTransaction(sql, async (tx) => {
     for (const code of merchants) await requireMerchant(tx, code)
@@ -189,7 +152,7 @@ async function addNamedPerson(
     }
     await recordChange(cli, tx, 'people add', null, added.id)
     const { kind: _, ...person } = added
-    return await invite(cli, tx, person, baseUrl)
+    return await invite(cli, tx, person, options.baseUrl)
   })
 }
 

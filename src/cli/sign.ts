@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
+import { z } from 'zod'
 import { explainHash } from '../gateway/explain-signature.ts'
 import {
   computeSecureHash,
@@ -10,7 +11,7 @@ import {
   verifySecureHash,
 } from '../gateway/signature.ts'
 import { prepareSigning, type SigningJob, type SigningOptions } from './message.ts'
-import { UsageError } from './options.ts'
+import { readAs, UsageError } from './options.ts'
 import type { Cli } from './print.ts'
 
 const HELP = `
@@ -45,17 +46,18 @@ function addSigningOptions(command: Command): Command {
     .addHelpText('after', HELP)
 }
 
-function readNames(text: string): string[] {
-  if (text === 'none') return []
-  const names = text.split(',')
-  if (names.every((name) => /^\w+$/.test(name))) return names
-  throw new InvalidArgumentError('Write names separated by commas, or none.')
-}
+const readNames = readAs(
+  z
+    .string()
+    .regex(/^\w+(,\w+)*$/)
+    .transform((text) => (text === 'none' ? [] : text.split(','))),
+  'Write names separated by commas, or none.',
+)
 
-function readPrefix(text: string): string {
-  if (/^[A-Za-z][A-Za-z0-9]*$/.test(text)) return text
-  throw new InvalidArgumentError('Write letters and digits, without the underscore.')
-}
+const readPrefix = readAs(
+  z.string().regex(/^[A-Za-z][A-Za-z0-9]*$/),
+  'Write letters and digits, without the underscore.',
+)
 
 type Message = Pick<Cli, 'name' | 'input' | 'env'>
 

@@ -1,15 +1,26 @@
+import { Hono } from 'hono'
 import { recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
-import { changeReading, LANGUAGES, TimeZone } from '../access/people.ts'
-import { listSessions } from '../access/sessions.ts'
-import { Card } from '../platform/html/components.tsx'
+import { LANGUAGES, TimeZone } from '../access/people.ts'
+import { lockPeople } from '../access/principal.ts'
+import { endSession, type ListedSession, listSessions, signIn } from '../access/sessions.ts'
+import { ROLES } from '../access/types.ts'
+import { DomainError } from '../errors.ts'
+import { createAddressFinder } from '../http/client-address.ts'
+import { isUuid } from '../http/fields.ts'
+import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
+import { Badge, Card, Facts } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleRequest } from './env.ts'
-import { Form, Select, TextInput } from './forms.tsx'
+import type { Tx } from '../platform/postgres/types.ts'
+import { cell, type ListColumn, Rows, text, time } from './cells.tsx'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
+import { ActionForm, Select, TextInput } from './forms.tsx'
+import { renderConsolePage } from './layout.tsx'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { endOne, PersonFacts, Sessions } from './person-parts.tsx'
-import { nameIn, t, useKept, usePerson, useView } from './view.ts'
+import { redirectWith } from './redirect.ts'
+import { recallPage } from './session.ts'
+import { listTexts, nameIn, t, usePerson, useView } from './view.ts'
 
 const ACCOUNT = '/console/account'
 
@@ -41,17 +52,14 @@ export const accountPage = definePage({
   },
   actions: {
     reading: {
-      async run({ ctx, c, access, fields }) {
+      async run({ ctx, c, fields }) {
         const language = LANGUAGES.find((one) => one === fields.language)
         const timeZone = TimeZone.safeParse(fields.timeZone?.trim())
         if (!language || !timeZone.success) {
           throw new InvalidFieldsError({ timeZone: t('account.reading.problem') })
         }
-        const { id } = usePerson()
-        await runInTransaction(ctx.sql, async (tx) => {
-          const write = { operation: nameOperation(c), merchantCode: null, objectId: id }
-          await recordWrite(tx, ctx.log, access, write)
-          await changeReading(tx, id, { language, timeZone: timeZone.data })
+        await changeOwn(ctx, c, usePerson().id, async (tx, id) => {
+          await tx`update actors set language = ${language}, time_zone = ${timeZone.data} where id = ${id}`
         })
         return { notice: 'saved' }
       },
@@ -67,31 +75,183 @@ export const accountPage = definePage({
 
 /** The language and the zone of a person. */
 function Reading() {
-  const action = `${ACCOUNT}/reading`
-  const { fields, problems } = useKept(action)
   const { language, zone } = useView()
   return (
-    <Form action={action} stacked>
-      <Select
-        {...{ name: 'language', label: t('account.reading.language') }}
-        value={fields.language ?? language}
-        options={LANGUAGES.map((value) => ({ value, label: nameIn('account.languages', value) }))}
-      />
-      <TextInput
-        {...{ name: 'timeZone', label: t('account.reading.zone'), problem: problems.timeZone }}
-        hint={t('account.reading.zoneHint')}
-        value={fields.timeZone ?? zone}
-      />
-      <button type="submit">{t('account.reading.save')}</button>
-    </Form>
+    <ActionForm action={`${ACCOUNT}/reading`} submit={t('account.reading.save')}>
+      {(field) => {
+        const chosen = field('language', t('account.reading.language'))
+        const typed = field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))
+        const languages = LANGUAGES.map((value) => {
+          return { value, label: nameIn('account.languages', value) }
+        })
+        return (
+          <>
+            <Select {...chosen} value={chosen.value ?? language} options={languages} />
+            <TextInput {...typed} value={typed.value ?? zone} />
+          </>
+        )
+      }}
+    </ActionForm>
   )
 }
 
-/** Ends a session of the person who asks, and records it. */
-export async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) {
+/** Changes what is a person's own, and records it. */
+async function changeOwn(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  objectId: string,
+  write: (tx: Tx, personId: string) => Promise<unknown>,
+): Promise<void> {
+  const { id } = usePerson()
   await runInTransaction(ctx.sql, async (tx) => {
-    const write = { operation: nameOperation(c), merchantCode: null, objectId: sessionId }
-    await recordWrite(tx, ctx.log, c.get('access'), write)
-    await endOne(tx, usePerson().id, sessionId)
+    await lockPeople(tx, [id])
+    const entry = { operation: nameOperation(c), merchantCode: null, objectId }
+    await recordWrite(tx, ctx.log, c.get('access'), entry)
+    await write(tx, id)
   })
+}
+
+/** Ends a session of the person who asks. */
+const endOwn = (ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) =>
+  changeOwn(ctx, c, sessionId, (tx, id) => endOne(tx, id, sessionId))
+
+const PATH = '/console/sign-in'
+
+/** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
+export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
+  const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
+  const app = new Hono<ConsoleEnv>()
+
+  app.get(PATH, (c) =>
+    renderConsolePage(
+      c,
+      { title: t('signIn.invitation') },
+      <Invitation isReturning={readCookie(ctx, c, 'page') !== undefined} />,
+    ),
+  )
+  // Whether the token is valid is not looked up: mail scanners and previews open links, too.
+  app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
+  app.post(`${PATH}/:token`, async (c) => {
+    const address = findAddress(c.env.incoming)
+    const result = await signIn(shared, {
+      ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
+      userAgent: c.req.header('user-agent') ?? '',
+      replaces: readCookie(ctx, c, 'session'),
+    })
+    if (result.kind === 'limited') {
+      const retryAfterS = toSeconds(result.waitMs)
+      throw new DomainError('rate_limited', t('signIn.limited'), { retryAfterS })
+    }
+    if (result.kind === 'refused') {
+      ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')
+      return renderConsolePage(
+        c,
+        { title: t('signIn.refused'), status: 410 },
+        <>
+          <p>{t('signIn.why')}</p>
+          <Invitation isReturning={false} />
+        </>,
+      )
+    }
+    writeCookie(ctx, c, 'session', result.token)
+    return c.redirect(recallPage(ctx, c, result.personId), 303)
+  })
+  return app
+}
+
+/** Serves the way out, behind the session. */
+export function signOutRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  return new Hono<ConsoleEnv>().post('/console/sign-out', async (c) => {
+    await endOwn(ctx, c, usePerson().sessionId)
+    removeCookie(ctx, c, 'session')
+    removeCookie(ctx, c, 'page')
+    return redirectWith(c, PATH, 'signedOut')
+  })
+}
+
+function Invitation({ isReturning }: { isReturning: boolean }) {
+  return (
+    <Card title={t('signIn.how')}>
+      <ol>
+        {listTexts('signIn.steps').map(([, step]) => (
+          <li>{step}</li>
+        ))}
+      </ol>
+      {isReturning ? <p>{t('signIn.returning')}</p> : null}
+    </Card>
+  )
+}
+
+function renderButton(c: ConsoleRequest, token: string) {
+  return renderConsolePage(
+    c,
+    { title: t('signIn.open') },
+    <Card title={t('signIn.explain')}>
+      <form method="post" action={`${PATH}/${encodeURIComponent(token)}`}>
+        <button type="submit">{t('signIn.invitation')}</button>
+      </form>
+    </Card>,
+  )
+}
+
+export const nameMerchant = (code: string) =>
+  code === EVERY_MERCHANT ? t('account.everyMerchant') : code
+
+/** @throws DomainError `not_found` for a session that is not the person's, or has ended */
+export async function endOne(tx: Tx, personId: string, sessionId: string): Promise<void> {
+  const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
+  if (!isEnded) throw new DomainError('not_found', 'There is no such session')
+}
+
+/** What a person may do, and where. */
+export function PersonFacts(props: {
+  email?: string | null
+  roles: readonly string[]
+  merchants: readonly string[]
+}) {
+  const { email, roles, merchants } = props
+  const own = ROLES.filter((role) => roles.includes(role))
+  return (
+    <Facts
+      rows={[
+        ...(email ? [[t('field.email'), email] as const] : []),
+        [t('field.roles'), own.map((role) => <div>{t(`account.roles.${role}`)}</div>)],
+        [t('field.merchants'), merchants.map(nameMerchant).join(', ')],
+      ]}
+    />
+  )
+}
+
+/** The live sessions of a person, each with a button that ends it. */
+export function Sessions({ of, path }: { of: readonly ListedSession[]; path: string }) {
+  const { sessionId } = usePerson()
+  const columns: readonly ListColumn<ListedSession>[] = [
+    cell(
+      'browser',
+      ({ userAgent }) => userAgent,
+      ({ id, userAgent }) => (
+        <>
+          {userAgent}{' '}
+          {id === sessionId ? <Badge tone="good">{t('account.sessions.thisBrowser')}</Badge> : null}
+        </>
+      ),
+    ),
+    text('address', ({ address }) => address),
+    time('signedIn', ({ signedInAt }) => signedInAt),
+    time('lastUsed', ({ lastUsedAt }) => lastUsedAt),
+    time('ends', ({ expiresAt }) => expiresAt),
+    cell(
+      'actions',
+      () => null,
+      ({ id }) => (
+        <ActionForm
+          {...{ action: `${path}/sessions/${id}/end`, submit: t('account.sessions.end') }}
+          quiet
+        />
+      ),
+    ),
+  ]
+  const caption = t('field.sessions')
+  return <Rows {...{ caption, columns, rows: of, empty: t('account.sessions.none') }} />
 }

@@ -3,9 +3,9 @@ import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
 import { Card } from '../platform/html/components.tsx'
 import { Time } from './cells.tsx'
-import { Form, Select, TextArea } from './forms.tsx'
+import { ActionForm, Select, TextArea } from './forms.tsx'
 import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
-import { t, useKept, usePerson } from './view.ts'
+import { t, usePerson } from './view.ts'
 
 const NoteFields = z.object({ text: requireText('decisions.problems.text') })
 
@@ -50,9 +50,9 @@ export function Annotations(props: {
 }) {
   const { path, review, deciders, isClosed = false } = props
   const { assignee, notes } = review
-  const note = useKept(`${path}/note`)
   const { name: me } = usePerson()
   const unassigned = t('decisions.review.unassigned')
+  const assign = { action: `${path}/assignee`, quiet: true }
   return (
     <Card title={t('decisions.review.title')} id="review">
       <p>
@@ -61,25 +61,19 @@ export function Annotations(props: {
       {isClosed ? null : (
         <div class="row">
           {assignee === me ? null : (
-            <Form action={`${path}/assignee`} fields={{ name: me }}>
-              <button class="quiet" type="submit">
-                {t('decisions.review.toMe')}
-              </button>
-            </Form>
+            <ActionForm {...assign} fields={{ name: me }} submit={t('decisions.review.toMe')} />
           )}
-          <Form action={`${path}/assignee`}>
-            <Select
-              {...{ name: 'name', label: t('decisions.review.assignTo'), value: assignee ?? '' }}
-              options={[
-                { value: '', label: unassigned },
-                ...deciders.map((value) => ({ value, label: value })),
-              ]}
-              problem={useKept(`${path}/assignee`).problems.name}
-            />
-            <button class="quiet" type="submit">
-              {t('decisions.review.assign')}
-            </button>
-          </Form>
+          <ActionForm {...assign} submit={t('decisions.review.assign')}>
+            {(field) => (
+              <Select
+                {...{ ...field('name', t('decisions.review.assignTo')), value: assignee ?? '' }}
+                options={[
+                  { value: '', label: unassigned },
+                  ...deciders.map((value) => ({ value, label: value })),
+                ]}
+              />
+            )}
+          </ActionForm>
         </div>
       )}
       <h3>{t('decisions.review.notes')}</h3>
@@ -94,15 +88,14 @@ export function Annotations(props: {
           </li>
         ))}
       </ul>
-      <Form action={`${path}/note`} stacked>
-        <TextArea
-          {...{ name: 'text', label: t('decisions.review.note'), value: note.fields.text }}
-          hint={t('decisions.review.notePlaceholder')}
-          problem={note.problems.text}
-          required
-        />
-        <button type="submit">{t('decisions.review.add')}</button>
-      </Form>
+      <ActionForm action={`${path}/note`} submit={t('decisions.review.add')}>
+        {(field) => (
+          <TextArea
+            {...field('text', t('decisions.review.note'), t('decisions.review.notePlaceholder'))}
+            required
+          />
+        )}
+      </ActionForm>
     </Card>
   )
 }

@@ -1,9 +1,8 @@
 import type { Child } from 'hono/jsx'
-import { type ColumnStyle, Badge as Sign, Table, type Tone } from '../platform/html/components.tsx'
-import { describeZone, formatClock } from './days.ts'
-import { formatMoney } from './format-money.ts'
+import { Badge, Card, type ColumnStyle, Identifier, Table } from '../platform/html/components.tsx'
 import type { NameIn } from './texts/text.ts'
-import { t, useView } from './view.ts'
+import { describeZone, formatClock, formatMoney, t, useView } from './view.ts'
+import type { Sign } from './words.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
 export type CellValue = string | null | { number: string } | { time: string }
@@ -68,13 +67,13 @@ export function money<Row>(
 }
 
 /** A state in words, with how it is meant. */
-export function state<Row>(title: Title, value: (row: Row) => [words: string, tone: Tone]) {
-  const column: ListColumn<Row> = {
-    title,
-    value: (row) => value(row)[0],
-    cell: (row) => <Sign tone={value(row)[1]}>{value(row)[0]}</Sign>,
-  }
-  return column
+export function state<Row>(title: Title, value: (row: Row) => Sign): ListColumn<Row> {
+  return { title, value: (row) => value(row)[0], cell: (row) => <State of={value(row)} /> }
+}
+
+/** A state as a badge. */
+export function State({ of: [words, tone] }: { of: Sign }) {
+  return <Badge tone={tone}>{words}</Badge>
 }
 
 /** A time in the reader's zone, which stands in the title. */
@@ -105,13 +104,17 @@ export function Rows<Row>(props: {
   columns: readonly ListColumn<Row>[]
   rows: readonly Row[]
   empty?: string
+  /** The `id` attribute of a row, where an address leads to it. */
+  rowId?: (row: Row) => string
+  /** On a phone without the titles of its columns. */
+  isCompact?: boolean
 }) {
-  const { caption, columns, rows, empty } = props
+  const { caption, columns, rows, empty, rowId, isCompact } = props
   if (rows.length === 0 && empty !== undefined) return <p>{empty}</p>
   const shown = columns
     .filter(({ exportOnly }) => !exportOnly)
     .map((column) => ({ ...column, title: nameColumn(column) }))
-  return <Table caption={caption} columns={shown} rows={rows} />
+  return <Table {...{ caption, columns: shown, rows, rowId, isCompact }} />
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
@@ -143,3 +146,32 @@ function writeClock(iso: string): string {
   if (language === 'en') return formatClock(timeZone, iso)
   return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }
+
+/** A part of the page that is a table, or a sentence where it has no rows. */
+export function TableCard<Row>(props: {
+  title: string
+  note?: Child
+  columns: readonly ListColumn<Row>[]
+  rows: readonly Row[]
+  empty: string
+  rowId?: (row: Row) => string
+  children?: Child
+}) {
+  const { title, note, children, ...table } = props
+  return (
+    <Card title={title} note={note}>
+      <Rows caption={title} {...table} />
+      {children}
+    </Card>
+  )
+}
+
+/** An id that a script can copy. */
+export const id = <Row,>(
+  title: 'payment' | 'requestId' | 'object',
+  value: (row: Row) => string | null,
+) =>
+  cell<Row>(title, value, (row) => {
+    const shown = value(row)
+    return shown === null ? '' : <Identifier>{shown}</Identifier>
+  })

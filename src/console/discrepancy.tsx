@@ -1,25 +1,24 @@
 import { z } from 'zod'
-import { addNote, assignDiscrepancy } from '../decisions/annotations.ts'
-import { resolveDiscrepancy } from '../decisions/discrepancies.ts'
-import { resolveExternalRefund } from '../decisions/external.ts'
+import { narrowMerchants } from '../access/authenticate.ts'
+import { listDeciders } from '../access/principal.ts'
+import { addNote, assignDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
+import { findMayEnd, type MayEnd } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
-import { DomainError } from '../errors.ts'
+import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
+import { findDiscrepancy } from '../discrepancies/store.ts'
 import { compareAmounts } from '../money.ts'
 import { Card, Facts, Identifier } from '../platform/html/components.tsx'
-import { deriveExternalState, findExternalRefund } from '../refunds/external-view.ts'
+import { readGrowth } from '../refunds/evidence.ts'
+import { type ExternalRecord, listExternalRefunds } from '../refunds/external-view.ts'
+import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
 import { Time } from './cells.tsx'
-import {
-  findPathDiscrepancy,
-  readDiscrepancyPage,
-  type ShownDiscrepancyPage,
-} from './discrepancy-subject.ts'
-import { ExternalCard } from './external.tsx'
-import { formatMoney } from './format-money.ts'
-import { Form, TextArea } from './forms.tsx'
-import { definePage, explainRefusal, parseFields, requireText } from './page.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
+import { ExternalCard, explainDiscrepancy, externalAction, OwnRefund } from './external.tsx'
+import { ActionForm, TextArea } from './forms.tsx'
+import { definePage, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { can, count, listTexts, t, useKept } from './view.ts'
+import { can, count, formatMoney, listTexts, t } from './view.ts'
 import { nameKind, nameSource } from './words.ts'
 
 const ResolutionFields = z.object({
@@ -31,21 +30,7 @@ const ResolutionFields = z.object({
     .catch(undefined),
 })
 
-const ExternalFields = z.object({
-  externalId: z.uuid(),
-  state: z.string().catch(''),
-  externalOutcome: z.enum(
-    ['matched', 'part_of_first_sight', 'never_happened'],
-    'decisions.problems.outcome',
-  ),
-  externalReason: requireText('decisions.problems.reason'),
-  againstEvidence: z.string().optional(),
-})
-
 const pathOf = ({ view }: ShownDiscrepancyPage) => discrepancyPath(view.merchantCode, view.id)
-
-const explain = (error: DomainError) =>
-  error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
 
 /** The page of one discrepancy: both sides, what they mean, and what to do. */
 export const discrepancyPage = definePage<DiscrepancyRow>({
@@ -54,63 +39,18 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   load: findPathDiscrepancy,
   async show(ctx, c, row) {
     const shown = await readDiscrepancyPage(ctx, c, row)
-    const { view, deciders } = shown
-    const { meaning, steps } = explainKind(view.kind)
-    return {
-      title: nameKind(view.kind),
-      current: 'tasks',
-      body: (
-        <>
-          <Card title={t('discrepancyPage.meaning')}>
-            <p>{meaning}</p>
-            <h3>{t('discrepancyPage.steps')}</h3>
-            <p>{steps}</p>
-          </Card>
-          <SidesCard shown={shown} />
-          <FactsCard shown={shown} />
-          {shown.external.length > 0 ? (
-            <ExternalCard path={pathOf(shown)} shown={shown} named={c.req.query('external')} />
-          ) : null}
-          {row.resolvedAt === null ? <ResolveCard shown={shown} /> : null}
-          <Annotations
-            {...{ path: pathOf(shown), deciders, review: row }}
-            isClosed={row.resolvedAt !== null}
-          />
-        </>
-      ),
-    }
+    const body = <Body {...{ row, shown }} named={c.req.query('external')} />
+    return { title: nameKind(row.kind), current: 'tasks', body }
   },
   actions: {
     resolution: {
-      explain,
+      explain: explainDiscrepancy,
       async run({ ctx, access, of, fields }) {
         await resolveDiscrepancy(ctx, access, of, parseFields(ResolutionFields, fields))
         return { notice: 'discrepancyResolved' }
       },
     },
-    external: {
-      // A refund made elsewhere that cannot be decided so has not changed: its amount does not fit.
-      explain: (error) =>
-        error.code === 'not_decidable' && !error.changed
-          ? t('discrepancyPage.refused.notFitting')
-          : explain(error),
-      async run({ ctx, access, of: { merchantCode, paymentId }, fields }) {
-        const parsed = parseFields(ExternalFields, fields)
-        const { externalId, state, externalOutcome: outcome, externalReason: reason } = parsed
-        const external = await findExternalRefund(ctx, [merchantCode], externalId)
-        if (external.paymentId !== paymentId) {
-          throw new DomainError('external_refund_not_found', `No external refund ${externalId}`)
-        }
-        // What is read here is compared again within the commit.
-        if (deriveExternalState(external) !== state) {
-          const detail = 'it has changed since it was shown'
-          throw new DomainError('not_decidable', detail, { changed: true })
-        }
-        const againstEvidence = parsed.againstEvidence === 'true'
-        await resolveExternalRefund(ctx, external, { outcome, reason, againstEvidence }, access)
-        return { notice: 'externalDecided' }
-      },
-    },
+    external: externalAction,
     ...annotations<DiscrepancyRow>({
       merchantOf: ({ merchantCode }) => merchantCode,
       note: ({ ctx, access, of }, text) => addNote(ctx, access, of, text),
@@ -128,6 +68,31 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
     ]
   },
 })
+
+function Body(props: {
+  row: DiscrepancyRow
+  shown: ShownDiscrepancyPage
+  named: string | undefined
+}) {
+  const { row, shown, named } = props
+  const { meaning, steps } = explainKind(row.kind)
+  const path = pathOf(shown)
+  const isClosed = row.resolvedAt !== null
+  return (
+    <>
+      <Card title={t('discrepancyPage.meaning')}>
+        <p>{meaning}</p>
+        <h3>{t('discrepancyPage.steps')}</h3>
+        <p>{steps}</p>
+      </Card>
+      <SidesCard shown={shown} />
+      <FactsCard shown={shown} />
+      {shown.external.length > 0 ? <ExternalCard {...{ path, shown, named }} /> : null}
+      {isClosed ? null : <ResolveCard shown={shown} />}
+      <Annotations {...{ path, deciders: shown.deciders, review: row, isClosed }} />
+    </>
+  )
+}
 
 function explainKind(kind: string) {
   const { meaning, steps } = Object.fromEntries(listTexts(`discrepancyHelp.${kind}`))
@@ -193,36 +158,25 @@ function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPag
 }
 
 function ResolveCard({ shown }: { shown: ShownDiscrepancyPage }) {
-  const action = `${pathOf(shown)}/resolution`
-  const { fields, problems } = useKept(action)
+  const { amount, mayResolve, view } = shown
   const effect = describeEffect(shown)
-  const hidden: Record<string, string> =
-    shown.amount === undefined ? {} : { shownAmount: shown.amount }
-  if (shown.mayResolve === 'another') {
-    return (
-      <Card title={t('discrepancyPage.resolve.title')} id="resolve">
-        <p>{t('discrepancyPage.ownRefund.another')}</p>
-      </Card>
-    )
-  }
   return (
     <Card title={t('discrepancyPage.resolve.title')} id="resolve">
-      <p>{t('discrepancyPage.resolve.lead')}</p>
-      {shown.mayResolve === 'self' ? (
-        <p class="warn">{t('discrepancyPage.ownRefund.self')}</p>
-      ) : null}
-      {effect === undefined ? null : <p>{effect}</p>}
-      {shown.view.refundId === null ? null : <p>{t('discrepancyPage.resolve.refundFirst')}</p>}
-      <Form action={action} fields={hidden} stacked>
-        <TextArea
-          name="reason"
-          label={t('field.reason')}
-          value={fields.reason}
-          problem={problems.reason}
-          required
-        />
-        <button type="submit">{t('discrepancyPage.resolve.submit')}</button>
-      </Form>
+      <OwnRefund mayEnd={mayResolve} />
+      {mayResolve === 'another' ? null : (
+        <>
+          <p>{t('discrepancyPage.resolve.lead')}</p>
+          {effect === undefined ? null : <p>{effect}</p>}
+          {view.refundId === null ? null : <p>{t('discrepancyPage.resolve.refundFirst')}</p>}
+          <ActionForm
+            action={`${pathOf(shown)}/resolution`}
+            fields={amount === undefined ? {} : { shownAmount: amount }}
+            submit={t('discrepancyPage.resolve.submit')}
+          >
+            {(field) => <TextArea {...field('reason', t('field.reason'))} required />}
+          </ActionForm>
+        </>
+      )}
     </Card>
   )
 }
@@ -234,4 +188,67 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
   return compareAmounts(amount, '0') > 0
     ? t('discrepancyPage.resolve.enters', { amount: formatMoney(amount, currency) })
     : t('discrepancyPage.resolve.entersNothing')
+}
+
+/** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
+const MAX_EXTERNAL = 20
+
+/** Everything the page of a discrepancy shows. */
+type ShownDiscrepancyPage = {
+  row: DiscrepancyRow
+  view: DiscrepancyView
+  currency: string | null
+  /** Of `unexplained_growth`: the amount that resolving it enters (decimal string). */
+  amount: string | undefined
+  /** Refunds of the payment made elsewhere. */
+  external: ExternalRecord[]
+  deciders: string[]
+  /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
+  mayResolve: MayEnd
+  mayDecideExternal: MayEnd
+}
+
+/**
+ * Finds the discrepancy in the path, of an account that the person may see.
+ * @throws DomainError `discrepancy_not_found`
+ */
+async function findPathDiscrepancy(
+  { sql }: ConsoleContext,
+  c: ConsoleRequest,
+): Promise<DiscrepancyRow> {
+  const { merchant, id = '' } = c.req.param()
+  return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
+}
+
+/** Reads everything the page of a discrepancy shows. */
+async function readDiscrepancyPage(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  row: DiscrepancyRow,
+): Promise<ShownDiscrepancyPage> {
+  const access = c.get('access')
+  const { merchantCode, paymentId, kind } = row
+  const payment = paymentId === null ? undefined : { merchantCode, paymentId }
+  const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
+  const [currency, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
+    readCurrency(ctx, row),
+    payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
+    payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
+    listDeciders(ctx.sql, merchantCode),
+    findMayEnd(ctx.sql, access, row),
+    findMayEnd(ctx.sql, access, { merchantCode, paymentId, refundId: null }),
+  ])
+  const amount = entersGrowth ? (growth?.unexplained ?? '0') : undefined
+  const view = showDiscrepancy(row)
+  const shown = { row, view, currency, amount, external: external.slice(0, MAX_EXTERNAL), deciders }
+  return { ...shown, mayResolve, mayDecideExternal }
+}
+
+/** A discrepancy may be about a transaction that is not known. */
+async function readCurrency(
+  ctx: ConsoleContext,
+  { merchantCode, transactionId }: DiscrepancyRow,
+): Promise<string | null> {
+  const found = await findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined)
+  return found?.transaction.currency ?? null
 }

@@ -1,7 +1,13 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import type { Access } from '../access/types.ts'
+import type { FeedContext } from '../feed/context.ts'
+import type { HealthContext } from '../health/gauges.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import type { IpnContext } from '../ipn/inbox.ts'
+import type { SyncContext } from '../sync/types.ts'
+import type { TransactionsContext } from '../transactions/types.ts'
+import type { WebhooksContext } from '../webhooks/send.ts'
 
 export type ConsoleEnv = {
   Bindings: HttpBindings
@@ -19,3 +25,11 @@ export type ConsoleEnv = {
 export type FormFields = Readonly<Record<string, string>>
 
 export type ConsoleRequest = HttpContext<ConsoleEnv>
+
+/** The state that the pages need: that of the folders whose functions they call. */
+export type ConsoleContext = FeedContext &
+  HealthContext &
+  IpnContext &
+  SyncContext &
+  TransactionsContext &
+  WebhooksContext

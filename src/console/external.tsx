@@ -1,16 +1,24 @@
-import { type ExternalOutcome, findExternalObstacle } from '../decisions/judge-external.ts'
+import { z } from '@hono/zod-openapi'
+import {
+  EXTERNAL_OUTCOMES,
+  findExternalObstacle,
+  resolveExternalRefund,
+} from '../decisions/external.ts'
 import type { MayEnd } from '../decisions/second-person.ts'
+import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
+import { DomainError } from '../errors.ts'
 import { Card, Identifier } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
-import { cell, type ListColumn, link, Rows, Time } from './cells.tsx'
-import type { ShownDiscrepancyPage } from './discrepancy-subject.ts'
-import { formatMoney } from './format-money.ts'
-import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
-import { ExternalRefundState } from './states.tsx'
-import { t, useKept } from './view.ts'
-
-const OUTCOMES: readonly ExternalOutcome[] = ['matched', 'part_of_first_sight', 'never_happened']
+import {
+  deriveExternalState,
+  type ExternalRecord,
+  findExternalRefund,
+} from '../refunds/external-view.ts'
+import { cell, type ListColumn, link, Rows, state, Time } from './cells.tsx'
+import { ActionForm, Choices, TextArea } from './forms.tsx'
+import { type Action, explainRefusal, parseFields, requireText } from './page.ts'
+import { formatMoney, t, useKept } from './view.ts'
+import { signExternal, withMore } from './words.ts'
 
 const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
   link(
@@ -33,15 +41,13 @@ const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
     ({ notifiedAt }) => notifiedAt,
     ({ notifiedAt }) => (notifiedAt === null ? null : <Time iso={toIso(notifiedAt)} />),
   ),
-  cell('state', deriveExternalState, (one) => (
-    <ExternalRefundState state={deriveExternalState(one)} />
-  )),
+  state('state', (one) => signExternal(deriveExternalState(one))),
 ]
 
 /** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */
 export function ExternalCard(props: {
   path: string
-  shown: ShownDiscrepancyPage
+  shown: { external: readonly ExternalRecord[]; mayDecideExternal: MayEnd }
   /** The id of the chosen one. */
   named: string | undefined
 }) {
@@ -63,65 +69,85 @@ export function ExternalCard(props: {
 
 function DecideExternal(props: { path: string; chosen: ExternalRecord; mayDecide: MayEnd }) {
   const { path, chosen, mayDecide } = props
-  const action = `${path}/external`
-  const { fields, problems, evidence } = useKept(action)
-  const judged = OUTCOMES.map((outcome) => ({
-    outcome,
-    obstacle: findExternalObstacle(chosen, outcome),
+  const judged = EXTERNAL_OUTCOMES.map((outcome) => ({
+    ...{ outcome, obstacle: findExternalObstacle(chosen, outcome) },
+    label: t(`discrepancyPage.external.outcomes.${outcome}`),
   }))
   const possible = judged.filter(({ obstacle }) => obstacle === undefined)
-  const title = t('discrepancyPage.external.decide', {
-    amount: formatMoney(chosen.amount, chosen.currency),
-  })
-  if (mayDecide === 'another') {
-    return (
-      <>
-        <h3>{title}</h3>
-        <p>{t('discrepancyPage.ownRefund.another')}</p>
-      </>
-    )
-  }
+  const amount = formatMoney(chosen.amount, chosen.currency)
   return (
     <>
-      <h3>{title}</h3>
-      {mayDecide === 'self' ? <p class="warn">{t('discrepancyPage.ownRefund.self')}</p> : null}
-      {judged.map(({ outcome, obstacle }) =>
-        obstacle === undefined ? null : (
+      <h3>{t('discrepancyPage.external.decide', { amount })}</h3>
+      <OwnRefund mayEnd={mayDecide} />
+      {judged.map(({ label: outcome, obstacle }) =>
+        obstacle === undefined || mayDecide === 'another' ? null : (
           <p class="soft">
-            {t('discrepancyPage.external.notPossible', {
-              outcome: t(`discrepancyPage.external.outcomes.${outcome}`),
-              reason: t(`discrepancyPage.external.obstacles.${obstacle}`),
-            })}
+            {withMore(outcome, t(`discrepancyPage.external.obstacles.${obstacle}`))}
           </p>
         ),
       )}
-      {possible.length === 0 ? null : (
-        <Form
-          action={action}
+      {possible.length === 0 || mayDecide === 'another' ? null : (
+        <ActionForm
+          action={`${path}/external`}
           fields={{ externalId: chosen.id, state: deriveExternalState(chosen) }}
-          stacked
+          submit={t('decisions.decide.submit')}
         >
-          <Choices
-            name="externalOutcome"
-            label={t('discrepancyPage.external.outcome')}
-            options={possible.map(({ outcome }) => ({
-              value: outcome,
-              label: t(`discrepancyPage.external.outcomes.${outcome}`),
-            }))}
-            value={fields.externalOutcome}
-            problem={problems.externalOutcome}
-          />
-          <TextArea
-            name="externalReason"
-            label={t('field.reason')}
-            value={fields.externalReason}
-            problem={problems.externalReason}
-            required
-          />
-          <AgainstEvidence evidence={evidence} />
-          <button type="submit">{t('decisions.decide.submit')}</button>
-        </Form>
+          {(field) => (
+            <>
+              <Choices
+                {...field('externalOutcome', t('discrepancyPage.external.outcome'))}
+                options={possible.map(({ outcome, label }) => ({ value: outcome, label }))}
+              />
+              <TextArea {...field('externalReason', t('field.reason'))} required />
+            </>
+          )}
+        </ActionForm>
       )}
     </>
   )
+}
+
+/** What holds back a person's own refund is up to another, or said to be decided alone. */
+export function OwnRefund({ mayEnd }: { mayEnd: MayEnd }) {
+  if (mayEnd === 'free') return null
+  return (
+    <p class={mayEnd === 'self' ? 'warn' : undefined}>{t(`discrepancyPage.ownRefund.${mayEnd}`)}</p>
+  )
+}
+
+const ExternalFields = z.object({
+  externalId: z.uuid(),
+  state: z.string().catch(''),
+  externalOutcome: z.enum(EXTERNAL_OUTCOMES, 'decisions.problems.outcome'),
+  externalReason: requireText('decisions.problems.reason'),
+  againstEvidence: z.string().optional(),
+})
+
+/** Why a discrepancy was not resolved, or an external refund not decided. */
+export const explainDiscrepancy = (error: DomainError) =>
+  error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
+
+/** Decides a refund of the payment that was made elsewhere. */
+export const externalAction: Action<DiscrepancyRow> = {
+  // A refund made elsewhere that cannot be decided so has not changed: its amount does not fit.
+  explain: (error) =>
+    error.code === 'not_decidable' && !error.changed
+      ? t('discrepancyPage.refused.notFitting')
+      : explainDiscrepancy(error),
+  async run({ ctx, access, of: { merchantCode, paymentId }, fields }) {
+    const parsed = parseFields(ExternalFields, fields)
+    const { externalId, state, externalOutcome: outcome, externalReason: reason } = parsed
+    const external = await findExternalRefund(ctx, [merchantCode], externalId)
+    if (external.paymentId !== paymentId) {
+      throw new DomainError('external_refund_not_found', `No external refund ${externalId}`)
+    }
+    // What is read here is compared again within the commit.
+    if (deriveExternalState(external) !== state) {
+      const detail = 'it has changed since it was shown'
+      throw new DomainError('not_decidable', detail, { changed: true })
+    }
+    const againstEvidence = parsed.againstEvidence === 'true'
+    await resolveExternalRefund(ctx, external, { outcome, reason, againstEvidence }, access)
+    return { notice: 'externalDecided' }
+  },
 }

@@ -1,7 +1,7 @@
 import type { Child } from 'hono/jsx'
 import { Field } from '../platform/html/components.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
-import { t, usePerson } from './view.ts'
+import { t, useKept, usePerson } from './view.ts'
 
 /**
  * A form that changes something: it carries the session's token, and the page that it is on, to which it leads back.
@@ -138,8 +138,45 @@ export function Choices(props: {
   )
 }
 
-/** The evidence that a decision contradicts, with the confirmation. Nothing is shown before it was refused. */
-export function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
+/** What a field of a form shows: its name and words, what was typed, and what is wrong with it. */
+type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'problem'>
+
+/**
+ * The form of an action. What was typed and refused is shown again, and the evidence that a decision contradicts, with
+ * its confirmation.
+ */
+export function ActionForm(props: {
+  action: string
+  submit: string
+  danger?: boolean
+  /** Of a form beside others. */
+  quiet?: boolean
+  /** Hidden ones. */
+  fields?: Readonly<Record<string, string>>
+  /** Instead of the button. */
+  buttons?: Child
+  children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
+}) {
+  const { action, submit, danger, quiet, fields = {}, buttons, children } = props
+  const { fields: typed, problems, evidence } = useKept(action)
+  const style = danger ? 'danger' : quiet ? 'quiet' : undefined
+  return (
+    <Form action={action} fields={fields} stacked={children !== undefined && !quiet}>
+      {children?.((name, label, hint) => {
+        return { name, label, hint, value: typed[name], problem: problems[name] }
+      })}
+      <AgainstEvidence evidence={evidence} />
+      {buttons ?? (
+        <button class={style} type="submit">
+          {submit}
+        </button>
+      )}
+    </Form>
+  )
+}
+
+/** Nothing is shown before a decision was refused. */
+function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   if (evidence.length === 0) return null
   return (
     <fieldset>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ConsoleContext } from './context.ts'
+import type { ConsoleContext } from './env.ts'
 
 type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 
@@ -43,7 +43,10 @@ export function open<T>(
   schema: z.ZodType<T>,
 ): T | undefined {
   try {
-    const text = encryption.decrypt(Buffer.from(token, 'base64url'), placeOf(owner))
+    const sealed = Buffer.from(token, 'base64url')
+    // Decoding skips what is not Base64: only the text that was issued is taken.
+    if (sealed.toString('base64url') !== token) return undefined
+    const text = encryption.decrypt(sealed, placeOf(owner))
     const { at, content } = Content.parse(JSON.parse(text))
     return now().getTime() - at <= KEPT_S * 1000 ? schema.parse(content) : undefined
   } catch {

@@ -7,10 +7,9 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
-import { hasRole } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, t, useView } from './view.ts'
+import { can, hasRole, t, useView } from './view.ts'
 
 /** Where the script speaks. */
 function ScriptParts() {
@@ -45,18 +44,20 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
   { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
+  { name: 'audit', path: '/console/audit', scope: 'ops' },
   { name: 'people', path: '/console/people', role: 'admin' },
   { name: 'reasons', path: '/console/reasons', role: 'admin' },
 ]
 
 /** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
-export function renderConsolePage(
+export async function renderConsolePage(
   c: ConsoleRequest,
   options: PageOptions,
   body: Child,
-): Response | Promise<Response> {
+): Promise<Response> {
   const { title, status = 200, refreshS, refreshTo } = options
-  const { language, kept } = useView()
+  const { language, kept, person } = useView()
+  const waiting = await person?.countTasks?.()
   const notice = kept?.isUnsent ? t('frame.restored') : readNotice(c)
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
@@ -70,7 +71,7 @@ export function renderConsolePage(
       <a class="skip" href="#main">
         {t('frame.skip')}
       </a>
-      <Bar c={c} current={options.current} />
+      <Bar {...{ c, current: options.current, waiting }} />
       <main id="main" tabindex={-1}>
         {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
         <h1>{title}</h1>
@@ -84,13 +85,18 @@ export function renderConsolePage(
         ))}
         {body}
       </main>
-      {useView().person ? <ScriptParts /> : null}
+      {person ? <ScriptParts /> : null}
     </Document>,
     status,
   )
 }
 
-function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined }) {
+function Bar(props: {
+  c: ConsoleRequest
+  current: PageName | undefined
+  waiting: string | undefined
+}) {
+  const { c, current, waiting } = props
   const { person } = useView()
   if (!person) return null
   const shown = PAGES.filter(
@@ -132,6 +138,7 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
               <li>
                 <a href={path} aria-current={name === current ? 'page' : undefined}>
                   {t(`frame.pages.${name}`)}
+                  {name === 'tasks' && waiting !== undefined ? ` (${waiting})` : null}
                 </a>
               </li>
             ))}

@@ -6,15 +6,13 @@ import type { Scope } from '../access/keys.ts'
 import type { Access, Role } from '../access/types.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { Reason } from '../refunds/request-schema.ts'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
 import { namePage, readFields } from './form-guard.ts'
 import { type KeptForm, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
-import { requireRole, requireScope } from './permissions.ts'
 import { redirectWith } from './redirect.ts'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
-import { listTexts, t, usePerson, useView } from './view.ts'
+import { listTexts, requireRole, requireScope, t, usePerson, useView } from './view.ts'
 
 /** Who may open a page, or carry out an action. */
 type Needs = { scope?: Scope | undefined; role?: Role | undefined }

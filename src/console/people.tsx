@@ -11,8 +11,8 @@ import {
   PersonEmail,
   PersonName,
 } from '../access/people.ts'
-import { listSessions } from '../access/sessions.ts'
-import { createSignInLink, formatSignInUrl } from '../access/sign-in.ts'
+import { lockPeople } from '../access/principal.ts'
+import { createSignInLink, formatSignInUrl, listSessions } from '../access/sessions.ts'
 import { type Access, ROLES } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isUuid } from '../http/fields.ts'
@@ -20,13 +20,12 @@ import { Card, Facts, Identifier } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
+import { endOne, nameMerchant, PersonFacts, Sessions } from './account.tsx'
 import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleRequest, FormFields } from './env.ts'
-import { Choices, Form, TextInput } from './forms.tsx'
+import type { ConsoleContext, ConsoleRequest, FormFields } from './env.ts'
+import { ActionForm, Choices, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { endOne, nameMerchant, PersonFacts, Sessions } from './person-parts.tsx'
 import { t, useKept, usePerson } from './view.ts'
 
 const PATH = '/console/people'
@@ -126,33 +125,33 @@ function readPerson(fields: FormFields, access: Access) {
 }
 
 function AddForm({ access }: { access: Access }) {
-  const { fields, problems } = useKept(PATH)
-  const tick = (name: string, label: string) => ({
-    ...{ name, label, value: '' },
-    checked: name in fields,
-  })
+  const typed = useKept(PATH).fields
+  const tick = (name: string, label: string) => ({ name, label, value: '', checked: name in typed })
   return (
-    <Form action={PATH} stacked>
-      <TextInput
-        {...{ name: 'name', label: t('field.name'), hint: t('people.add.nameHint') }}
-        {...{ value: fields.name, problem: problems.name, maxlength: 140 }}
-      />
-      <TextInput
-        {...{ name: 'email', type: 'email', label: t('field.email') }}
-        {...{ hint: t('people.add.emailHint'), value: fields.email, maxlength: 254 }}
-        problem={problems.email}
-      />
-      <Choices
-        {...{ type: 'checkbox', name: 'roles', label: t('field.roles'), problem: problems.roles }}
-        options={ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))}
-      />
-      <Choices
-        {...{ type: 'checkbox', name: 'merchants', label: t('field.merchants') }}
-        problem={problems.merchants}
-        options={listGrantable(access).map((code) => tick(merchantField(code), nameMerchant(code)))}
-      />
-      <button type="submit">{t('people.add.button')}</button>
-    </Form>
+    <ActionForm action={PATH} submit={t('people.add.button')}>
+      {(field) => (
+        <>
+          <TextInput
+            {...field('name', t('field.name'), t('people.add.nameHint'))}
+            maxlength={140}
+          />
+          <TextInput
+            {...field('email', t('field.email'), t('people.add.emailHint'))}
+            {...{ type: 'email', maxlength: 254 }}
+          />
+          <Choices
+            {...{ ...field('roles', t('field.roles')), type: 'checkbox' }}
+            options={ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))}
+          />
+          <Choices
+            {...{ ...field('merchants', t('field.merchants')), type: 'checkbox' }}
+            options={listGrantable(access).map((code) => {
+              return tick(merchantField(code), nameMerchant(code))
+            })}
+          />
+        </>
+      )}
+    </ActionForm>
   )
 }
 
@@ -179,20 +178,14 @@ export const personPage = definePage({
           </Card>
           <Card title={t('people.link.title')}>
             <p>{t('people.link.explain')}</p>
-            <Form action={`${path}/link`}>
-              <button type="submit">{t('people.link.button')}</button>
-            </Form>
+            <ActionForm action={`${path}/link`} submit={t('people.link.button')} />
           </Card>
           <Card title={t('field.sessions')}>
             <Sessions of={await listSessions(ctx.sql, person.id)} path={path} />
           </Card>
           <Card title={t('people.end.title')}>
             <p>{t('people.end.explain')}</p>
-            <Form action={`${path}/end`}>
-              <button class="danger" type="submit">
-                {t('people.end.title')}
-              </button>
-            </Form>
+            <ActionForm action={`${path}/end`} submit={t('people.end.title')} danger />
           </Card>
         </>
       ),
@@ -234,9 +227,11 @@ async function change<T>(
 ): Promise<T> {
   return await runInTransaction(ctx.sql, async (tx) => {
     const person = await findPathPerson(tx, c)
-    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
+    const access = c.get('access')
+    await lockPeople(tx, [access.id, person.id])
     // Before the write, which may end the admin's own access.
-    await recordWrite(tx, ctx.log, c.get('access'), entry)
+    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
+    await recordWrite(tx, ctx.log, access, entry)
     return await write(tx, person)
   })
 }

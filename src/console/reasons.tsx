@@ -2,10 +2,10 @@ import { narrowMerchants } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/reasons.ts'
-import { Form, Select, TextArea } from './forms.tsx'
+import { ActionForm, Select, TextArea } from './forms.tsx'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
 import { findText } from './texts/text.ts'
-import { listTexts, t, useKept, usePerson } from './view.ts'
+import { listTexts, t, usePerson } from './view.ts'
 
 const PATH = '/console/reasons'
 
@@ -30,7 +30,7 @@ export const reasonsPage = definePage<string>({
   },
   async show(ctx, _, merchantCode) {
     const { merchants } = usePerson().access
-    const { fields, problems } = useKept(PATH)
+    const form = { action: PATH, submit: t('account.reading.save') }
     const own = (await listReasons(ctx, merchantCode)).join('\n')
     return {
       title: t('frame.pages.reasons'),
@@ -40,26 +40,15 @@ export const reasonsPage = definePage<string>({
           <p>{t('reasons.intro')}</p>
           {merchants.length > 1 ? <ChooseAccount {...{ merchants, merchantCode }} /> : null}
           <Card title={t('reasons.list', { merchantCode })}>
-            <Form action={PATH} stacked fields={{ merchant: merchantCode }}>
-              <TextArea
-                {...{ name: 'reasons', label: t('reasons.label'), hint: t('reasons.hint') }}
-                {...{
-                  value: fields.reasons ?? own,
-                  problem: problems.reasons,
-                  rows: 12,
-                  maxlength: 5_000,
-                }}
-              />
-              <button type="submit">{t('account.reading.save')}</button>
-            </Form>
-            {own === '' ? <p>{t('reasons.defaults')}</p> : null}
-            {own === '' ? (
-              <ul>
-                {listUsualReasons().map(([, text]) => (
-                  <li>{text}</li>
-                ))}
-              </ul>
-            ) : null}
+            <ActionForm {...form} fields={{ merchant: merchantCode }}>
+              {(field) => {
+                const typed = field('reasons', t('reasons.label'), t('reasons.hint'))
+                return (
+                  <TextArea {...typed} value={typed.value ?? own} rows={12} maxlength={5_000} />
+                )
+              }}
+            </ActionForm>
+            {own === '' ? <UsualReasons /> : null}
           </Card>
         </>
       ),
@@ -76,6 +65,19 @@ export const reasonsPage = definePage<string>({
     },
   },
 })
+
+function UsualReasons() {
+  return (
+    <>
+      <p>{t('reasons.defaults')}</p>
+      <ul>
+        {listUsualReasons().map(([, text]) => (
+          <li>{text}</li>
+        ))}
+      </ul>
+    </>
+  )
+}
 
 function readLabels(text: string): string[] {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')

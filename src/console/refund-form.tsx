@@ -6,12 +6,9 @@ import { compareAmounts } from '../money.ts'
 import { Notice } from '../platform/html/components.tsx'
 import { listReasons } from '../refunds/reasons.ts'
 import { previewRefund, requestRefund } from '../refunds/request.ts'
-import { StaleVersionError } from '../refunds/target.ts'
+import { StaleVersionError } from '../refunds/request-rules.ts'
 import { formatTime } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { FormFields } from './env.ts'
-import { explainRefusal } from './explain-refund.ts'
-import { formatMoney } from './format-money.ts'
+import type { ConsoleContext, FormFields } from './env.ts'
 import { type KeptForm, open, seal } from './kept.ts'
 import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
@@ -21,18 +18,24 @@ import {
   listSent,
   merchantsOf,
   type OpenedForm,
+  RefundFormCard,
+  RefundsSoFar,
   renderCheck,
   Shown,
 } from './refund-check.tsx'
-import { parseValues, type RefundValues, readValues } from './refund-fields.ts'
-import { RefundFormCard, RefundsSoFar } from './refund-inputs.tsx'
+import {
+  explainRefundRefusal,
+  parseValues,
+  type RefundValues,
+  readValues,
+} from './refund-fields.ts'
 import {
   PAYMENT_FLOW,
   type RefundFlow,
   type RefundSubject,
   SURPLUS_FLOW,
 } from './refund-targets.tsx'
-import { t, useKept, usePerson } from './view.ts'
+import { formatMoney, t, useKept, usePerson } from './view.ts'
 
 /** The forms that refund: a payment, and what was paid beyond one success of an order. */
 export const refundFormRoutes: readonly Mount[] = [
@@ -173,7 +176,7 @@ async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked)
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
   if (error instanceof DomainError) {
-    const explained = explainRefusal(error, { subject, values })
+    const explained = explainRefundRefusal(error, { subject, values })
     if (!explained) throw error
     const { refundId } = error.extra
     const problems = { ...explained.problems }

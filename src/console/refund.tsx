@@ -1,19 +1,32 @@
 import { z } from 'zod'
-import { assignRefund, noteRefund } from '../decisions/annotations.ts'
+import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
+import { findSubject } from '../decisions/holds.ts'
 import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
 import type { FoundRefund } from '../refunds/find.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { ProofCard, StepsCard, SupportCard } from './evidence.tsx'
-import { formatMoney } from './format-money.ts'
-import { AgainstEvidence, Choices, Form, TextArea } from './forms.tsx'
+import {
+  describeEvents,
+  nameReceiver,
+  ProofCard,
+  RefundFacts,
+  StepsCard,
+  SupportCard,
+} from './evidence.tsx'
+import { ActionForm, Choices, TextArea } from './forms.tsx'
+import { explainHold, HoldForm, postHold } from './holds.tsx'
 import { definePage, OptionalText, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
-import { describeEvents, describeReceiver, RefundFacts } from './refund-facts.tsx'
-import { findOffers, type Offers } from './refund-offers.ts'
-import { findPathRefund, readRefundPage, type ShownRefundPage } from './refund-subject.ts'
-import { t, useKept } from './view.ts'
+import {
+  findOffers,
+  findPathRefund,
+  type Offers,
+  readRefundPage,
+  type ShownRefundPage,
+} from './refund-subject.ts'
+import { isOpen } from './story-refunds.tsx'
+import { can, formatMoney, t } from './view.ts'
 import { nameKind } from './words.ts'
 
 /** The version that the page was shown for; anything else counts as another version. */
@@ -51,7 +64,7 @@ export const refundPage = definePage<FoundRefund>({
       current: 'tasks',
       body: (
         <>
-          <RefundFacts shown={shown} />
+          <RefundFacts shown={shown} ctx={ctx} />
           {offers.approve ? <ApproveCard shown={shown} mayDecline={offers.decline} /> : null}
           {offers.showsProof ? <ProofCard proof={proof} /> : null}
           {offers.showsProof ? <SupportCard shown={shown} /> : null}
@@ -59,6 +72,7 @@ export const refundPage = definePage<FoundRefund>({
           {offers.outcomes.length > 0 ? <DecideCard shown={shown} offers={offers} /> : null}
           <Obstacles obstacles={offers.obstacles} />
           {offers.cancel ? <CancelCard shown={shown} /> : null}
+          {can('ops') && (isOpen(view) || view.hold !== null) ? <HoldCard shown={shown} /> : null}
           {offers.annotate ? <Review shown={shown} /> : null}
           <StepsCard proof={proof} />
         </>
@@ -93,6 +107,17 @@ export const refundPage = definePage<FoundRefund>({
         return { notice: 'refundCancelled' }
       },
     },
+    hold: {
+      scope: 'ops',
+      explain: explainHold,
+      async run(asked) {
+        const { merchantCode, refundId } = asked.of.refund
+        return await postHold(
+          asked,
+          await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId),
+        )
+      },
+    },
     ...annotations<FoundRefund>({
       merchantOf: ({ refund }) => refund.merchantCode,
       note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
@@ -112,36 +137,39 @@ const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, 
 function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
   const { shown, mayDecline } = props
   const { view, payment, version } = shown
-  const action = `${pathOf(shown)}/approval`
-  const { fields, problems } = useKept(action)
   const amount = formatMoney(view.amount, view.currency)
+  const buttons = (
+    <div class="row">
+      <button type="submit" name="decision" value="approve">
+        {t('decisions.approve.approve')}
+      </button>
+      {mayDecline ? (
+        <button class="danger" type="submit" name="decision" value="decline">
+          {t('decisions.approve.decline')}
+        </button>
+      ) : null}
+    </div>
+  )
   return (
     <Card title={t('refunds.offers.approve')} id="approve">
       <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
       <Facts
         rows={[
           [t('field.amount'), <strong>{amount}</strong>],
-          [t('field.receiver'), describeReceiver(shown)],
+          [t('field.receiver'), nameReceiver(shown)],
           [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
         ]}
       />
-      <Form action={action} fields={{ version }} stacked>
-        <TextArea
-          {...{ name: 'reason', label: t('field.reason'), value: fields.reason }}
-          hint={t('decisions.approve.reasonHint')}
-          problem={problems.reason}
-        />
-        <div class="row">
-          <button type="submit" name="decision" value="approve">
-            {t('decisions.approve.approve')}
-          </button>
-          {mayDecline ? (
-            <button class="danger" type="submit" name="decision" value="decline">
-              {t('decisions.approve.decline')}
-            </button>
-          ) : null}
-        </div>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/approval`}
+        fields={{ version }}
+        {...{ buttons }}
+        submit=""
+      >
+        {(field) => (
+          <TextArea {...field('reason', t('field.reason'), t('decisions.approve.reasonHint'))} />
+        )}
+      </ActionForm>
     </Card>
   )
 }
@@ -149,13 +177,14 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
 /** To say that a refund happened whose success was only concluded: one click. */
 function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
   const reason = t('decisions.confirm.reason')
-  const fields = { version: shown.version, outcome: 'succeeded', reason }
   return (
     <Card title={t('decisions.confirm.title')} id="confirm">
       <p>{t('decisions.confirm.lead')}</p>
-      <Form action={`${pathOf(shown)}/resolution`} fields={fields}>
-        <button type="submit">{t('decisions.confirm.submit')}</button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/resolution`}
+        fields={{ version: shown.version, outcome: 'succeeded', reason }}
+        submit={t('decisions.confirm.submit')}
+      />
     </Card>
   )
 }
@@ -163,51 +192,59 @@ function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
 /** To decide the outcome. The confirmation appears once the decision turned out to contradict the evidence. */
 function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
   const { outcomes, alone } = offers
-  const action = `${pathOf(shown)}/resolution`
-  const { fields, problems, evidence } = useKept(action)
   return (
     <Card title={t('decisions.decide.title')} id="decide">
       <p>{t('decisions.decide.lead')}</p>
       {alone ? <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p> : null}
-      <Form action={action} fields={{ version: shown.version }} stacked>
-        <Choices
-          {...{ name: 'outcome', label: t('decisions.decide.outcome'), value: fields.outcome }}
-          options={outcomes.map((value) => ({
-            value,
-            label: t(`decisions.outcomes.${value}`),
-            hint: t(`decisions.outcomeHints.${value}`),
-          }))}
-          problem={problems.outcome}
-        />
-        <TextArea
-          {...{ name: 'reason', label: t('field.reason'), value: fields.reason, required: true }}
-          hint={t('decisions.decide.reasonHint')}
-          problem={problems.reason}
-        />
-        <AgainstEvidence evidence={evidence} />
-        <button type="submit">{t('decisions.decide.submit')}</button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/resolution`}
+        fields={{ version: shown.version }}
+        submit={t('decisions.decide.submit')}
+      >
+        {(field) => (
+          <>
+            <Choices
+              {...field('outcome', t('decisions.decide.outcome'))}
+              options={outcomes.map((value) => ({
+                value,
+                label: t(`decisions.outcomes.${value}`),
+                hint: t(`decisions.outcomeHints.${value}`),
+              }))}
+            />
+            <TextArea
+              {...field('reason', t('field.reason'), t('decisions.decide.reasonHint'))}
+              required
+            />
+          </>
+        )}
+      </ActionForm>
     </Card>
   )
 }
 
 /** To cancel what was never sent. */
 function CancelCard({ shown }: { shown: ShownRefundPage }) {
-  const action = `${pathOf(shown)}/cancellation`
-  const { fields, problems } = useKept(action)
   return (
     <Card title={t('decisions.cancel.title')} id="cancel">
       <p>{t('decisions.cancel.lead')}</p>
-      <Form action={action} fields={{ version: shown.version }} stacked>
-        <TextArea
-          {...{ name: 'cancelReason', label: t('field.reason'), value: fields.cancelReason }}
-          problem={problems.cancelReason}
-          required
-        />
-        <button class="danger" type="submit">
-          {t('decisions.cancel.submit')}
-        </button>
-      </Form>
+      <ActionForm
+        action={`${pathOf(shown)}/cancellation`}
+        fields={{ version: shown.version }}
+        submit={t('decisions.cancel.submit')}
+        danger
+      >
+        {(field) => <TextArea {...field('cancelReason', t('field.reason'))} required />}
+      </ActionForm>
+    </Card>
+  )
+}
+
+/** To keep it from being sent, or to release that. */
+function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
+  const { merchantCode, id, hold } = view
+  return (
+    <Card title={t('field.hold')} id="hold">
+      <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
     </Card>
   )
 }

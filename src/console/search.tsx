@@ -14,17 +14,15 @@ import { readTransactions } from '../transactions/find-transactions.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
 import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
 import { Form, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
-import { requireScope } from './permissions.ts'
 import { redirectWith } from './redirect.ts'
-import { signPayment, signRefund, signTransaction } from './states.tsx'
 import { showTasks } from './tasks.tsx'
-import { can, count, listTexts, nameIn, t, usePerson } from './view.ts'
+import { can, count, listTexts, nameIn, requireScope, t, usePerson } from './view.ts'
+import { signPayment, signRefund, signTransaction } from './words.ts'
 
 /** Results of a search at most. */
 const MAX_HITS = 60
@@ -80,7 +78,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
         <Notice tone="soft">{t('search.cut', { count: MAX_HITS })}</Notice>
       ) : null}
       {(['transaction', 'payment', 'refund'] as const).map((kind) => (
-        <Group title={t(`search.groups.${kind}`)} hits={hits.filter(({ type }) => type === kind)} />
+        <Group title={t(`frame.pages.${kind}s`)} hits={hits.filter(({ type }) => type === kind)} />
       ))}
     </>,
   )

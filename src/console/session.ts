@@ -4,16 +4,17 @@ import { listAccounts } from '../access/authenticate.ts'
 import { findLoss } from '../access/principal.ts'
 import { findSession, recordUse, type StoredSession } from '../access/sessions.ts'
 import type { Access } from '../access/types.ts'
-import type { ConsoleContext } from './context.ts'
-import { readCookie, removeCookie, writeCookie } from './cookies.ts'
-import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import {
   carriesToken,
   ForeignFormError,
   isUnsafe,
   makeFormToken,
   namePage,
+  readCookie,
   readFields,
+  removeCookie,
+  writeCookie,
 } from './form-guard.ts'
 import { KeptForm, open, pageWith, seal } from './kept.ts'
 import { showTo, useView } from './view.ts'

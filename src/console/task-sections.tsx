@@ -21,17 +21,15 @@ import { STATES } from '../refunds/lifecycle.ts'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
 import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
 import { cell, type ListColumn, link, Rows, state, text, time } from './cells.tsx'
-import type { ConsoleContext } from './context.ts'
 import { Answer, Failing, NewestEvent, NextAttempt } from './endpoint-cells.tsx'
-import { formatMoney } from './format-money.ts'
-import { Form } from './forms.tsx'
+import type { ConsoleContext } from './env.ts'
+import { ActionForm } from './forms.tsx'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { signRefund } from './states.tsx'
-import { t } from './view.ts'
-import { formatDuration, formatTimeLeft, nameKind, nameRequester } from './words.ts'
+import { formatMoney, t } from './view.ts'
+import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
 
 /** Where a section begins: behind a row of the page before. */
-type Start = { cursor?: string | undefined; kind?: string | undefined }
+export type Start = { cursor?: string | undefined; kind?: string | undefined }
 
 /** A page of a section; `next` leads on to the following one. */
 type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }
@@ -177,9 +175,10 @@ export const SECTIONS: readonly Section[] = [
       'actions',
       () => null,
       ({ id }) => (
-        <Form action={`/console/webhooks/${encodeURIComponent(id)}/enable`}>
-          <button type="submit">{t('tasks.endpoint.enable')}</button>
-        </Form>
+        <ActionForm
+          action={`/console/webhooks/${encodeURIComponent(id)}/enable`}
+          submit={t('tasks.endpoint.enable')}
+        />
       ),
       { kind: 'actions' },
     ),

@@ -1,35 +1,85 @@
 import type { Hono } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import type { Access } from '../access/types.ts'
 import { isUuid } from '../http/fields.ts'
 import { Card } from '../platform/html/components.tsx'
 import { enableEndpoint } from '../webhooks/changes.ts'
 import { endpointNotFound, listVisibleOwners } from '../webhooks/endpoints.ts'
-import type { ConsoleContext } from './context.ts'
-import type { ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import { isUnsafe } from './form-guard.ts'
 import { renderConsolePage } from './layout.tsx'
 import { defineAction } from './page.ts'
 import { TASKS_PATH } from './paths.ts'
-import { type Loaded, SECTIONS, type Section, type SectionName } from './task-sections.tsx'
-import { t } from './view.ts'
+import {
+  type Loaded,
+  SECTIONS,
+  type Section,
+  type SectionName,
+  type Start,
+} from './task-sections.tsx'
+import { t, usePerson } from './view.ts'
 
 /** What the page of all sections shows of each. */
 const SHOWN = 10
 
+/** How long a count in the navigation stands (ms). */
+const COUNTED_FOR_MS = 15_000
+
+/** Counts what waits for a person, for the navigation of every page: as far as the sections count, and not more often. */
+export function createTaskCount(ctx: ConsoleContext) {
+  const counted = new Map<string, { until: number; count: Promise<string | undefined> }>()
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    const person = usePerson()
+    const now = ctx.now().getTime()
+    person.countTasks = () => {
+      for (const [id, { until }] of counted) if (until <= now) counted.delete(id)
+      const known = counted.get(person.id)?.count
+      // A page without its count is better than none, as where the database is away.
+      const count = known ?? countTasks(ctx, c.get('access')).catch(() => undefined)
+      if (!known) counted.set(person.id, { until: now + COUNTED_FOR_MS, count })
+      return count
+    }
+    await next()
+    // What the person has just done does not wait any more.
+    if (isUnsafe(c)) counted.delete(person.id)
+  })
+}
+
+async function countTasks(ctx: ConsoleContext, access: Access): Promise<string | undefined> {
+  const sections = await loadSections(ctx, access, listVisible(access))
+  const sum = sections.reduce((total, { loaded }) => total + loaded.count, 0)
+  const isMore = sections.some(({ loaded }) => loaded.next !== null)
+  return sum === 0 ? undefined : `${sum}${isMore ? '+' : ''}`
+}
+
+const listVisible = ({ scopes: own }: Access) =>
+  SECTIONS.filter(({ scopes }) => scopes.some((scope) => own.includes(scope)))
+
+/** Reads sections side by side. @param start where the only one begins */
+async function loadSections(
+  ctx: ConsoleContext,
+  access: Access,
+  sections: readonly Section[],
+  start: Start = {},
+): Promise<{ section: Section; loaded: Loaded }[]> {
+  return await ctx.reads.run(access.chainId, (database) =>
+    Promise.all(
+      sections.map(async (section) => {
+        return { section, loaded: await section.load({ ...ctx, ...database }, access, start) }
+      }),
+    ),
+  )
+}
+
 /** Shows what waits for the person: every section with its oldest entries, or one section page by page. */
 export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise<Response> {
   const access = c.get('access')
-  const visible = SECTIONS.filter(({ scopes }) =>
-    scopes.some((scope) => access.scopes.includes(scope)),
-  )
+  const visible = listVisible(access)
   const { section: named, ...start } = c.req.query()
   const only = visible.find(({ name }) => name === named)
-  const sections = await ctx.reads.run(access.chainId, (database) =>
-    Promise.all(
-      (only ? [only] : visible).map(async (section) => ({
-        section,
-        loaded: await section.load({ ...ctx, ...database }, access, only ? start : {}),
-      })),
-    ),
-  )
+  const sections = only
+    ? await loadSections(ctx, access, [only], start)
+    : await loadSections(ctx, access, visible)
   const limit = only ? Number.POSITIVE_INFINITY : SHOWN
   const isFirst = start.cursor === undefined
   const isIdle = !only && visible.length > 0 && sections.every(({ loaded }) => loaded.count === 0)

@@ -3,6 +3,8 @@ import type { Context as HttpContext } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
 import type { Scope } from '../access/keys.ts'
 import type { Access, Role } from '../access/types.ts'
+import { DomainError } from '../errors.ts'
+import type { ConsoleRequest } from './env.ts'
 import type { KeptForm } from './kept.ts'
 import {
   type CountKey,
@@ -34,6 +36,8 @@ export type Person = {
   makeFormToken: () => string
   /** The page that is shown, as it can be opened again. */
   page: string
+  /** How much waits for them, for the navigation; undefined where nothing does. */
+  countTasks?: () => Promise<string | undefined>
 }
 
 /** English, unless the browser prefers Vietnamese to it. */
@@ -96,4 +100,105 @@ export function count(key: CountKey, n: number): string {
 export function listTexts(group: string): [name: string, text: string][] {
   const { language } = useView()
   return listKeys(group).map((key) => [key.slice(group.length + 1), findText(language, key) ?? key])
+}
+
+/** @throws DomainError `scope_missing` */
+export function requireScope(c: ConsoleRequest, scope: Scope): void {
+  if (!can(scope)) throw new DomainError('scope_missing', `Your roles lack ${scope}`)
+  c.get('access').required.add(scope)
+}
+
+/** Whether the person has a role, e.g. `admin` for what only admins do. */
+export function hasRole(role: Role): boolean {
+  return useView().person?.roles.includes(role) ?? false
+}
+
+/** @throws DomainError `scope_missing` */
+export function requireRole(c: ConsoleRequest, role: Role): void {
+  if (!hasRole(role)) throw new DomainError('scope_missing', `You are not ${role}`)
+  c.get('access').required.add(role)
+}
+
+/**
+ * Formats an amount for reading, with the separators of the reader's language: `250000` in VND is `250,000 VND`. Every
+ * digit stays.
+ * @param amount decimal string
+ * @param currency null where no notification named one
+ */
+export function formatMoney(amount: string, currency: string | null): string {
+  const { language } = useView()
+  const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
+  const find = (type: 'group' | 'decimal') => parts.find((part) => part.type === type)?.value ?? ''
+  const [whole = '', fraction] = amount.split('.')
+  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, find('group'))
+  const number = fraction === undefined ? grouped : `${grouped}${find('decimal')}${fraction}`
+  return currency === null ? number : `${number} ${currency}`
+}
+
+/** Days as people enter them, `2026-11-22`, both included. */
+export type Days = { from?: string | undefined; to?: string | undefined }
+
+const DAY_MS = 86_400_000
+
+/** The times that a list can be asked for: Postgres knows no year 0, and ISO 8601 has four digits. */
+const EARLIEST = Date.parse('0001-01-01T00:00:00Z')
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** The time range of days in a zone, as ISO 8601: from the beginning of the first, and before the end of the last. */
+export function toRange(zone: string, { from, to }: Days): { from?: string; to?: string } {
+  return {
+    ...(from === undefined ? {} : { from: startOfDay(zone, Date.parse(from)) }),
+    ...(to === undefined ? {} : { to: startOfDay(zone, Date.parse(to) + DAY_MS) }),
+  }
+}
+
+/**
+ * The first moment of a day in a zone. A clock that is put forward at midnight has no 0:00 that day, and one that is put
+ * back has two: the offsets before and after say when the day may begin, and the first moment that is on it is right.
+ * @param midnight that of the day in UTC
+ */
+function startOfDay(zone: string, midnight: number): string {
+  const begins = [-DAY_MS, DAY_MS]
+    .map((distance) => midnight - readOffset(zone, midnight + distance))
+    .sort((a, b) => a - b)
+  const isOnDay = (at: number) => at + readOffset(zone, at) >= midnight
+  const start = begins.find(isOnDay) ?? begins.at(-1) ?? midnight
+  return new Date(Math.min(Math.max(start, EARLIEST), LATEST)).toISOString()
+}
+
+const OFFSET = /([+-])(\d\d):(\d\d)(?::(\d\d))?/
+
+/** How far a zone's clocks are ahead of UTC (ms). */
+function readOffset(zone: string, at: number): number {
+  const [, sign, ...parts] = OFFSET.exec(nameZone(zone, 'longOffset', at)) ?? []
+  const [hours = 0, minutes = 0, seconds = 0] = parts.map((part) => Number(part ?? 0))
+  const ahead = ((hours * 60 + minutes) * 60 + seconds) * 1000
+  return sign === '-' ? -ahead : ahead
+}
+
+/** Names a zone as people write it: `UTC`, `GMT+7`. */
+export function describeZone(zone: string, at: number): string {
+  return nameZone(zone, 'short', at)
+}
+
+function nameZone(zone: string, timeZoneName: 'short' | 'longOffset', at: number): string {
+  const format = formatFor(zone, timeZoneName)
+  return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? zone
+}
+
+/** Formats a time (ISO 8601) to the second as the clocks of a zone show it, for files: `2026-11-22 17:00:00`. */
+export function formatClock(zone: string, iso: string): string {
+  const at = Date.parse(iso)
+  const local = new Date(at + readOffset(zone, at)).toISOString()
+  return `${local.slice(0, 10)} ${local.slice(11, 19)}`
+}
+
+const FORMATS = new Map<string, Intl.DateTimeFormat>()
+
+/** Making a format takes longer than using it. */
+function formatFor(timeZone: string, timeZoneName: 'short' | 'longOffset'): Intl.DateTimeFormat {
+  const name = `${timeZone} ${timeZoneName}`
+  const known = FORMATS.get(name) ?? new Intl.DateTimeFormat('en', { timeZone, timeZoneName })
+  FORMATS.set(name, known)
+  return known
 }

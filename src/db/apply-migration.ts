@@ -7,93 +7,17 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
   type Blocker,
   describeBlockers,
-  type MigrationLog,
   type MigrationSession,
   requireSession,
   type Wait,
   watchSession,
 } from './migration-session.ts'
 import {
-  type IndexStatement,
   MIGRATE_COMMAND,
   type Migration,
   MigrationError,
+  readIndexStatement,
 } from './migration-state.ts'
-
-/**
- * Runs the statements of a migration that builds or drops indexes concurrently, each committed by itself. What an earlier
- * run has done is skipped; the invalid index that an interrupted build leaves is dropped, and built again.
- * @throws MigrationError if the session was lost; database errors
- */
-export async function buildIndexes(
-  session: MigrationSession,
-  migration: string,
-  statements: readonly IndexStatement[],
-): Promise<void> {
-  const { sql, log } = session
-  for (const { action, index, text } of statements) {
-    await requireSession(session, sql)
-    const state = await readIndexState(sql, index)
-    if (state === (action === 'create' ? 'valid' : 'absent')) continue
-    if (action === 'create' && state === 'invalid') {
-      log.info(
-        { migration, index },
-        `the index ${index} is invalid, because its build was interrupted: it is dropped, and built again`,
-      )
-      await sql.unsafe(`drop index concurrently if exists ${quote(index)}`)
-    }
-    const start = performance.now()
-    await sql.unsafe(text)
-    const durationMs = Math.round(performance.now() - start)
-    const done = action === 'create' ? 'built' : 'dropped'
-    log.info({ migration, index, durationMs }, `${done} the index ${index} in ${durationMs} ms`)
-  }
-}
-
-async function readIndexState(sql: Sql, index: string): Promise<'absent' | 'invalid' | 'valid'> {
-  const [row] = await sql<{ valid: boolean }[]>`
-    select indisvalid as valid from pg_index where indexrelid = to_regclass(${quote(index)})`
-  if (!row) return 'absent'
-  return row.valid ? 'valid' : 'invalid'
-}
-
-function quote(identifier: string): string {
-  return `"${identifier.replaceAll('"', '""')}"`
-}
-
-/**
- * Returns what reports the waits and the progress of a build: a wait when it is first seen, and both every `everyMs`. A
- * build waits for each transaction that was open when it began; meanwhile nothing waits for the build.
- */
-export function createBuildReport(
-  log: MigrationLog,
-  migration: string,
-  everyMs: number,
-): (wait: Wait) => void {
-  let reportedAt = performance.now()
-  let hasWaited = false
-  return ({ blockers, progress }) => {
-    const isDue = performance.now() - reportedAt >= everyMs
-    const isNew = blockers.length > 0 && !hasWaited
-    if (!isDue && !isNew) return
-    reportedAt = performance.now()
-    if (blockers.length === 0) {
-      log.info(
-        { migration, progress },
-        `migration ${migration} builds an index: ${progress ?? '…'}`,
-      )
-      return
-    }
-    hasWaited = true
-    log.warn(
-      { migration, progress, blockers },
-      `migration ${migration} builds an index, and waits until the transactions end that were open before: ${describeBlockers(blockers)}; nothing waits behind the build`,
-    )
-  }
-}
-
-/** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */
-const LOCK_UNAVAILABLE = ['55P03', '40P01']
 
 /**
  * Applies a migration and records it: in one transaction, or statement by statement if it builds indexes concurrently.
@@ -110,7 +34,9 @@ export async function applyMigration(
   for (let attempt = 1; ; attempt += 1) {
     const watch = watchSession(session.monitor, session.pid, planLooks(session, migration))
     try {
-      await applyOnce(session, migration)
+      await (migration.concurrent
+        ? buildIndexes(session, migration)
+        : applyAtOnce(session, migration))
       return
     } catch (error) {
       if (!isLockUnavailable(error)) throw explain(migration, error)
@@ -119,9 +45,10 @@ export async function applyMigration(
       const waitedMs = performance.now() - start
       if (waitedMs > limits.giveUpAfterMs) throw giveUp(migration, waitedMs, blockers, error)
       const delayMs = repoll(attempt, { base: limits.retryMs, max: limits.retryMaxMs })
+      const holders = blockers.length > 0 ? `, held by ${describeBlockers(blockers)}` : ''
       log.warn(
         { migration: migration.name, attempt, delayMs, blockers },
-        `migration ${migration.name} could not lock a table at once${nameHolders(blockers)}; it gives way, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
+        `migration ${migration.name} could not lock a table at once${holders}; it gives way, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
       )
       await sleep(delayMs)
     } finally {
@@ -130,20 +57,7 @@ export async function applyMigration(
   }
 }
 
-/** A wait in a transaction is short; that of a build is reported while it lasts. */
-function planLooks({ limits, log }: MigrationSession, { name, concurrent }: Migration) {
-  if (!concurrent) return { everyMs: limits.lockTimeoutMs / 4 }
-  const onLook = createBuildReport(log, name, limits.reportEveryMs)
-  return { everyMs: limits.reportEveryMs / 30, onLook }
-}
-
-async function applyOnce(session: MigrationSession, migration: Migration): Promise<void> {
-  if (migration.concurrent) {
-    await buildIndexes(session, migration.name, migration.statements)
-    await requireSession(session, session.sql)
-    await record(session.sql, migration)
-    return
-  }
+async function applyAtOnce(session: MigrationSession, migration: Migration): Promise<void> {
   await runInTransaction(session.sql, async (tx) => {
     await requireSession(session, tx)
     await tx.unsafe(`set local lock_timeout = ${session.limits.lockTimeoutMs}`)
@@ -152,17 +66,74 @@ async function applyOnce(session: MigrationSession, migration: Migration): Promi
   })
 }
 
+/**
+ * Builds or drops indexes concurrently, each committed by itself. What an earlier run has done is skipped; the invalid index
+ * that an interrupted build leaves is dropped, and built again.
+ */
+async function buildIndexes(session: MigrationSession, migration: Migration): Promise<void> {
+  const { sql, log } = session
+  for (const text of migration.statements) {
+    const statement = readIndexStatement(text)
+    if (!statement) continue
+    const { action, index } = statement
+    const fields = { migration: migration.name, index }
+    const quoted = `"${index.replaceAll('"', '""')}"`
+    await requireSession(session, sql)
+    const [found] = await sql<{ valid: boolean }[]>`
+      select indisvalid as valid from pg_index where indexrelid = to_regclass(${quoted})`
+    if (action === 'create' ? found?.valid : !found) continue
+    if (action === 'create' && found) {
+      log.info(
+        fields,
+        `the index ${index} is invalid, because its build was interrupted: it is dropped, and built again`,
+      )
+      await sql.unsafe(`drop index concurrently if exists ${quoted}`)
+    }
+    const start = performance.now()
+    await sql.unsafe(text)
+    const durationMs = Math.round(performance.now() - start)
+    const done = action === 'create' ? 'built' : 'dropped'
+    log.info({ ...fields, durationMs }, `${done} the index ${index} in ${durationMs} ms`)
+  }
+  await requireSession(session, sql)
+  await record(sql, migration)
+}
+
 /** As drizzle-kit records it. */
-async function record(tx: Tx, { hash, when }: Migration): Promise<void> {
+async function record(tx: Tx | Sql, { hash, when }: Migration): Promise<void> {
   await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${when})`
 }
 
-function isLockUnavailable(error: unknown): boolean {
-  return error instanceof postgres.PostgresError && LOCK_UNAVAILABLE.includes(error.code)
+/**
+ * A wait in a transaction is short. That of a build is reported when it is first seen, and with its progress as long as it
+ * lasts: a build waits for each transaction that was open when it began; meanwhile nothing waits for the build.
+ */
+function planLooks({ limits, log }: MigrationSession, { name: migration, concurrent }: Migration) {
+  if (!concurrent) return { everyMs: limits.lockTimeoutMs / 4 }
+  let reportedAt = performance.now()
+  let hasWaited = false
+  const onLook = ({ blockers, progress }: Wait) => {
+    const waits = blockers.length > 0
+    const isDue = performance.now() - reportedAt >= limits.reportEveryMs
+    if (!isDue && (!waits || hasWaited)) return
+    reportedAt = performance.now()
+    hasWaited ||= waits
+    const builds = `migration ${migration} builds an index`
+    if (!waits) {
+      log.info({ migration, progress }, `${builds}: ${progress ?? '…'}`)
+      return
+    }
+    log.warn(
+      { migration, progress, blockers },
+      `${builds}, and waits until the transactions end that were open before: ${describeBlockers(blockers)}; nothing waits behind the build`,
+    )
+  }
+  return { everyMs: limits.reportEveryMs / 30, onLook }
 }
 
-function nameHolders(blockers: readonly Blocker[]): string {
-  return blockers.length > 0 ? `, held by ${describeBlockers(blockers)}` : ''
+/** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */
+function isLockUnavailable(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && ['55P03', '40P01'].includes(error.code)
 }
 
 function giveUp(

@@ -12,19 +12,8 @@ import {
   type MigrationSession,
   requireDirect,
 } from './migration-session.ts'
-import {
-  countPending,
-  loadMigrations,
-  MIGRATE_COMMAND,
-  type Migration,
-  MigrationError,
-  readPendingMigrations,
-  requireKnownSchema,
-} from './migration-state.ts'
+import { countPending, MIGRATE_COMMAND, MigrationError, planMigrations } from './migration-state.ts'
 import { MIGRATION_LOCK } from './names.ts'
-
-/** After so many reports, some minutes, the process that has the lock may be one that is gone. */
-const ADVISE_AFTER_REPORTS = 6
 
 /**
  * Takes an advisory lock for the session, and returns the session's process id. It tries again and again: a statement that
@@ -37,8 +26,7 @@ export async function waitForLock(
   key: number,
 ): Promise<number> {
   let reportAt = 0
-  let reports = 0
-  for (;;) {
+  for (let reports = 0; ; ) {
     const [row] = await sql<{ locked: boolean; pid: number }[]>`
       select pg_try_advisory_lock(${key}) as locked, pg_backend_pid() as pid`
     if (row?.locked) return row.pid
@@ -46,8 +34,9 @@ export async function waitForLock(
       reportAt = performance.now() + limits.reportEveryMs
       const holder = await findLockHolder(sql, key)
       if (holder) {
+        // After some minutes the process that has the lock may be one that is gone.
         const advice =
-          reports < ADVISE_AFTER_REPORTS
+          reports < 6
             ? ''
             : `; if that process no longer runs, end its session with "select pg_terminate_backend(${holder.pid})"`
         log.info(
@@ -87,19 +76,18 @@ export async function migrateDatabase(
   url: string,
   { log = SILENT, onApplied, folder, limits }: MigrateOptions = {},
 ): Promise<AppliedMigration[]> {
-  const migrations = await loadMigrations(folder)
   const [worker, monitor] = [openSession(url, NAME), openSession(url, `${NAME} (monitor)`)]
   const { sql } = worker
   const applied: AppliedMigration[] = []
   try {
     // Without a lock: a process starts while another one migrates, if it has nothing to apply itself.
-    if ((await listPending(sql, migrations, folder)).length === 0) return []
+    if ((await planMigrations(sql, folder)).length === 0) return []
     const shared = { sql, monitor: monitor.sql, log, limits: { ...MIGRATION_LIMITS, ...limits } }
     const session = { ...shared, pid: await waitForLock(shared, MIGRATION_LOCK) }
     await requireDirect(sql, session.pid)
     await createTable(sql)
     // While it waited, another process may have applied some.
-    for (const next of await listPending(sql, migrations, folder)) {
+    for (const next of await planMigrations(sql, folder)) {
       const start = performance.now()
       await applyMigration(session, next)
       const done = { name: next.name, durationMs: Math.round(performance.now() - start) }
@@ -111,16 +99,6 @@ export async function migrateDatabase(
   } finally {
     await Promise.all([worker.close(), monitor.close()])
   }
-}
-
-async function listPending(
-  sql: Sql,
-  migrations: readonly Migration[],
-  folder: string | undefined,
-): Promise<Migration[]> {
-  await requireKnownSchema(sql, folder)
-  const pending = await readPendingMigrations(sql, folder)
-  return migrations.filter(({ name }) => pending.includes(name))
 }
 
 /** Creates the table of migrations as drizzle-kit does. */
@@ -152,9 +130,13 @@ export async function prepareSchema(
   }
   const { sql, close } = openSession(url, 'ipn-processor')
   try {
-    await requireKnownSchema(sql)
-    const pending = await readPendingMigrations(sql)
-    if (pending.length > 0) throw new MigrationError(refuse(pending))
+    const pending = (await planMigrations(sql)).map(({ name }) => name)
+    if (pending.length === 0) return
+    const names = [...new Set([pending[0], pending.at(-1)])].join(' to ')
+    const what = `${countPending(pending)} (${names})`
+    throw new MigrationError(
+      `The database schema is older than this version, and MIGRATE is off: ${what}. Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`,
+    )
   } finally {
     await close()
   }
@@ -180,10 +162,4 @@ async function reachDatabase(url: string, log: MigrationLog): Promise<void> {
     clearTimeout(slow)
     await close()
   }
-}
-
-function refuse(pending: readonly string[]): string {
-  const [first, last] = [pending[0], pending.at(-1)]
-  const names = pending.length > 1 ? `${first} to ${last}` : first
-  return `The database schema is older than this version, and MIGRATE is off: ${countPending(pending)} (${names}). Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`
 }

@@ -16,12 +16,6 @@ export type Blocker = {
 /** What a session waits for, and how far it is with the index that it builds. */
 export type Wait = { blockers: Blocker[]; progress: string | null }
 
-/** More sessions are not named: the first one explains the others. */
-const MAX_NAMED = 5
-
-/** How long the last look may take (ms): a connection that hangs must not delay the migration. */
-const LAST_LOOK_MS = 1_000
-
 /**
  * Watches a session from another one, until `stop`, which returns what it last waited for. It is a help for the operator:
  * when the watching session fails, nothing is seen.
@@ -46,18 +40,20 @@ export function watchSession(
   return {
     async stop() {
       ended.abort()
-      await Promise.race([looking, sleep(LAST_LOOK_MS, undefined, { ref: false })])
+      // A connection that hangs must not delay the migration.
+      await Promise.race([looking, sleep(1_000, undefined, { ref: false })])
       return seen
     },
   }
 }
 
+/** More than five sessions are not named: the first one explains the others. */
 async function readWait(sql: Sql, pid: number): Promise<Wait> {
   const blockers = await sql<Blocker[]>`
     select coalesce(a.pid, 0) as pid, a.usename as "user", a.application_name as application, a.state,
       to_char(coalesce(a.xact_start, a.backend_start) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
     from (select distinct unnest(pg_blocking_pids(${pid})) as pid) b left join pg_stat_activity a on a.pid = b.pid
-    order by a.xact_start limit ${MAX_NAMED}`
+    order by a.xact_start limit 5`
   const [progress] = await sql<{ text: string }[]>`
     select phase || case when blocks_total > 0 and blocks_done > 0
       then format(', %s %%', blocks_done * 100 / blocks_total) else '' end as text
@@ -153,10 +149,7 @@ export async function requireDirect(sql: Sql, pid: number): Promise<void> {
  * Refuses to go on in another session than the one that took the lock: the driver opens one by itself after a loss.
  * @throws MigrationError
  */
-export async function requireSession(
-  { pid }: Pick<MigrationSession, 'pid'>,
-  tx: Tx,
-): Promise<void> {
+export async function requireSession({ pid }: Pick<MigrationSession, 'pid'>, tx: Tx) {
   if ((await readPid(tx)) === pid) return
   throw new MigrationError(
     'the database connection was lost while migrating; start again to apply the rest',

@@ -9,8 +9,9 @@ import { Hold } from '../payments/view.ts'
 import { ExternalRefund } from '../refunds/external-view.ts'
 import { Reason, RefundId } from '../refunds/request-schema.ts'
 import { Refund } from '../refunds/view.ts'
-import { HOLD_TARGETS } from './hold-subject.ts'
+import { EXTERNAL_OUTCOMES } from './external.ts'
 import { DECISIONS, type Decision, OUTCOMES } from './obstacles.ts'
+import { HOLD_TARGETS } from './second-person.ts'
 
 const Text = Reason.min(1, 'must not be empty')
 const AgainstEvidence = z.boolean().optional()
@@ -35,7 +36,7 @@ const ResolutionRequest = z
   })
 const ExternalResolution = z
   .strictObject({
-    outcome: z.enum(['matched', 'part_of_first_sight', 'never_happened']),
+    outcome: z.enum(EXTERNAL_OUTCOMES),
     reason: Text,
     againstEvidence: AgainstEvidence.openapi({
       description: 'Required to contradict what is known, or an earlier decision',

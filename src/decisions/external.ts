@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { and, eq } from 'drizzle-orm'
+import { Big } from 'big.js'
 import { describeActor } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
-import { externalRefunds, type StoredResolution } from '../db/schema.ts'
+import type { StoredResolution } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import {
@@ -12,34 +12,25 @@ import {
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../discrepancies/store.ts'
+import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
-import { compareAmounts } from '../money.ts'
-import { build } from '../platform/postgres/drizzle.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { lockRefunds } from '../refunds/case.ts'
-import {
-  buildExternalEvents,
-  buildUpdatedEvents,
-  readExternalRefunds,
-  recordExternalChanges,
-} from '../refunds/events.ts'
-import { nameExternal } from '../refunds/external.ts'
+import { saveDraft } from '../refunds/draft.ts'
+import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
+import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
-import { measureUnexplained } from '../refunds/obstacle.ts'
-import type { ExternalChange } from '../refunds/types.ts'
-import {
-  checkFirstSight,
-  type ExternalOutcome,
-  findContrary,
-  fitsGrowth,
-  judgeGrowthAgain,
-  refuseExternal,
-} from './judge-external.ts'
-import { refuseAgainstEvidence } from './refusals.ts'
+import { rejudgeInferred } from '../refunds/match.ts'
+import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/measure.ts'
+import { saveExternalRefunds } from '../refunds/save.ts'
+import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
+import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
-import { buildPaymentEvent, decide, describeResolution } from './unit-of-work.ts'
+import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
-const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
+export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
+export type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
 
 export type ExternalResolution = {
   outcome: ExternalOutcome
@@ -47,13 +38,17 @@ export type ExternalResolution = {
   againstEvidence?: boolean | undefined
 }
 
+type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: LockedRefunds }
+
+const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
+
 /**
  * Applies a person's decision about a refund made elsewhere, and records it with the API key's name and the
  * reason. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
  * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
  * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
  * that has not ended does not decide, while another may.
- * @param found as the caller read it: of two decisions at once, the second finds it changed
+ * @param found as the caller read it: the second of two decisions at once finds it changed
  * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
 export async function resolveExternalRefund(
@@ -67,27 +62,32 @@ export async function resolveExternalRefund(
   await decide(ctx, {
     ...{ ...key, actor: access, operation: OPERATION, objectId: id },
     apply: async (tx) => {
-      const { contrary, replaced } = await judge(tx, found, request)
+      const external = findLocked(await lockRefunds(tx, key, null), found)
+      const contrary = judge(external, found, request)
       const heldBack = { merchantCode, paymentId, refundId: null }
       const own = await requireAnother(tx, access, heldBack, `decide external refund ${id}`)
       const resolution = describeResolution(ctx, request, access, contrary)
       const decider = `${describeActor(access)}${describeSelfDecided(access, own)}`
-      const { outcome } = request
-      const changes = [
-        ...replaced,
-        await applyDecision(tx, found, { outcome, resolution, decider }),
-      ]
-      await recordExternalChanges(tx, key, changes)
-      const recorded = await recordDecision(tx, found, resolution)
-      const again = await judgeGrowthAgain(tx, key, paymentId)
+      applyDecision(external, request.outcome, resolution, decider)
+      const changes = await saveExternalRefunds(tx, key, external.locked)
+      const name = nameExternal(found.requestId, external.draft.now.amount)
+      const recorded = await recordResolution(tx, { ...key, paymentId }, resolution, {
+        ours: `${name} decided as ${resolution.outcome} by ${resolution.by}`,
+        // Those of other external refunds are found again by the next answer.
+        answered: [
+          { kind: 'external_refund_unmatched' },
+          { kind: 'external_refund_contradicted', ours: name },
+        ],
+      })
+      const again = await judgeGrowthAgain(tx, key, external)
       const discrepancies = [...recorded, ...again.found]
-      const touched = [...own, ...again.doubted].map(({ refundId }) => refundId)
+      const touched = [...own.map(({ refundId }) => refundId), ...again.doubted]
       const refundIds = [...new Set(touched)]
       return {
         ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
         buildEvents: async () => [
           ...(await buildPaymentEvent(tx, key, paymentId)),
-          ...(await buildChangedExternal(tx, merchantCode, changes)),
+          ...(await readExternalEvents(tx, merchantCode, changes)),
           ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
           ...buildDiscrepancyEvents(discrepancies),
         ],
@@ -97,163 +97,198 @@ export async function resolveExternalRefund(
   })
 }
 
-async function buildChangedExternal(
-  tx: Tx,
-  merchantCode: string,
-  changes: readonly ExternalChange[],
-): Promise<NewEvent[]> {
-  const ids = changes.map(({ externalId }) => externalId)
-  return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
+function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExternal {
+  const draft = locked.external.find(({ now }) => now.externalId === found.id)
+  const payment = locked.payments.find(({ paymentId }) => paymentId === found.paymentId)
+  if (draft && payment) return { draft, payment, locked }
+  const detail = 'its payment has just moved to another transaction; try again'
+  throw refuse({ ...found, externalId: found.id }, detail)
+}
+
+/** Creates the refusal of a decision about an external refund, with its state and the decision before. */
+function refuse(
+  row: Pick<ExternalRow, 'externalId' | 'matched' | 'outcome' | 'resolution'>,
+  detail: string,
+): DomainError {
+  const state = deriveExternalState(row)
+  const text = `External refund ${row.externalId} is ${state}: ${detail}${describeDecided(row.resolution)}`
+  return new DomainError('not_decidable', text, { extra: { state } })
+}
+
+/** Why the state of an external refund does not admit an outcome; undefined when it does. */
+export function findExternalObstacle(
+  row: Pick<ExternalRecord, 'matched' | 'outcome'>,
+  outcome: ExternalOutcome,
+): 'own' | 'already' | 'nothing_deducted' | undefined {
+  const state = deriveExternalState(row)
+  if (state === 'own') return 'own'
+  if (state === outcome) return 'already'
+  return state === 'released' && outcome === 'never_happened' ? 'nothing_deducted' : undefined
+}
+
+const EXPLAINED = {
+  already: () => 'it is decided already',
+  nothing_deducted: () => 'nothing is deducted for it any more',
+  own: ({ id }: ExternalRow) =>
+    `it is a refund of this service, which is decided with POST /v1/refunds/${id}/resolution`,
 }
 
 /**
- * Locks the payment with its refunds, and judges the decision.
- * @returns what it contradicts, if anything, and the change of what a person had entered for it
+ * Judges a decision.
+ * @returns what it contradicts; null for nothing
  * @throws DomainError when it is refused
  */
-async function judge(
-  tx: Tx,
+function judge(
+  { draft: { now }, payment, locked }: LockedExternal,
   found: ExternalRecord,
   { outcome, againstEvidence = false }: ExternalResolution,
-): Promise<{ contrary: string | null; replaced: ExternalChange[] }> {
-  const { merchantCode, transactionId, paymentId, id } = found
-  const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
-  const [row] = await readExternalRefunds(tx, merchantCode, [id])
-  const payment = payments.find((one) => one.paymentId === paymentId)
-  if (!row || !payment) {
-    throw refuseExternal(found, 'its payment has just moved to another transaction; try again')
-  }
+): string | null {
   const before = deriveExternalState(found)
-  if (deriveExternalState(row) !== before) {
-    throw refuseExternal(row, `it was ${before} when the decision was requested`)
+  if (deriveExternalState(now) !== before) {
+    throw refuse(now, `it was ${before} when the decision was requested`)
   }
-  const contrary = findContrary(row, outcome)
+  const obstacle = findExternalObstacle(now, outcome)
+  if (obstacle) throw refuse(now, EXPLAINED[obstacle](now))
+  const contrary = findContrary(now)
   if (contrary !== null && !againstEvidence) {
-    throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuseExternal(row, detail))
+    throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuse(now, detail))
   }
-  if (outcome === 'part_of_first_sight') checkFirstSight(row, payment, drafts)
-  const isNew = outcome !== 'matched' || fitsGrowth(row, payment, drafts)
-  const replaced = isNew ? [] : await takeEntered(tx, row)
-  if (!isNew && replaced.length === 0) {
-    const detail = `the refunded amount is ${payment.refundedNow}, and no increase of ${row.amount} is left to match it`
-    throw refuseExternal(row, detail)
-  }
-  return { contrary, replaced }
+  if (outcome === 'part_of_first_sight') requireFirstSight(now, payment, locked)
+  return contrary
+}
+
+/** What a decision contradicts; null while nothing but the notification is known. */
+function findContrary(row: ExternalRow): string | null {
+  const state = deriveExternalState(row)
+  if (state === 'reserved') return null
+  if (row.resolution !== null) return `a person decided it as ${row.resolution.outcome}`
+  if (state === 'matched') return 'the refunded amount shows it'
+  if (state === 'released')
+    return 'its failure was notified, or another reading of its notification was matched'
+  return 'the refunded amount showed it when the payment was first seen'
 }
 
 /**
- * Takes the amount off a refund that a person entered for growth that nothing explained: the notification names
- * what it was.
- * @returns its change; empty when none is large enough
+ * Checks that as much of what was refunded when the payment was first seen is not known to be other refunds.
+ * @throws DomainError `not_decidable`
  */
-async function takeEntered(
-  tx: Tx,
-  { merchantCode, paymentId, amount, requestId }: ExternalRecord,
-): Promise<ExternalChange[]> {
-  const taken = await tx<{ externalId: string; left: string | null }[]>`
-    with entered as (
-      select id, amount from foreign_refunds
-      where merchant_code = ${merchantCode} and payment_id = ${paymentId} and source = 'person' and matched
-        and outcome is null and amount >= ${amount}
-      order by amount, id limit 1
-    )
-    update foreign_refunds f set
-      amount = case when f.amount > ${amount} then f.amount - ${amount} else f.amount end,
-      matched = f.amount > ${amount}, outcome = case when f.amount > ${amount} then null else 'released' end
-    from entered where f.merchant_code = ${merchantCode} and f.id = entered.id
-    returning f.id as "externalId", case when f.matched then f.amount::text end as left`
-  return taken.map(({ externalId, left }) => {
-    const rest = left === null ? '' : `; ${left} is left of it`
-    const reason = `a notified refund of ${amount} (request ${requestId}) takes its place${rest}`
-    const after = left === null ? ('released' as const) : ('matched' as const)
-    return { externalId, paymentId, before: 'matched', after, cause: { reason } }
-  })
+function requireFirstSight(
+  row: ExternalRow,
+  { paymentId, explainedAtFirst, refundedAtFirst }: LockedPayment,
+  { drafts }: LockedRefunds,
+): void {
+  const own = drafts.flatMap(({ now }) =>
+    now.paymentId === paymentId && now.inFirstSight ? [now.amount] : [],
+  )
+  const left = new Big(refundedAtFirst).minus(addAmounts([explainedAtFirst, ...own]))
+  if (left.gte(row.amount)) return
+  const detail = `only ${left.toFixed()} of what was refunded when the payment was first seen is not explained by other refunds`
+  throw refuse(row, detail)
 }
 
-type AppliedDecision = { outcome: ExternalOutcome; resolution: StoredResolution; decider: string }
-
-async function applyDecision(
-  tx: Tx,
-  found: ExternalRecord,
-  { outcome, resolution, decider }: AppliedDecision,
-): Promise<ExternalChange> {
-  const { merchantCode, id, paymentId, amount, requestId } = found
-  const matched = outcome === 'matched'
-  await build(tx)
-    .update(externalRefunds)
-    .set({ matched, outcome: outcome === 'matched' ? null : outcome, resolution })
-    .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
+/** @throws DomainError `not_decidable` when no growth is left that may be it */
+function applyDecision(
+  external: LockedExternal,
+  outcome: ExternalOutcome,
+  resolution: StoredResolution,
+  decider: string,
+): void {
+  const { draft, payment, locked } = external
+  const { id, amount } = draft.now
+  if (outcome === 'matched' && !fitsGrowth(draft.now, payment, locked)) takeEntered(external)
   const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
-  const before = deriveExternalState(found)
-  return { externalId: id, paymentId, before, after: outcome, cause: { reason: cause } }
+  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${id})`
+  const isMatched = outcome === 'matched'
+  const state = { matched: isMatched, outcome: isMatched ? null : outcome }
+  changeExternal(draft, { ...state, resolution }, { reason: cause })
+  countExternal(locked)
 }
 
-async function recordDecision(
+/** Whether the part of the payment's growth that matches no refund is at least as large as the external refund. */
+function fitsGrowth(
+  { amount }: ExternalRow,
+  payment: LockedPayment,
+  { drafts }: LockedRefunds,
+): boolean {
+  return compareAmounts(amount, '0') > 0 && new Big(measureUnmatched(payment, drafts)).gte(amount)
+}
+
+/**
+ * Takes the amount off the smallest refund that a person entered for growth that nothing explained: the notification names
+ * what it was.
+ * @throws DomainError `not_decidable` when none is large enough
+ */
+function takeEntered({ draft, payment, locked }: LockedExternal): void {
+  const { amount, id, paymentId } = draft.now
+  const [entered] = locked.external
+    .filter(({ now }) => now.paymentId === paymentId && now.source === 'person')
+    .filter(({ now }) => now.matched && now.outcome === null)
+    .filter(({ now }) => compareAmounts(now.amount, amount) >= 0)
+    .toSorted((a, b) => compareAmounts(a.now.amount, b.now.amount))
+  if (!entered) {
+    const detail = `the refunded amount is ${payment.refundedNow}, and no increase of ${amount} is left to match it`
+    throw refuse(draft.now, detail)
+  }
+  const left = new Big(entered.now.amount).minus(amount)
+  const rest = left.gt(0) ? `; ${left.toFixed()} is left of it` : ''
+  const reason = `a notified refund of ${amount} (request ${id}) takes its place${rest}`
+  const taken = left.gt(0)
+    ? { amount: left.toFixed() }
+    : ({ matched: false, outcome: 'released' } as const)
+  changeExternal(entered, taken, { reason })
+}
+
+/**
+ * Judges the growth of a payment again, after a person's decision about a refund made elsewhere: what was inferred and is
+ * not shown any more is left to a person, growth that nothing explains any more is a discrepancy in this commit, and not
+ * only with the next answer; growth that is explained now is none.
+ * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
+ */
+async function judgeGrowthAgain(
   tx: Tx,
-  { merchantCode, transactionId, paymentId, requestId, amount }: ExternalRecord,
-  { outcome, by, againstEvidence }: StoredResolution,
-): Promise<RecordedDiscrepancy[]> {
-  const key = { merchantCode, transactionId, paymentId }
-  // Those of other external refunds are found again by the next answer.
-  await resolveDiscrepancies(tx, [
-    { ...key, kind: 'external_refund_unmatched' },
-    { ...key, kind: 'external_refund_contradicted', ours: nameExternal(requestId, amount) },
-  ])
-  if (againstEvidence === null) return []
-  const ours = `external refund ${requestId} of ${amount} decided as ${outcome} by ${by}`
-  const kind = 'decided_against_evidence'
-  return await recordDiscrepancies(tx, [{ ...key, kind, ours, theirs: againstEvidence }])
-}
-
-/** Who enters an external refund, and why. */
-export type EnteredBy = {
-  access: Pick<Access, 'name' | 'isPerson'>
-  reason: string
-  decidedAt: Date
+  key: TransactionKey,
+  { payment, locked: { drafts } }: LockedExternal,
+): Promise<{ found: RecordedDiscrepancy[]; doubted: string[] }> {
+  rejudgeInferred(payment, drafts)
+  const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
+  for (const draft of doubted) await saveDraft(tx, { ...draft, dueInMs: null })
+  const { paymentId } = payment
+  const unexplained = measureUnexplained(payment, drafts)
+  await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
+  const isGrown = compareAmounts(unexplained, '0') > 0
+  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
+  const found = await recordDiscrepancies(tx, growth)
+  return { found, doubted: doubted.map(({ now }) => now.refundId) }
 }
 
 /**
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
  * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
  * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
- * The caller holds the transaction's row; this locks its payments and its refunds: call it before any statement that
- * locks another row of them or a discrepancy.
- * @returns the amount (decimal string) and the events to record as the last statement of the unit of work; undefined
- *   when no growth is left unexplained, and nothing was written
+ * The caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
+ * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */
 export async function enterExternalRefund(
   tx: Tx,
-  key: TransactionKey,
+  { merchantCode, transactionId }: TransactionKey,
   paymentId: string,
-  { access, reason, decidedAt }: EnteredBy,
-): Promise<{ amount: string; events: NewEvent[] } | undefined> {
-  const { merchantCode, transactionId } = key
-  const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
-  const payment = payments.find((one) => one.paymentId === paymentId)
-  const amount = payment ? measureUnexplained(payment, drafts) : '0'
-  if (compareAmounts(amount, '0') <= 0) return undefined
-  const resolution: StoredResolution = {
-    outcome: 'matched',
+  {
+    access,
     reason,
-    by: access.name,
-    againstEvidence: null,
-    decidedAt: decidedAt.toISOString(),
-  }
-  const requestId = `entered-${randomUUID()}`
-  const row = { merchantCode, requestId, paymentId, amount, matched: true, resolution }
-  const [stored] = await build(tx)
-    .insert(externalRefunds)
-    .values({ ...row, source: 'person' })
-    .returning({ externalId: externalRefunds.id })
-  if (!stored) throw new Error('the external refund was not stored')
-  const cause = {
-    reason: `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`,
-  }
-  const changes: ExternalChange[] = [
-    { ...stored, paymentId, before: null, after: 'matched', cause },
-  ]
-  await recordExternalChanges(tx, key, changes)
-  return { amount, events: await buildChangedExternal(tx, merchantCode, changes) }
+    decidedAt,
+  }: { access: Pick<Access, 'name' | 'isPerson'>; reason: string; decidedAt: Date },
+): Promise<{ amount: string; events: NewEvent[] } | undefined> {
+  const key = { merchantCode, transactionId }
+  const locked = await lockRefunds(tx, key, null)
+  const payment = locked.payments.find((one) => one.paymentId === paymentId)
+  const amount = payment ? measureUnexplained(payment, locked.drafts) : '0'
+  if (compareAmounts(amount, '0') <= 0) return undefined
+  const decided = { outcome: 'matched', reason, by: access.name, againstEvidence: null }
+  const resolution = { ...decided, decidedAt: decidedAt.toISOString() }
+  const cause = `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`
+  const row = { id: `entered-${randomUUID()}`, paymentId, amount, resolution }
+  enterExternal(locked, { ...row, externalId: randomUUID() }, { reason: cause })
+  const changes = await saveExternalRefunds(tx, key, locked)
+  return { amount, events: await readExternalEvents(tx, merchantCode, changes) }
 }

@@ -1,16 +1,106 @@
 import { type Actor, describeActor } from '../access/audit.ts'
-import { DomainError } from '../errors.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { DomainError, type RefusalCode } from '../errors.ts'
 import { recordChanges } from '../events/record-events.ts'
+import { Id, isUuid } from '../http/fields.ts'
 import type { StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
-import { type HoldSubject, requireAnotherToRelease } from './hold-subject.ts'
-import { describeSelfDecided, listTransactionsOf, type OwnRefund } from './second-person.ts'
+import {
+  describeSelfDecided,
+  type Held,
+  type HoldTarget,
+  listTransactionsOf,
+  type OwnRefund,
+  requireAnotherToRelease,
+} from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
-/** A hold to set or to release, and why. */
+export type ListedHold = Held & { reason: string; by: string; at: string }
+
+/** Lists the holds that are set, the oldest first. */
+export async function listHolds(sql: Sql): Promise<ListedHold[]> {
+  const rows = await sql<ListedHold[]>`
+    select merchant_code as "merchantCode", target, target_id as id, reason, actor as by, at::text as at
+    from (
+      select distinct on (merchant_code, target, target_id) * from hold_changes
+      order by merchant_code, target, target_id, id desc
+    ) as latest
+    where held order by latest.id`
+  return [...rows]
+}
+
+/** Reads the hold of a merchant account; null when it is not held, or unknown. */
+export async function readAccountHold(sql: Sql, merchantCode: string): Promise<StoredHold> {
+  const [row] = await sql<{ hold: StoredHold }[]>`
+    select hold from merchant_accounts where merchant_code = ${merchantCode}`
+  return row?.hold ?? null
+}
+
+/** An existing object that can be held. */
+export type HoldSubject = { merchantCode: string; id: string } & (
+  | { target: 'merchant' }
+  | { target: 'payment' | 'refund'; transaction: TransactionKey; paymentId: string }
+)
+
+/** Where each target is stored. */
+const TARGETS = {
+  merchant: { table: 'merchant_accounts', column: 'merchant_code', type: 'text' },
+  payment: { table: 'payments', column: 'payment_id', type: 'text' },
+  refund: { table: 'refunds', column: 'refund_id', type: 'uuid' },
+} as const satisfies Record<HoldTarget, object>
+
+/**
+ * Finds what is to be held or released.
+ * @param merchants the accounts the caller may act for
+ * @param id unvalidated text from the request
+ * @throws DomainError `merchant_not_found`, `payment_not_found`, `refund_not_found`, or `ambiguous_merchant` when
+ *   several accounts have the id
+ */
+export async function findSubject(
+  sql: Sql,
+  merchants: readonly string[],
+  target: HoldTarget,
+  id: string,
+): Promise<HoldSubject> {
+  const [first, second] = await selectSubjects(sql, merchants, target, id)
+  const unknown: RefusalCode = `${target}_not_found`
+  if (!first) throw new DomainError(unknown, `No ${target} ${id}`)
+  if (second) {
+    const detail = `Several merchant accounts have a ${target} with this id: name one with ?merchantCode=`
+    throw new DomainError('ambiguous_merchant', detail)
+  }
+  return first
+}
+
+async function selectSubjects(
+  sql: Sql,
+  merchants: readonly string[],
+  target: HoldTarget,
+  id: string,
+): Promise<HoldSubject[]> {
+  if (target === 'merchant') {
+    return merchants.includes(id) ? [{ target, merchantCode: id, id }] : []
+  }
+  if (target === 'refund' ? !isUuid(id) : !Id.safeParse(id).success) return []
+  const { table, column, type } = TARGETS[target]
+  const rows = await sql<(TransactionKey & { paymentId: string })[]>`
+    select o.merchant_code as "merchantCode", o.transaction_id as "transactionId", o.payment_id as "paymentId"
+    from (
+      select merchant_code, ${id}::${sql.unsafe(type)} as ${sql(column)}
+      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
+    ) as k cross join lateral (
+      select merchant_code, transaction_id, payment_id from ${sql(table)} as o
+      where ${sql.unsafe(byKey('o', ['merchant_code', column], 'k'))} limit 1) as o`
+  return rows.map(({ merchantCode, transactionId, paymentId }) => ({
+    ...{ target, merchantCode, paymentId, transaction: { merchantCode, transactionId } },
+    id: target === 'payment' ? id : id.toLowerCase(),
+  }))
+}
+
 export type HoldChange = { held: boolean; reason: string; operation: string }
 
 type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }
@@ -30,26 +120,23 @@ export async function changeHold(
   change: HoldChange,
 ): Promise<StoredHold> {
   const { merchantCode, target, id } = subject
-  const { held, reason, operation } = change
+  const { held, operation } = change
   const of = subject.target === 'merchant' ? undefined : subject
+  const name = `${target.charAt(0).toUpperCase()}${target.slice(1)} ${id}`
   return await decide(ctx, {
     ...{ merchantCode, actor, operation, objectId: id },
     ...{ locksAccount: true, transactionId: of?.transaction.transactionId },
     apply: async (tx) => {
       const before = await lockHeld(tx, subject)
       if (!before) {
-        const detail = `${describe(subject)} has just changed; repeat the request`
-        throw new DomainError('unavailable', detail)
+        throw new DomainError('unavailable', `${name} has just changed; repeat the request`)
       }
       if (!held && before.hold === null) {
-        throw new DomainError('not_held', `${describe(subject)} is not held; nothing to release`)
+        throw new DomainError('not_held', `${name} is not held; nothing to release`)
       }
       const own = held ? [] : await requireAnotherToRelease(tx, actor, subject)
       const hold = await writeHold(tx, actor, subject, change)
-      await tx`
-        insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
-        values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name})`
-      await recordHold(tx, subject, { before: before.hold, hold, change, actor, own })
+      await recordHold(tx, subject, [before.hold, hold], actor, change, own)
       if (of && !held) await makeRefundsDue(tx, of)
       // The event of a refund that is held shows its mark.
       const shown = target === 'refund' ? [id] : own.map(({ refundId }) => refundId)
@@ -66,26 +153,21 @@ export async function changeHold(
   })
 }
 
-function describe({ target, id }: HoldSubject): string {
-  return `${target.charAt(0).toUpperCase()}${target.slice(1)} ${id}`
-}
-
 /** Locks the payment, then the refund, and reads the hold; the rows of the account and the transaction are locked. */
 async function lockHeld(tx: Tx, subject: HoldSubject): Promise<{ hold: StoredHold } | undefined> {
-  const { merchantCode, id } = subject
-  if (subject.target === 'merchant') {
-    const [account] = await tx<{ hold: StoredHold }[]>`
-      select hold from merchant_accounts where merchant_code = ${merchantCode}`
-    return account
+  const { merchantCode, target, id } = subject
+  if (subject.target !== 'merchant') {
+    const { transaction, paymentId } = subject
+    const payment = await tx`
+      select from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+        and transaction_id = ${transaction.transactionId} for update`
+    if (payment.length === 0) return undefined
   }
-  const { transaction, paymentId } = subject
-  const [payment] = await tx<{ hold: StoredHold }[]>`
-    select hold from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
-      and transaction_id = ${transaction.transactionId} for update`
-  if (subject.target === 'payment' || !payment) return payment
-  const [refund] = await tx<{ hold: StoredHold }[]>`
-    select hold from refunds where merchant_code = ${merchantCode} and refund_id = ${id} for update`
-  return refund
+  const { table, column } = TARGETS[target]
+  const [row] = await tx<{ hold: StoredHold }[]>`
+    select hold from ${tx(table)}
+    where merchant_code = ${merchantCode} and ${tx(column)} = ${id} for update`
+  return row
 }
 
 async function writeHold(
@@ -98,56 +180,50 @@ async function writeHold(
     ? tx`jsonb_build_object('reason', ${reason}::text, 'by', ${name}::text,
         'since', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`
     : tx`null`
-  const [row] =
-    target === 'merchant'
-      ? await tx<{ hold: StoredHold }[]>`
-          update merchant_accounts set hold = ${hold} where merchant_code = ${merchantCode}
-          returning hold`
-      : target === 'payment'
-        ? await tx<{ hold: StoredHold }[]>`
-            update payments set hold = ${hold}, updated_at = now()
-            where merchant_code = ${merchantCode} and payment_id = ${id} returning hold`
-        : await tx<{ hold: StoredHold }[]>`
-            update refunds set hold = ${hold}, updated_at = now()
-            where merchant_code = ${merchantCode} and refund_id = ${id} returning hold`
+  const { table, column } = TARGETS[target]
+  const touch = target === 'merchant' ? tx`` : tx`, updated_at = now()`
+  const [row] = await tx<{ hold: StoredHold }[]>`
+    update ${tx(table)} set hold = ${hold}${touch}
+    where merchant_code = ${merchantCode} and ${tx(column)} = ${id} returning hold`
   return row?.hold ?? null
 }
 
-type Recorded = {
-  before: StoredHold
-  hold: StoredHold
-  change: HoldChange
-  actor: Actor
-  /** Refunds of the actor that are marked, because nobody else could release the hold on them. */
-  own: readonly OwnRefund[]
-}
-
-/** The hold of an account belongs to no transaction: only the refunds that are marked show its release. */
+/**
+ * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked show
+ * its release.
+ * @param own refunds of the actor that are marked, because nobody else could release the hold on them
+ */
 async function recordHold(
   tx: Tx,
   subject: HoldSubject,
-  { before, hold, change: { held, reason }, actor, own }: Recorded,
+  [before, after]: [StoredHold, StoredHold],
+  actor: Actor,
+  { held, reason }: HoldChange,
+  own: readonly OwnRefund[],
 ): Promise<void> {
+  const { merchantCode, target, id } = subject
+  await tx`
+    insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
+    values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name})`
   const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
-  const ofAccount = subject.target === 'merchant' ? 'hold of the account released' : undefined
-  const done = ofAccount ?? (held ? 'held' : 'hold released')
+  const released = target === 'merchant' ? 'hold of the account released' : 'hold released'
   const change = {
-    ...{ field: 'hold', before: before?.reason ?? null, after: hold?.reason ?? null },
-    cause: `${done} ${by}${describeSelfDecided(actor, own)}: ${reason}`,
+    ...{ field: 'hold', before: before?.reason ?? null, after: after?.reason ?? null },
+    cause: `${held ? 'held' : released} ${by}${describeSelfDecided(actor, own)}: ${reason}`,
   }
-  if (subject.target === 'merchant') {
-    const keys = own.map(({ merchantCode, transactionId, paymentId, refundId }) => {
-      return { merchantCode, transactionId, paymentId, refundId }
-    })
-    await recordChanges(
-      tx,
-      keys.map((key) => ({ ...key, ...change })),
-    )
-    return
-  }
-  const { transaction, paymentId, target, id } = subject
-  const refund = target === 'refund' ? { refundId: id } : {}
-  await recordChanges(tx, [{ ...transaction, paymentId, ...refund, ...change }])
+  const refundId = target === 'refund' ? id : null
+  const keys =
+    subject.target === 'merchant'
+      ? own.map(({ transactionId, paymentId, refundId }) => ({
+          transactionId,
+          paymentId,
+          refundId,
+        }))
+      : [{ ...subject.transaction, paymentId: subject.paymentId, refundId }]
+  await recordChanges(
+    tx,
+    keys.map((key) => ({ ...key, merchantCode, ...change })),
+  )
 }
 
 /** Released refunds are checked, and sent, at once. */

@@ -43,9 +43,15 @@ export type Decision = keyof typeof DECISIONS
 export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
 export type RefundOutcome = (typeof OUTCOMES)[number]
 
+/** How long evidence may still end a refund that was sent, before a person may. */
+const WAITS = {
+  accepted: 'REFUND_RESOLVE_FOR_MS',
+  unknown: 'REFUND_CONFIRM_FAILED_MS',
+} as const satisfies Partial<Record<RefundRow['status'], keyof Config>>
+
 export type DecisionSettings = Pick<
   Config,
-  'REFUND_APPROVAL_WITHIN_MS' | 'REFUND_RESOLVE_FOR_MS' | 'REFUND_CONFIRM_FAILED_MS'
+  'REFUND_APPROVAL_WITHIN_MS' | (typeof WAITS)[keyof typeof WAITS]
 >
 
 /** What of a refund decides whether a person may decide about it. */
@@ -172,11 +178,12 @@ function findObstacleOfState(
 ): Obstacle | undefined {
   switch (row.status) {
     case 'needs_review':
-      return requireSuccessBefore(outcome)
     case 'accepted':
-      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_RESOLVE_FOR_MS)
     case 'unknown':
-      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
+      if (outcome === 'returned') return { why: 'not_succeeded' }
+      return row.status === 'needs_review'
+        ? undefined
+        : findWait('too_early', row.sinceSentMs ?? 0, settings[WAITS[row.status]])
     case 'failed':
       // What a person decided may have been sent by a row that was lost.
       if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
@@ -194,13 +201,13 @@ function findObstacleOfState(
   }
 }
 
-function requireSuccessBefore(outcome: RefundOutcome): Obstacle | undefined {
-  return outcome === 'returned' ? { why: 'not_succeeded' } : undefined
-}
-
-function findWait({ sinceSentMs }: DecidableRefund, waitMs: number): Obstacle | undefined {
-  const leftMs = waitMs - (sinceSentMs ?? 0)
-  return leftMs <= 0 ? undefined : { why: 'too_early', leftMs }
+function findWait(
+  why: 'too_early' | 'too_early_alone',
+  sinceMs: number,
+  waitMs: number,
+): Obstacle | undefined {
+  const leftMs = waitMs - sinceMs
+  return leftMs <= 0 ? undefined : { why, leftMs }
 }
 
 /** Nobody decides alone about what they asked for, or takes back alone what they decided, while another could. */
@@ -213,8 +220,7 @@ function findObstacleOfPerson(
   if (asked && !alone) return { why: 'asked' }
   if (!needsAnother(row, outcome, { decidedLast })) return undefined
   if (!alone) return { why: 'same_person' }
-  const leftMs = waitMs - (row.sinceResolvedMs ?? waitMs)
-  return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }
+  return findWait('too_early_alone', row.sinceResolvedMs ?? waitMs, waitMs)
 }
 
 /** Whether what the refund is now was decided by a person, and not by evidence since. */

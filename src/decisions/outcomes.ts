@@ -4,13 +4,12 @@ import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import type { StoredResolution } from '../db/schema.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
-import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
-import { recordChanges } from '../events/record-events.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { weigh } from '../refunds/evidence.ts'
 import { DECIDED } from '../refunds/external-view.ts'
 import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
-import { measureUnmatched } from '../refunds/obstacle.ts'
+import { measureUnmatched } from '../refunds/measure.ts'
+import { saveFreed } from '../refunds/save.ts'
 import type { LockedRefunds } from '../refunds/types.ts'
 import {
   type Circumstances,
@@ -19,7 +18,7 @@ import {
   type RefundOutcome,
 } from './obstacles.ts'
 import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
-import { describeResolution } from './unit-of-work.ts'
+import { describeResolution, recordResolution } from './unit-of-work.ts'
 
 /** A refund under the locks, and who decides about it. */
 export type LockedRefund = {
@@ -63,7 +62,10 @@ export async function decideOutcome(
   }
   const by = describeDecider(access, beside.asked, isAgain)
   await applyOutcome(tx, of, outcome, decided, by)
-  return await recordDecision(tx, draft, resolution)
+  return await recordResolution(tx, draft.now, resolution, {
+    ours: `decided as ${outcome} by ${resolution.by}`,
+    answered: [{ kind: 'failure_after_success' }, { kind: 'refund_without_end' }],
+  })
 }
 
 function describeDecider(access: Access, isAsker: boolean, isAgain: boolean): string {
@@ -114,27 +116,19 @@ async function applyOutcome(
  * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and the
  * refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
  */
-async function releaseReturned(
-  tx: Tx,
-  draft: RefundDraft,
-  { payments }: LockedRefunds,
-): Promise<void> {
-  const { merchantCode, transactionId, paymentId, refundId, amount } = draft.now
-  const { inFirstSight } = draft.now
-  const isIncluded = draft.now.matched || inFirstSight
-  const payment = payments.find((one) => one.paymentId === paymentId)
+async function releaseReturned(tx: Tx, draft: RefundDraft, locked: LockedRefunds): Promise<void> {
+  const { paymentId, amount, matched, inFirstSight } = draft.now
+  const payment = locked.payments.find((one) => one.paymentId === paymentId)
+  const isIncluded = matched || inFirstSight
   const freed = { matched: false, inFirstSight: false, returnSeenAt: null }
   draft.now = { ...draft.now, ...freed, returnSightings: RELEASED }
   if (payment && inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
-    await tx`
-      update payments set refunded_at_first = ${payment.refundedAtFirst}
-      where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
   }
   if (payment && isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
-  const cause = 'two people decided that the refund came back: its amount can be refunded again'
-  const change = { merchantCode, transactionId, paymentId, refundId, field: 'freed', after: amount }
-  await recordChanges(tx, [{ ...change, cause }])
+  const reason = 'two people decided that the refund came back: its amount can be refunded again'
+  locked.freed.push({ ...draft.now, cause: { reason } })
+  await saveFreed(tx, draft.now, locked)
 }
 
 /**
@@ -160,23 +154,6 @@ async function expectFall(
     where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
 }
 
-/** Resolves the discrepancies that the decision answers, and records one if it contradicts the evidence. */
-async function recordDecision(
-  tx: Tx,
-  { now: { merchantCode, transactionId, paymentId, refundId } }: RefundDraft,
-  { outcome, by, againstEvidence }: StoredResolution,
-): Promise<RecordedDiscrepancy[]> {
-  const key = { merchantCode, transactionId, refundId }
-  await resolveDiscrepancies(tx, [
-    { ...key, kind: 'failure_after_success' },
-    { ...key, kind: 'refund_without_end' },
-  ])
-  if (againstEvidence === null) return []
-  const ours = `decided as ${outcome} by ${by}`
-  const kind = 'decided_against_evidence'
-  return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
-}
-
 /** What is known about the payment of a refund when a person decides; amounts are decimal strings. */
 export type DecisionFacts = {
   refundedNow: string
@@ -187,7 +164,6 @@ export type DecisionFacts = {
   unhandled: readonly ('success' | 'failure')[]
 }
 
-/** Reads what is known of a refund's payment. The caller holds the rows. */
 function readFacts(
   row: RefundRow,
   { drafts, payments, notifications }: LockedRefunds,
@@ -200,7 +176,7 @@ function readFacts(
   return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
-/** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */
+/** Lists the evidence that contradicts an outcome. */
 export function findContraryEvidence(
   row: RefundRow,
   outcome: RefundOutcome,

@@ -1,5 +1,5 @@
 import { foldName } from '../access/principal.ts'
-import { DomainError, type RefusalCode } from '../errors.ts'
+import { DomainError } from '../errors.ts'
 import { type RefundRow, STATES } from '../refunds/lifecycle.ts'
 import { DECISIONS, type Decision, type Obstacle, type RefundOutcome } from './obstacles.ts'
 
@@ -13,43 +13,43 @@ export function refuseDecision(
   decision: Decision,
   growth = '',
 ): DomainError {
-  const { refundId } = row
-  switch (obstacle.why) {
-    case 'asked':
-      return refuseAsker(refundId, decision)
-    case 'same_person':
-      return new DomainError('same_person', describeOther(row, decision))
-    case 'grown': {
-      const done = decision === 'cancel' ? 'cancelled' : 'declined'
-      const detail = `Refund ${refundId} cannot be ${done}: ${growth}`
-      return new DomainError('growth_may_be_its_own', detail)
-    }
+  const { refundId, attempts } = row
+  if (obstacle.why === 'asked') return refuseAsker(refundId, decision)
+  if (obstacle.why === 'same_person') {
+    return new DomainError('same_person', describeOther(row, decision))
   }
+  if (obstacle.why === 'grown') {
+    const done = decision === 'cancel' ? 'cancelled' : 'declined'
+    return new DomainError(
+      'growth_may_be_its_own',
+      `Refund ${refundId} cannot be ${done}: ${growth}`,
+    )
+  }
+  const { refusal } = DECISIONS[decision]
   switch (decision) {
     case 'approve':
-    case 'decline': {
-      const detail = `Refund ${refundId} does not await approval${explainOver(obstacle, row)}`
-      return new DomainError('not_awaiting_approval', detail)
-    }
+    case 'decline':
+      return new DomainError(
+        refusal,
+        `Refund ${refundId} does not await approval${explainOver(obstacle, row)}`,
+      )
     case 'cancel': {
+      const isSent = obstacle.why === 'notified' || attempts > 0
       const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(obstacle, row)}`
-      return new DomainError(findCancellationCode(obstacle, row), detail)
+      return new DomainError(isSent ? 'already_sent' : refusal, detail)
     }
     default:
       return refuseOutcome(row, explain(obstacle, refundId))
   }
 }
 
-/** Creates the refusal of a decision by whoever asked for the refund. */
 export function refuseAsker(refundId: string, decision: Decision): DomainError {
   const isApproval = decision === 'approve' || decision === 'decline'
   const deed = isApproval
     ? `a second person has to ${decision}`
     : 'another person has to decide about'
-  return new DomainError(
-    'same_person',
-    `Refund ${refundId} was requested by you or for you: ${deed} it`,
-  )
+  const detail = `Refund ${refundId} was requested by you or for you: ${deed} it`
+  return new DomainError('same_person', detail)
 }
 
 /** Creates the refusal of a decision about an outcome, with the state of the refund and the decision before. */
@@ -81,6 +81,9 @@ export function describeDecided(resolution: RefundRow['resolution']): string {
   return `. It was decided as ${outcome} by ${by} at ${decidedAt}: ${reason}`
 }
 
+const NOTIFIED =
+  'the gateway has notified its request id; the notification decides it within moments'
+
 /** Why a refund does not await approval any more, with what was decided. */
 function explainOver({ why }: Obstacle, row: RefundRow): string {
   if (why === 'expired') {
@@ -96,36 +99,26 @@ function explainOver({ why }: Obstacle, row: RefundRow): string {
   return `: it is ${state}, ${done} ${isPerson ? 'by' : 'with API key'} ${decidedBy}${reason}`
 }
 
-const NOTIFIED =
-  'the gateway has notified its request id; the notification decides it within moments'
-
-function findCancellationCode({ why }: Obstacle, { attempts }: RefundRow): RefusalCode {
-  return why === 'notified' || attempts > 0 ? 'already_sent' : DECISIONS.cancel.refusal
-}
-
 const DECIDE = 'POST /v1/refunds/{id}/resolution'
+const BEING_SENT = () => 'being sent; read it again for the result'
 
 /** What a refund is, and what is possible instead of cancelling it. */
-function describeState({ why }: Obstacle, now: RefundRow): string {
-  if (why === 'notified') return `${now.status}, but ${NOTIFIED}`
-  switch (now.status) {
-    case 'awaiting_approval':
-    case 'pending':
-    case 'sending':
-      return 'being sent; read it again for the result'
-    case 'accepted':
-      return `accepted by the gateway; wait for its end, or decide it with ${DECIDE} once REFUND_RESOLVE_FOR_MS is over`
-    case 'unknown':
-      return `sent, with an unknown outcome; wait for its end, or decide it with ${DECIDE}`
-    case 'needs_review':
-      return `in needs_review; decide it with ${DECIDE}`
-    case 'succeeded':
-      return 'succeeded; the money has moved'
-    case 'returned':
-      return 'returned; the money moved and came back'
-    case 'failed':
-      return `failed (${now.failureSource}, ${now.failureReason}: ${now.failureMessage}); a new refund takes a new Idempotency-Key`
-  }
+const STANDS: Record<RefundRow['status'], (row: RefundRow) => string> = {
+  awaiting_approval: BEING_SENT,
+  pending: BEING_SENT,
+  sending: BEING_SENT,
+  accepted: () =>
+    `accepted by the gateway; wait for its end, or decide it with ${DECIDE} once REFUND_RESOLVE_FOR_MS is over`,
+  unknown: () => `sent, with an unknown outcome; wait for its end, or decide it with ${DECIDE}`,
+  needs_review: () => `in needs_review; decide it with ${DECIDE}`,
+  succeeded: () => 'succeeded; the money has moved',
+  returned: () => 'returned; the money moved and came back',
+  failed: ({ failureSource, failureReason, failureMessage }) =>
+    `failed (${failureSource}, ${failureReason}: ${failureMessage}); a new refund takes a new Idempotency-Key`,
+}
+
+function describeState({ why }: Obstacle, row: RefundRow): string {
+  return why === 'notified' ? `${row.status}, but ${NOTIFIED}` : STANDS[row.status](row)
 }
 
 /** Why an outcome cannot be decided, and what is possible instead. */
@@ -151,17 +144,19 @@ const EXPLAINED: Partial<Record<Obstacle['why'], string>> = {
   released: 'its amount is released already; only `succeeded` or `failed` can be decided',
 }
 
+/** What whoever decided last may decide of a refund instead. */
+const INSTEAD: Partial<Record<RefundRow['status'], RefundOutcome>> = {
+  succeeded: 'returned',
+  failed: 'succeeded',
+}
+
 /** Who else may decide, and what whoever decided last may. */
 function describeOther({ refundId, status }: RefundRow, outcome: Decision): string {
   const lead = `Refund ${refundId} is ${status} because you decided so`
   if (status === 'returned' && outcome === 'returned') {
     return `${lead}: a second person releases its amount at once; otherwise two answers that show the refunded amount lower by it do`
   }
-  const possible = { succeeded: 'returned', failed: 'succeeded' } satisfies Record<
-    string,
-    RefundOutcome
-  >
-  const instead =
-    status === 'succeeded' || status === 'failed' ? `. You can decide \`${possible[status]}\`` : ''
+  const possible = INSTEAD[status]
+  const instead = possible ? `. You can decide \`${possible}\`` : ''
   return `${lead}: another person has to decide \`${outcome}\`${instead}`
 }

@@ -1,12 +1,12 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { showDiscrepancy } from '../discrepancies/routes.ts'
+import { findDiscrepancy } from '../discrepancies/store.ts'
 import { createRouter } from '../http/app.ts'
 import { findExternalRefund, showExternalRefund } from '../refunds/external-view.ts'
 import { findRefund } from '../refunds/find.ts'
 import { showRefund } from '../refunds/view.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
-import { addNote, assignDiscrepancy } from './annotations.ts'
 import {
   approve,
   assign,
@@ -20,11 +20,11 @@ import {
   resolveOne,
   setHold,
 } from './declare-routes.ts'
-import { findDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
+import { addNote, assignDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
 import { resolveExternalRefund } from './external.ts'
-import { findSubject, type HoldTarget } from './hold-subject.ts'
-import { changeHold } from './holds.ts'
+import { changeHold, findSubject } from './holds.ts'
 import { decideRefund, type RefundDecision } from './refunds.ts'
+import type { HoldTarget } from './second-person.ts'
 
 type Asked = { merchantCode?: string | undefined }
 

@@ -1,13 +1,21 @@
+import type { Actor } from '../access/audit.ts'
 import { LIVE_SQL } from '../access/keys.ts'
-import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
+import {
+  coversSql,
+  foldName,
+  namesActor,
+  namesActorSql,
+  type Principal,
+} from '../access/principal.ts'
 import { type Access, hasScopeSql } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
 import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
 import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
+import { lockTransaction } from './unit-of-work.ts'
 
 /**
  * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
@@ -18,16 +26,10 @@ export type HoldsBack = { merchantCode: string } & (
   | { ofAccount: true }
 )
 
-/** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
+/** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
 export type OwnRefund = Pick<
   RefundRecord['refund'],
-  | 'merchantCode'
-  | 'transactionId'
-  | 'paymentId'
-  | 'refundId'
-  | 'requestedPrincipal'
-  | 'requestedBy'
-  | 'onBehalfOf'
+  'merchantCode' | 'transactionId' | 'paymentId' | 'refundId' | 'requestedPrincipal' | 'onBehalfOf'
 >
 
 /** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
@@ -78,7 +80,6 @@ export function describeSelfDecided(
   return `, ${isPerson ? 'who' : 'which'} also requested ${refunds} ${ids.join(', ')}${more}`
 }
 
-/** Of an account's refunds a cause names a few. */
 const MAX_NAMED = 5
 
 /** The transactions of refunds, each once. */
@@ -90,14 +91,12 @@ export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] 
   return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
 }
 
-/** Statuses in which something can still hold a refund back, or keep its end open, in SQL. */
 const NOT_ENDED = isUnendedSql('r')
 
 const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
   r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",
   r.on_behalf_of as "onBehalfOf"`
 
-/** Lists the refunds concerned that have not ended and are the principal's own. */
 async function listOwn(sql: Sql | Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
   const open = 'ofAccount' in ends ? await listOfAccount(sql, who, ends) : await listOf(sql, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
@@ -133,30 +132,37 @@ async function listOfAccount(
     order by r.requested_at, r.refund_id`
 }
 
-/** Whether somebody else may decide about one of the refunds. */
+const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
+
+/**
+ * Whether somebody else may decide about one of the refunds of an account: a live row `k` of `actors` that did not ask for
+ * it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
+ */
 async function mayAnotherDecide(
   sql: Sql | Tx,
   { principal }: Principal,
-  own: readonly OwnRefund[],
+  refunds: readonly RefundKey[],
 ): Promise<boolean> {
-  const merchantCode = own[0]?.merchantCode ?? ''
-  const ids = own.map(({ refundId }) => refundId)
+  const merchantCode = refunds[0]?.merchantCode ?? ''
+  const ids = refunds.map(({ refundId }) => refundId)
   const [row] = await sql<{ others: boolean }[]>`
     select exists (
       select from (
-        select * from refunds where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])
+        select o.* from (
+          select ${merchantCode}::text as merchant_code, refund_id from unnest(${ids}::uuid[]) as refund_id
+        ) as k cross join lateral (
+          select * from refunds as o
+          where ${sql.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1) as o
       ) as r, actors as k
-      where ${isAnother(sql, principal)}) as others`
+      where ${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
+        and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})
+    ) as others`
   return row?.others ?? true
 }
 
 /** Locks the transactions before the refunds, as everywhere: those of an account's hold are not locked yet. */
 async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void> {
-  for (const { merchantCode, transactionId } of listTransactionsOf(own)) {
-    await tx`
-      select from transactions
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
-  }
+  for (const key of listTransactionsOf(own)) await lockTransaction(tx, key)
   const merchantCode = own[0]?.merchantCode ?? ''
   const ids = own.map(({ refundId }) => refundId)
   await tx`
@@ -164,60 +170,20 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-/** What of a refund shows who asked for it. */
 type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
 
-/**
- * Whether the principal of a key asked for a refund, or is named as the one it was asked for: then another one has to
- * approve it. It decides what is offered; every decision checks it again.
- */
+/** Whether a principal asked for a refund, or is named as the one it was asked for: then another one has to approve it. */
 export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
 }
 
-/** Whether somebody else may decide the outcome of a refund. */
-async function canAnotherDecide(
-  sql: Sql | Tx,
-  { merchantCode, refundId }: RefundKey,
-  { principal }: Principal,
-): Promise<boolean> {
-  const [row] = await sql<{ others: boolean }[]>`
-    select exists (
-      select from (${selectRefund(sql, merchantCode, refundId)}) as r, actors as k
-      where ${isAnother(sql, principal)}) as others`
-  return row?.others ?? false
-}
-
 type RefundKey = { merchantCode: string; refundId: string }
 
-/**
- * Whether the row `k` of `actors` is live, may decide about the refund `r`, is another than the principal, and did not ask
- * for it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
- */
-function isAnother(sql: Sql | Tx, principal: string) {
-  return sql`${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
-    and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})`
-}
-
-const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
-
-function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
-  return sql`
-    select r.* from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
-    cross join lateral (
-      select * from refunds as r
-      where ${sql.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r`
-}
-
-/** What of a refund shows who decided what it is now. */
 type DecidedRefund = RefundKey &
   AskedRefund &
   Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
 
-/**
- * Reads how a principal stands to a refund and to the decision before. Outside a decision, which holds the refund's row,
- * it shows only what to offer.
- */
+/** Reads how a principal stands to a refund and to the decision before. */
 export async function readStanding(
   sql: Sql | Tx,
   refund: DecidedRefund,
@@ -225,6 +191,79 @@ export async function readStanding(
 ): Promise<Pick<Circumstances, 'asked' | 'decidedLast' | 'alone'>> {
   const asked = isOwnRequest(who, refund)
   const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === who.principal
-  const alone = (asked || decidedLast) && !(await canAnotherDecide(sql, refund, who))
+  const alone = (asked || decidedLast) && !(await mayAnotherDecide(sql, who, [refund]))
   return { asked, decidedLast, alone }
+}
+
+export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
+
+/** What can be held: an account, a payment with all its refunds, or a single refund. */
+export type HoldTarget = (typeof HOLD_TARGETS)[number]
+
+/** Something that is held. */
+export type Held = { merchantCode: string; target: HoldTarget; id: string }
+
+/** The refunds that a hold concerns: of the account, of the payment, or the one. */
+function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
+  if (target === 'merchant') return { merchantCode, ofAccount: true }
+  const paymentId = target === 'payment' ? id : null
+  return { merchantCode, paymentId, refundId: target === 'refund' ? id : null }
+}
+
+type Setter = { actor: string; isAudited: boolean; principal: string | null }
+
+/**
+ * Whether somebody other than the principal of a key set the hold. Whoever sets it again puts their name on it, and
+ * takes it over from nobody: everyone counts who set it since it was last released. The audit log shows the key; where
+ * it does not go back so far the name has to do, and what is not known at all is somebody else's.
+ */
+async function isSetByAnother(
+  sql: Sql | Tx,
+  who: Principal,
+  { merchantCode, target, id }: Held,
+): Promise<boolean> {
+  const setters = await sql<Setter[]>`
+    select h.actor, a.actor is not null as "isAudited", k.principal
+    from (
+      select * from hold_changes as c
+      where c.merchant_code = ${merchantCode} and c.target = ${target} and c.target_id = ${id}
+    ) as h left join lateral (
+      select a.actor, a.key_id from audit_entries as a
+      where a.merchant_code = h.merchant_code and a.at = h.at and a.actor = h.actor and a.outcome = 'done'
+        and ${sql.unsafe(byExpressions(['a.object_id'], ['h.target_id']))} limit 1
+    ) as a on true left join lateral (
+      select k.principal from actors as k where k.id = a.key_id
+    ) as k on true
+    where h.held and h.id > (
+      select coalesce(max(r.id), 0) from hold_changes as r
+      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)`
+  return setters.length === 0 || setters.some((one) => !isOwn(one, who))
+}
+
+/** One that is in the audit log without a key was set on the command line. */
+function isOwn({ actor, isAudited, principal }: Setter, who: Principal): boolean {
+  return isAudited ? principal === who.principal : foldName(actor) === foldName(who.name)
+}
+
+/** It decides what is offered; the release checks it again. */
+export async function findMayRelease(sql: Sql, who: Principal, held: Held): Promise<MayEnd> {
+  if (!(await isSetByAnother(sql, who, held))) return 'free'
+  return await findMayEnd(sql, who, describeHeld(held))
+}
+
+/**
+ * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does. Whoever
+ * set a hold may release it. The caller holds the row of what is held.
+ * @returns the refunds that are marked `selfDecided`
+ * @throws DomainError `same_person`
+ */
+export async function requireAnotherToRelease(
+  tx: Tx,
+  actor: Actor,
+  held: Held,
+): Promise<OwnRefund[]> {
+  // On the command line it is the operator of the machine, who needs no permission.
+  if (actor.id === null || !(await isSetByAnother(tx, actor, held))) return []
+  const deed = `release the hold of ${held.target} ${held.id}`
+  return await requireAnother(tx, actor, describeHeld(held), deed)
 }

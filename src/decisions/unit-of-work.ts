@@ -5,6 +5,8 @@ import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { StoredResolution } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import type { DiscrepancyKind, RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { showPayment } from '../payments/view.ts'
@@ -37,7 +39,6 @@ export async function recheckTransaction(
   notifyTransactionChanged(tx, { merchantCode, transactionId })
 }
 
-/** What a decision is about, and who decides it. */
 export type Deciding<T> = {
   actor: Actor
   /** The method and route, or the command, for the audit log. */
@@ -52,7 +53,6 @@ export type Deciding<T> = {
   apply: (tx: Tx) => Promise<Applied<T>>
 }
 
-/** What a decision has changed. */
 export type Applied<T> = {
   value: T
   /** Transactions whose readers see the change: each is queried again. */
@@ -97,7 +97,6 @@ async function lockAccount(tx: Tx, merchantCode: string): Promise<void> {
   await tx`select from merchant_accounts where merchant_code = ${merchantCode} for update`
 }
 
-/** Builds the event of a payment that a decision may have changed. */
 export async function buildPaymentEvent(
   tx: Tx,
   key: TransactionKey,
@@ -111,7 +110,6 @@ export async function buildPaymentEvent(
   return [{ merchantCode, transactionId, type: 'payment.updated', data }]
 }
 
-/** Describes a decision about an outcome as it is stored. */
 export function describeResolution(
   { now }: Pick<Context, 'now'>,
   { outcome, reason }: { outcome: string; reason: string },
@@ -120,6 +118,29 @@ export function describeResolution(
 ): StoredResolution {
   return { outcome, reason, by: name, againstEvidence, decidedAt: now().toISOString() }
 }
+
+/** What a decision is about: a refund of ours, or one made elsewhere, which has no row of ours. */
+type Decided = TransactionKey & { paymentId: string; refundId?: string }
+
+/** Resolves the discrepancies that a decision answers, and records one if it contradicts the evidence. */
+export async function recordResolution(
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, refundId }: Decided,
+  { againstEvidence }: StoredResolution,
+  { ours, answered }: { ours: string; answered: readonly Answered[] },
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId, refundId }
+  const subject = refundId === undefined ? { ...key, paymentId } : key
+  await resolveDiscrepancies(
+    tx,
+    answered.map((one) => ({ ...subject, ...one })),
+  )
+  if (againstEvidence === null) return []
+  const kind = 'decided_against_evidence'
+  return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
+}
+
+type Answered = { kind: DiscrepancyKind; ours?: string }
 
 type RefundKey = { merchantCode: string; refundId: string }
 

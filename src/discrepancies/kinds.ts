@@ -33,18 +33,6 @@ export function shortenSide(text: string): string {
 }
 
 /**
- * Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification,
- * the settings, a person's decision.
- */
-export type DiscrepancySource =
-  | 'service'
-  | 'query'
-  | 'earlier_query'
-  | 'notification'
-  | 'settings'
-  | 'person'
-
-/**
  * How soon a person has to look. `high`: money may have moved otherwise than is recorded, or goods may leave unpaid;
  * `medium`: a customer or an order waits; `low`: only the records differ.
  */
@@ -52,56 +40,36 @@ export const SEVERITIES = ['high', 'medium', 'low'] as const
 
 export type Severity = (typeof SEVERITIES)[number]
 
+/**
+ * Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification,
+ * the settings, a person's decision.
+ */
+type Source = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings' | 'person'
+
 /** The source of each side of a kind, its severity, and whether it is about a refund: then reading it takes `refunds:read`. */
-type KindFacts = {
-  ours: DiscrepancySource
-  theirs: DiscrepancySource
-  severity: Severity
-  namesRefund?: true
+type KindFacts = { ours: Source; theirs: Source; severity: Severity; namesRefund?: true }
+
+/** A kind about a refund. */
+function ofRefund<Ours extends Source, Theirs extends Source, S extends Severity>(
+  ours: Ours,
+  theirs: Theirs,
+  severity: S,
+) {
+  return { ours, theirs, severity, namesRefund: true } as const
 }
 
 /** Every kind of discrepancy. The documentation explains the kinds and what to do. */
 export const DISCREPANCY_KINDS = {
   unexplained_growth: { ours: 'service', theirs: 'query', severity: 'high' },
   refunded_amount_fell: { ours: 'service', theirs: 'query', severity: 'high' },
-  success_after_failure: {
-    ours: 'service',
-    theirs: 'notification',
-    severity: 'high',
-    namesRefund: true,
-  },
-  failure_after_success: {
-    ours: 'service',
-    theirs: 'notification',
-    severity: 'high',
-    namesRefund: true,
-  },
-  notification_mismatch: {
-    ours: 'service',
-    theirs: 'notification',
-    severity: 'medium',
-    namesRefund: true,
-  },
-  refund_without_end: { ours: 'service', theirs: 'query', severity: 'medium', namesRefund: true },
-  external_refund_unmatched: {
-    ours: 'service',
-    theirs: 'notification',
-    severity: 'medium',
-    namesRefund: true,
-  },
-  external_refund_contradicted: {
-    ours: 'service',
-    theirs: 'notification',
-    severity: 'high',
-    namesRefund: true,
-  },
-  refund_rule_missing: { ours: 'service', theirs: 'service', severity: 'high', namesRefund: true },
-  decided_against_evidence: {
-    ours: 'person',
-    theirs: 'service',
-    severity: 'high',
-    namesRefund: true,
-  },
+  success_after_failure: ofRefund('service', 'notification', 'high'),
+  failure_after_success: ofRefund('service', 'notification', 'high'),
+  notification_mismatch: ofRefund('service', 'notification', 'medium'),
+  refund_without_end: ofRefund('service', 'query', 'medium'),
+  external_refund_unmatched: ofRefund('service', 'notification', 'medium'),
+  external_refund_contradicted: ofRefund('service', 'notification', 'high'),
+  refund_rule_missing: ofRefund('service', 'service', 'high'),
+  decided_against_evidence: ofRefund('person', 'service', 'high'),
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query', severity: 'high' },
   payment_unreadable: { ours: 'service', theirs: 'query', severity: 'medium' },
   amount_rounded: { ours: 'service', theirs: 'query', severity: 'low' },
@@ -142,10 +110,7 @@ const OF_REFUNDS = Object.entries<KindFacts>(DISCREPANCY_KINDS).flatMap(
 export function namesRefund({
   kind,
   refundId,
-}: {
-  kind: string
-  refundId: string | null
-}): boolean {
+}: Pick<DiscrepancyRow, 'kind' | 'refundId'>): boolean {
   return refundId !== null || OF_REFUNDS.includes(kind)
 }
 

@@ -52,50 +52,34 @@ export const Discrepancy = z
   })
   .openapi('Discrepancy', {
     example: {
-      id: '17',
-      kind: 'answer_went_backwards',
-      merchantCode: 'UFLIYL',
-      transactionId: '240830080146NDTISR',
-      orderId: 'DH1',
-      merchantTxnId: 'T1',
-      paymentId: '1439211',
-      refundId: null,
+      ...{ id: '17', kind: 'answer_went_backwards', merchantCode: 'UFLIYL' },
+      ...{ transactionId: '240830080146NDTISR', orderId: 'DH1', merchantTxnId: 'T1' },
+      ...{ paymentId: '1439211', refundId: null, times: 1 },
       ours: { source: 'earlier_query', says: 'status SUCCESS' },
       theirs: { source: 'query', says: 'status FAILED' },
-      times: 1,
       firstSeenAt: '2026-11-22T09:33:05.120Z',
       lastSeenAt: '2026-11-22T09:33:05.120Z',
-      resolvedAt: null,
-      resolution: null,
-      assignee: null,
-      notes: [],
+      ...{ resolvedAt: null, resolution: null, assignee: null, notes: [] },
     },
   })
 
 export type DiscrepancyView = z.infer<typeof Discrepancy>
 
 export function showDiscrepancy(row: DiscrepancyRow): DiscrepancyView {
-  const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId, times } =
-    row
+  const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId } = row
   const known: Record<string, { ours: string; theirs: string }> = DISCREPANCY_KINDS
   const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
+  const { resolvedBy: by, resolution: reason } = row
   return {
     id: String(row.id),
-    kind,
-    merchantCode,
-    transactionId,
-    orderId,
-    merchantTxnId,
-    paymentId,
-    refundId,
+    ...{ kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId },
     ours: { source: sides.ours, says: row.ours },
     theirs: { source: sides.theirs, says: row.theirs },
-    times,
+    times: row.times,
     firstSeenAt: toIso(row.at),
     lastSeenAt: toIso(row.lastSeenAt ?? row.at),
     resolvedAt: toIso(row.resolvedAt),
-    resolution:
-      row.resolvedBy === null ? null : { by: row.resolvedBy, reason: row.resolution ?? '' },
+    resolution: by === null ? null : { by, reason: reason ?? '' },
     assignee: row.assignee,
     notes: row.notes,
   }
@@ -117,11 +101,8 @@ export async function listDiscrepancies(
 ): Promise<PageRead<DiscrepancyRow>> {
   const d = discrepancies
   const filter = kind === undefined ? undefined : eq(d.kind, kind)
-  const newest = pickNewest(
-    db,
-    { merchantCode: d.merchantCode, time: d.at, id: d.id },
-    { merchants, filter, limit, after },
-  )
+  const key = { merchantCode: d.merchantCode, time: d.at, id: d.id }
+  const newest = pickNewest(db, key, { merchants, filter, limit, after })
   const rows = await db
     .with(newest)
     .select({ discrepancy: d, order: orderColumn, ...EXAMINATION })
@@ -157,11 +138,9 @@ export const DISCREPANCIES: Listing<typeof query, z.infer<typeof Discrepancy>> =
   },
 }
 
-const locate = ({ at, id, merchantCode }: DiscrepancyRow) => ({
-  time: at,
-  id: String(id),
-  merchantCode,
-})
+const locate = ({ at: time, id, merchantCode }: DiscrepancyRow) => {
+  return { time, id: String(id), merchantCode }
+}
 
 const list = createRoute({
   method: 'get',
@@ -170,13 +149,7 @@ const list = createRoute({
   summary: 'Discrepancies with both of their sides, newest first',
   tags: ['Discrepancies'],
   ...withScope('ops'),
-  request: {
-    query: z.strictObject({
-      ...DISCREPANCIES.query,
-      merchantCode: MerchantCode,
-      ...pageParameters,
-    }),
-  },
+  request: { query: z.strictObject({ ...query, merchantCode: MerchantCode, ...pageParameters }) },
   responses: { 200: describePage(Discrepancy), ...describeRefusals() },
 })
 

@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -20,15 +21,10 @@ import {
 import { showDiscrepancy } from './routes.ts'
 
 const COLUMNS = listColumns(discrepancies, 'd')
-const RESOLVED = pickColumns(
-  discrepancies,
-  'merchantCode',
-  'transactionId',
-  'paymentId',
-  'refundId',
-  'kind',
-  'ours',
-)
+const RESOLVED = {
+  ...pickColumns(discrepancies, 'merchantCode', 'transactionId', 'paymentId', 'refundId'),
+  ...pickColumns(discrepancies, 'kind', 'ours'),
+}
 const KEY = ['merchant_code', 'transaction_id']
 const OF_TRANSACTION = byKey('t', KEY, 'd')
 const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
@@ -128,6 +124,28 @@ export function logDiscrepancies(
 function formatIdentity(one: NewDiscrepancy): string {
   const { merchantCode, transactionId, kind, paymentId, refundId, ours, theirs } = one
   return JSON.stringify([merchantCode, transactionId, kind, paymentId, refundId, ours, theirs])
+}
+
+/**
+ * Finds a discrepancy of one of the accounts.
+ * @param merchants the accounts the caller may read
+ * @param id unvalidated text from the request
+ * @throws DomainError `discrepancy_not_found`
+ */
+export async function findDiscrepancy(
+  sql: Sql | Tx,
+  merchants: readonly string[],
+  id: string,
+): Promise<DiscrepancyRow> {
+  const [found] = /^\d{1,18}$/.test(id)
+    ? await sql<DiscrepancyRow[]>`
+        select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+        from discrepancies as d left join lateral (
+          select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`
+    : []
+  if (!found) throw new DomainError('discrepancy_not_found', `No discrepancy ${id}`)
+  return found
 }
 
 /** Every kind with the rank of its severity, the most severe first. */

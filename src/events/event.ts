@@ -76,18 +76,10 @@ export function listOrderIds(alias: string): string {
  */
 export function serializeEvent(
   encryption: Encryption,
-  {
-    id,
-    type,
-    at,
-    transactionId,
-    merchantCode,
-    orderId,
-    merchantTxnId,
-    data,
-  }: Omit<EventRow, 'namesRefund'>,
+  { id, type, at, data, ...event }: Omit<EventRow, 'namesRefund'>,
   apiVersion = getApiVersion(),
 ): string {
+  const { transactionId, merchantCode, orderId, merchantTxnId } = event
   const order = { transactionId, merchantCode, orderId, merchantTxnId }
   const head = { id: String(id), type, apiVersion, timestamp: toIso(at), ...order }
   const text = `${JSON.stringify(head).slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
@@ -130,10 +122,8 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
   const place = placeShown(id)
   try {
     const again = encryption.encrypt(encryption.decrypt(sealed, place), place)
-    return data.replace(
-      `${SEALED_MEMBER}${receiver.sealed}"`,
-      `${SEALED_MEMBER}${again.toString('base64')}"`,
-    )
+    const member = `${SEALED_MEMBER}${again.toString('base64')}"`
+    return data.replace(`${SEALED_MEMBER}${receiver.sealed}"`, member)
   } catch {
     return null
   }

@@ -6,19 +6,10 @@ import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EventType } from './event.ts'
 
-const COLUMNS = pickColumns(
-  changes,
-  'merchantCode',
-  'transactionId',
-  'paymentId',
-  'refundId',
-  'field',
-  'before',
-  'after',
-  'callId',
-  'ipnEventId',
-  'cause',
-)
+const COLUMNS = {
+  ...pickColumns(changes, 'merchantCode', 'transactionId', 'paymentId', 'refundId', 'field'),
+  ...pickColumns(changes, 'before', 'after', 'callId', 'ipnEventId', 'cause'),
+}
 
 /** A row of `changes`: one field of a transaction, payment or refund, before and after. */
 export type ChangeRow = Pick<typeof changes.$inferInsert, keyof typeof COLUMNS>

@@ -27,29 +27,21 @@ export type FeedContext = Context & {
   streams: Streams
 }
 
-/** The server-sent event streams of this process: those that are open, by key, and their limits. */
-export type Streams = { open: Slots; limits: StreamLimits }
-
-export type StreamLimits = {
+const STREAM_LIMITS = {
   /** Streams open at once; each holds a connection until the client closes it. */
-  streams: number
-  /** Of those, the most for one key: a client that leaks its streams must not use them all. */
-  ofOneKey: number
-  /**
-   * Interval of the comments that keep proxies from closing a quiet stream; the key is checked again at
-   * each (ms).
-   */
-  heartbeatMs: number
-  /** A client that reads nothing for so long is disconnected (ms). */
-  stallMs: number
-}
-
-const STREAM_LIMITS: StreamLimits = {
   streams: 1_000,
+  /** Of those, the most for one key: a client that leaks its streams must not use them all. */
   ofOneKey: 250,
+  /** Interval of the comments that keep proxies from closing a quiet stream; the key is checked again at each (ms). */
   heartbeatMs: 15_000,
+  /** A client that reads nothing for so long is disconnected (ms). */
   stallMs: 30_000,
 }
+
+export type StreamLimits = typeof STREAM_LIMITS
+
+/** The server-sent event streams of this process: those that are open, by key, and their limits. */
+export type Streams = { open: Slots; limits: StreamLimits }
 
 /** @param replaced replaces limits of production */
 export function createStreams(replaced: Partial<StreamLimits> = {}): Streams {

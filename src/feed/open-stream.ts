@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as HttpContext } from 'hono'
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming'
 import { readBearer } from '../access/authenticate.ts'
@@ -8,8 +9,7 @@ import type { HttpEnv } from '../http/problems.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { FeedContext, FeedPage } from './context.ts'
-import { awaitEvents, type FeedQuery } from './long-poll.ts'
-import { readFeed } from './read-feed.ts'
+import { awaitEvents, type FeedQuery, readFeed } from './read-feed.ts'
 
 /** How long a client waits before it reconnects (ms), sent as `retry`. */
 const RETRY_MS = 2_000
@@ -47,12 +47,9 @@ export async function openStream(
       )
       // The written bytes would wait forever for a client that does not read.
       if (cut) c.env.outgoing.destroy()
-    } catch (error) {
-      if (noteOutage(ctx.log, error, 'streams')) return
-      ctx.log.warn(
-        { err: error, requestId, key },
-        'an event stream failed; its client can reconnect',
-      )
+    } catch (err) {
+      if (noteOutage(ctx.log, err, 'streams')) return
+      ctx.log.warn({ err, requestId, key }, 'an event stream failed; its client can reconnect')
     } finally {
       leave()
     }
@@ -107,17 +104,13 @@ function writeHeartbeat(next: number, sent: number | undefined): string {
 
 /** @returns whether the write finished; false after `stallMs`, or when `end` aborts first */
 async function isWritten(writing: Promise<unknown>, stallMs: number, end: AbortSignal) {
-  let timer: NodeJS.Timeout | undefined
-  let giveUp = () => {}
-  const late = new Promise<boolean>((resolve) => {
-    giveUp = () => resolve(false)
-    timer = setTimeout(giveUp, stallMs)
-    end.addEventListener('abort', giveUp)
-  })
+  const written = new AbortController()
+  const late = withEitherSignal([written.signal, end], (signal) =>
+    pause(stallMs, false, { signal }).catch(() => false),
+  )
   try {
     return await Promise.race([writing.then(() => true), late])
   } finally {
-    clearTimeout(timer)
-    end.removeEventListener('abort', giveUp)
+    written.abort()
   }
 }

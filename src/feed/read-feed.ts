@@ -22,27 +22,22 @@ import { refuseCursor } from './view.ts'
  */
 export function filterByScope(
   access: Access,
-  {
-    types,
-    merchantCode,
-  }: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
+  asked: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
 ): FeedFilter {
-  const narrowed = narrowMerchants(access, merchantCode)
-  const coversAll = access.coversAll && merchantCode === undefined
+  const narrowed = narrowMerchants(access, asked.merchantCode)
+  const coversAll = access.coversAll && asked.merchantCode === undefined
   const merchants = coversAll ? [...narrowed, EVERY_MERCHANT] : narrowed
-  const missing = types?.find((type) => !access.scopes.includes(EVENT_SCOPES[type]))
+  const isReadable = (type: EventType) => access.scopes.includes(EVENT_SCOPES[type])
+  const missing = asked.types?.find((type) => !isReadable(type))
   if (missing) {
     const detail = `This key has no scope ${EVENT_SCOPES[missing]}, which ${missing} requires`
     throw new DomainError('scope_missing', detail)
   }
-  const readable = EVENT_TYPES.filter(isEventType).filter((type) =>
-    access.scopes.includes(EVENT_SCOPES[type]),
-  )
+  const types = asked.types ?? EVENT_TYPES.filter(isEventType).filter(isReadable)
   const withRefunds = access.scopes.includes('refunds:read')
   if (withRefunds) access.required.add('refunds:read')
-  const wanted = types ?? readable
-  for (const type of wanted) access.required.add(EVENT_SCOPES[type])
-  return { merchants, types: wanted, withRefunds }
+  for (const type of types) access.required.add(EVENT_SCOPES[type])
+  return { merchants, types, withRefunds }
 }
 
 /** Whether a reader gets an event. */
@@ -78,9 +73,7 @@ export async function readEnd({ reads }: Pick<FeedContext, 'reads'>): Promise<nu
 /** For whom reads are that several readers share. */
 const HOLDER = 'feed'
 
-type Row = Bounds & (EventRow | { id: null })
-
-type Bounds = {
+type Row = (EventRow | { id: null }) & {
   removed: number
   head: number
   reach: number | null
@@ -114,8 +107,9 @@ export async function readFeed(
   }
   if (after !== undefined && after > head) {
     // It may be of before the restore: then it is 410 as soon as an operator has confirmed that.
-    if (isStopped)
+    if (isStopped) {
       throw new DomainError('unavailable', 'The feed is stopped after a restore of the database')
+    }
     throw refuseCursor(path, '; leave it out to begin with the oldest event')
   }
   return page
@@ -130,7 +124,7 @@ export async function selectEvents(
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
-): Promise<FeedPage & Omit<Bounds, 'reach'>> {
+): Promise<FeedPage & Pick<Row, 'removed' | 'head' | 'isStopped'>> {
   const rows = await selectRows(sql, filter, after, limit)
   const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
   const events = rows.flatMap(pickEvent)
@@ -182,4 +176,62 @@ function pickEvent(row: Row): EventRow[] {
   if (row.id === null) return []
   const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
   return [event]
+}
+
+/** Events of one read that is shared by all waiting readers. */
+const SHARED_LIMIT = 200
+
+/** A request for events; `after` is undefined at the beginning of the feed. */
+export type FeedQuery = { filter: FeedFilter; after: number | undefined; limit: number }
+
+/**
+ * Waits for the next events that match a query.
+ * @returns them as soon as there are any, or an empty page after `ms` or when `signal` aborts
+ * @throws DomainError as `readFeed` does
+ */
+export async function longPoll(
+  ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,
+  { filter, after, limit }: FeedQuery,
+  ms: number,
+  signal: AbortSignal,
+): Promise<FeedPage> {
+  const until = performance.now() + ms
+  let page = await readFeed(ctx, filter, after, limit)
+  while (page.events.length === 0 && performance.now() < until && !signal.aborted) {
+    const { next } = page
+    page = page.atEnd
+      ? await awaitEvents(ctx, { filter, after: next, limit }, until - performance.now(), signal)
+      : await readFeed(ctx, filter, next, limit)
+  }
+  return page
+}
+
+/**
+ * Does the same for a reader at the end of the feed. Waiting costs no statement, and new events are read once
+ * for all readers with the same cursor, whatever their filters.
+ */
+export async function awaitEvents(
+  ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,
+  { filter, after, limit }: FeedQuery & { after: number },
+  ms: number,
+  signal: AbortSignal,
+): Promise<FeedPage> {
+  const until = performance.now() + ms
+  let from = after
+  for (;;) {
+    const key = String(from)
+    const watch = ctx.feedWaiters.watch(key)
+    try {
+      const shared = await ctx.feedWaiters.shareRead(key, () =>
+        readFeed(ctx, undefined, from, SHARED_LIMIT),
+      )
+      const page = filterPage(shared, filter, limit)
+      const left = until - performance.now()
+      if (page.events.length > 0 || left <= 0 || signal.aborted) return page
+      if (page.next === from) await watch.wait(left, signal)
+      from = page.next
+    } finally {
+      watch.cancel()
+    }
+  }
 }

@@ -14,18 +14,13 @@ import {
 } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { FeedContext } from './context.ts'
-import { longPoll } from './long-poll.ts'
 import { openStream } from './open-stream.ts'
-import { filterByScope, readEnd } from './read-feed.ts'
+import { filterByScope, longPoll, readEnd } from './read-feed.ts'
 import { After, CsvEvent, Cursor, Event, EventPage, TypesParameter } from './view.ts'
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }
 
-const query = {
-  after: After,
-  types: TypesParameter,
-  merchantCode: MerchantCode,
-}
+const query = { after: After, types: TypesParameter, merchantCode: MerchantCode }
 
 const SCOPES =
   'Refund events need the scope `refunds:read` as well, and so do discrepancies that name a refund.'

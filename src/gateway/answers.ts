@@ -7,6 +7,7 @@ import {
   formatMembers,
   formatText,
   isPrintable,
+  keepWithin,
   MAX_RECEIVED,
   toMessage,
   toStorable,
@@ -17,7 +18,6 @@ import type {
   PaymentList,
   ReadAnswer,
   RoundedAmount,
-  UnreadableEntry,
 } from './types.ts'
 
 const MAX_TEXT = 128
@@ -42,7 +42,10 @@ const paymentList = z.array(z.unknown(), 'is not an array').transform(readPaymen
 /** An id is a text; some gateways write it as a number. */
 const transId = z.union([text, number.transform(({ value }) => value).pipe(text)])
 
-const refundResult = z.object({ transId: transId.optional().catch(undefined) }).catch({})
+const refundResult = z
+  .object({ transId: transId.optional().catch(undefined) })
+  .catch({})
+  .transform((result) => result.transId)
 
 /** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid without a code and a list of payments. */
 export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<PaymentList> {
@@ -51,9 +54,9 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
   if (!members || answer.kind !== 'answered') return { answer, received: formatBody(body, members) }
   const { json, omittedBytes } = answer.value
   const rest = listUnread(members, prefix, answer.message)
-  if (!rest && omittedBytes === 0) return { answer, received: undefined }
+  if (rest.length === 0 && omittedBytes === 0) return { answer, received: undefined }
   const elsewhere = { bytes: Buffer.byteLength(json), omittedBytes }
-  return { answer, received: formatMembers(rest ?? {}, elsewhere) }
+  return { answer, received: formatMembers(Object.fromEntries(rest), elsewhere) }
 }
 
 /**
@@ -62,33 +65,20 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
  */
 export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
   const members = parseObject(body)
-  const data = refundResult.transform(({ transId }) => transId)
-  return { answer: judgeAnswer(members, prefix, data), received: formatBody(body, members) }
+  return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
 }
 
-/** Formats a response that is no answer, for example that of a proxy. */
-export function formatUnread(body: Buffer): string | undefined {
-  return formatBody(body, parseObject(body))
-}
-
-function formatBody(body: Buffer, members: Record<string, unknown> | undefined) {
+/** Formats a response for storage: an answer, or what is none, for example that of a proxy. */
+export function formatBody(body: Buffer, members = parseObject(body)): string | undefined {
   return members ? formatMembers(members) : formatText(body)
 }
 
-/** The members whose values are not stored by themselves; undefined for none. */
-function listUnread(
-  members: Record<string, unknown>,
-  prefix: string,
-  message: string,
-): Record<string, unknown> | undefined {
-  let unread: Record<string, unknown> | undefined
-  for (const name of Object.keys(members)) {
-    if (name === `${prefix}_ResponseCode` || name === `${prefix}_ResponseData`) continue
-    if (name === `${prefix}_ResponseMsg` && members[name] === message) continue
-    unread ??= {}
-    unread[name] = members[name]
-  }
-  return unread
+function listUnread(members: Record<string, unknown>, prefix: string, message: string) {
+  const isStored = (name: string, value: unknown) =>
+    name === `${prefix}_ResponseCode` ||
+    name === `${prefix}_ResponseData` ||
+    (name === `${prefix}_ResponseMsg` && value === message)
+  return Object.entries(members).filter(([name, value]) => !isStored(name, value))
 }
 
 function judgeAnswer<T>(
@@ -110,15 +100,10 @@ function judgeAnswer<T>(
   return { kind: 'invalid', reason: `${path} ${issue?.message}` }
 }
 
-function parseObject(body: Buffer): Record<string, unknown> | undefined {
-  const value = parseAnswer(body)
-  return isObject(value) ? value : undefined
-}
-
-/** Parses the JSON of a response; undefined if it is none. */
-export function parseAnswer(body: Buffer): unknown {
+export function parseObject(body: Buffer): Record<string, unknown> | undefined {
   try {
-    return parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    const value = parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -141,76 +126,53 @@ function readPayments(entries: readonly unknown[]): PaymentList {
   const counts = new Map<string, number>()
   for (const id of ids) if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1)
   const list: PaymentList = { payments: [], unreadable: [], rounded: [], json: '', omittedBytes: 0 }
-  const stored = entries.map((entry, index) => {
+  const texts = entries.map((entry, index) => {
     const id = ids[index]
     const text = formatEntry(entry)
     const read = readEntry(entry, id, (counts.get(id ?? '') ?? 0) > 1)
-    if ('reason' in read) list.unreadable.push({ id, reason: read.reason, text })
+    if (typeof read === 'string') list.unreadable.push({ id, reason: read, text })
     else {
       list.payments.push(read.payment)
       list.rounded.push(...read.rounded)
     }
     return text
   })
-  return { ...list, ...joinEntries(entries, stored) }
-}
-
-/** Joins the entries as far as they fit: what would not fit is shortened, then left out, and counted. */
-function joinEntries(
-  entries: readonly unknown[],
-  texts: readonly string[],
-): Pick<PaymentList, 'json' | 'omittedBytes'> {
-  const json = `[${texts.join(',')}]`
+  list.json = `[${texts.join(',')}]`
   // A character takes at most three bytes.
-  if (json.length * 3 <= MAX_RECEIVED || Buffer.byteLength(json) <= MAX_RECEIVED) {
-    return { json, omittedBytes: 0 }
+  if (list.json.length * 3 <= MAX_RECEIVED || Buffer.byteLength(list.json) <= MAX_RECEIVED) {
+    return list
   }
-  const kept: string[] = []
-  let size = 2
-  let omittedBytes = 0
-  for (const [index, text] of texts.entries()) {
-    const whole = Buffer.byteLength(text)
-    const fits = size + whole + 1 <= MAX_RECEIVED
-    const shown = fits ? text : shortenEntry(entries[index])
-    const bytes = fits ? whole : Buffer.byteLength(shown)
-    const isKept = size + bytes + 1 <= MAX_RECEIVED
-    if (isKept) {
-      kept.push(shown)
-      size += bytes + 1
-    }
-    omittedBytes += isKept ? whole - bytes : whole
-  }
-  return { json: `[${kept.join(',')}]`, omittedBytes }
+  const { kept, omittedBytes } = keepWithin(texts, 2, (at) => shortenEntry(entries[at]))
+  return { ...list, json: `[${kept.join(',')}]`, omittedBytes }
 }
 
-type ReadEntry =
-  | { payment: ListedPayment; rounded: RoundedAmount[] }
-  | Pick<UnreadableEntry, 'reason'>
+type ReadEntry = { payment: ListedPayment; rounded: RoundedAmount[] }
 
-function readEntry(entry: unknown, id: string | undefined, isRepeated: boolean): ReadEntry {
-  if (!isObject(entry)) return { reason: 'is not an object' }
-  if (id === undefined) return { reason: 'has no id' }
-  if (isRepeated) return { reason: 'has an id that is listed twice' }
-  const rounded: RoundedAmount[] = []
-  const amounts = { amount: '', refundedAmount: '' }
+/** Returns why an entry cannot be read, as a predicate. */
+function readEntry(entry: unknown, id: string | undefined, isRepeated: boolean) {
+  if (!isObject(entry)) return 'is not an object'
+  if (id === undefined) return 'has no id'
+  if (isRepeated) return 'has an id that is listed twice'
+  const read: ReadEntry = {
+    payment: {
+      id,
+      status: readWord(readMember(entry, 'status')),
+      amount: '',
+      refundedAmount: '',
+      paymentMethod: readWord(readMember(entry, 'paymentMethod')),
+    },
+    rounded: [],
+  }
   for (const field of AMOUNTS) {
     const value = readMember(entry, field)
-    if (value === undefined) return { reason: `has no ${field}` }
-    const written = isLosslessNumber(value) ? value.value : undefined
-    const amount = written === undefined ? undefined : readAmount(written)
-    if (written === undefined || amount === undefined) {
-      return { reason: `has a value as its ${field} that is no amount` }
-    }
-    amounts[field] = amount.value
-    if (amount.isRounded) rounded.push({ id, field, written, amount: amount.value })
+    if (value === undefined) return `has no ${field}`
+    const written = isLosslessNumber(value) ? value.value : ''
+    const amount = readAmount(written)
+    if (amount === undefined) return `has a value as its ${field} that is no amount`
+    read.payment[field] = amount.value
+    if (amount.isRounded) read.rounded.push({ id, field, written, amount: amount.value })
   }
-  const payment = {
-    id,
-    status: readWord(readMember(entry, 'status')),
-    ...amounts,
-    paymentMethod: readWord(readMember(entry, 'paymentMethod')),
-  }
-  return { payment, rounded }
+  return read
 }
 
 function readId(entry: unknown): string | undefined {
@@ -246,13 +208,12 @@ function formatEntry(entry: unknown): string {
 /** The entry with the members that the specification defines alone, each shortened. */
 function shortenEntry(entry: unknown): string {
   const known = isObject(entry)
-    ? MEMBERS.map((name) => [name, shorten(readMember(entry, name))] as const)
+    ? MEMBERS.filter((name) => Object.hasOwn(entry, name)).map((name) => [
+        name,
+        cut(formatEntry(entry[name])),
+      ])
     : []
   return JSON.stringify({ ...Object.fromEntries(known), shortened: true })
-}
-
-function shorten(value: unknown): string | undefined {
-  return value === undefined ? undefined : cut(stringify(toStorable(maskCardData(value))) ?? '')
 }
 
 function cut(text: string): string {

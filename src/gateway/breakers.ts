@@ -1,7 +1,6 @@
 import {
   type CircuitBreaker,
   type CircuitBreakerSettings,
-  type CircuitBreakerState,
   createCircuitBreaker,
 } from '../platform/concurrency/circuit-breaker.ts'
 
@@ -10,21 +9,14 @@ export type Operation = 'query' | 'refund' | 'cards'
 
 type BreakerKey = { merchantCode: string; operation: Operation }
 
-/** The circuit breakers of this process, one for each merchant account and operation. */
-export type Breakers = {
-  /** Returns the breaker, created on first use. */
-  of(merchantCode: string, operation: Operation): CircuitBreaker
-  /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
-  list(): (BreakerKey & { state: CircuitBreakerState; waitMs: number })[]
-}
-
 /** Opens a moment after the gateway goes down; from then on it is probed twice a minute. */
 const SETTINGS: CircuitBreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
 
-export function createBreakers(settings = SETTINGS): Breakers {
+/** Makes the circuit breakers of a process, one for each merchant account and operation, on first use. */
+export function createBreakers(settings = SETTINGS) {
   const all = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
   return {
-    of(merchantCode, operation) {
+    of(merchantCode: string, operation: Operation): CircuitBreaker {
       const key = `${operation} ${merchantCode}`
       const found = all.get(key)
       if (found) return found.breaker
@@ -32,9 +24,12 @@ export function createBreakers(settings = SETTINGS): Breakers {
       all.set(key, { merchantCode, operation, breaker })
       return breaker
     },
+    /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
     list: () =>
       Array.from(all.values(), ({ breaker, ...key }) => {
         return { ...key, state: breaker.state(), waitMs: breaker.waitMs() }
       }),
   }
 }
+
+export type Breakers = ReturnType<typeof createBreakers>

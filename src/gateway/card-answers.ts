@@ -1,7 +1,7 @@
-import { isLosslessNumber, LosslessNumber } from 'lossless-json'
+import { isLosslessNumber, type LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
 import { maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
-import { parseAnswer, responseCode } from './answers.ts'
+import { parseObject, responseCode } from './answers.ts'
 import { toMessage } from './storable.ts'
 
 /** The members of a card envelope (specification 2.1) beside `data`, for the OpenAPI document. */
@@ -26,9 +26,7 @@ export type CardEnvelope = Record<string, unknown>
 
 /** How this gateway's card envelopes are read. The specification does not define the values of `code`. */
 export type CardEnvelopeRules = {
-  /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** The `code` of a success. */
   successCode: string
   /** The values of `code` that mean that there is no such card. */
   notFoundCodes: readonly string[]
@@ -46,84 +44,59 @@ export type CardAnswer =
   | { kind: 'missing'; message: string }
   /** The gateway refused the read: its HTTP status, and the code if it named one. */
   | { kind: 'refused'; status: number; code?: string; message: string }
-  /** Not an answer as the specification defines it. */
   | { kind: 'failed'; reason: string; timedOut: false }
 
-const number = z.custom<LosslessNumber>(
-  (value) => value instanceof LosslessNumber,
-  'is not a number',
-)
-const envelope = z.looseObject(
-  { code: responseCode, state: number.nullish(), message: z.string('is not a string').nullish() },
-  'the answer is not a JSON object',
-)
 /** Some gateways write identifiers as numbers. */
-const identifier = z.union([z.string(), number.transform(({ value }) => value)], 'is not a string')
+const identifier = z.union(
+  [z.string(), z.custom<LosslessNumber>(isLosslessNumber).transform(({ value }) => value)],
+  'is not a string',
+)
 /** A `LosslessNumber` is an object in JavaScript, but not in JSON. */
 const ownedObject = z.preprocess(
   (value) => (isLosslessNumber(value) ? undefined : value),
   z.looseObject({ merchantCode: identifier.nullish() }, 'is not an object'),
 )
-const detail = ownedObject.transform(({ merchantCode }) => [merchantCode ?? undefined])
-const list = z
-  .looseObject({ docs: z.array(ownedObject, 'is not an array') }, 'is not an object')
-  .transform(({ docs }) => docs.map(({ merchantCode }) => merchantCode ?? undefined))
-
-/** Reads the answer to a card operation. It has failed if a required member is not as specified. */
-export function readCardAnswer(
-  body: Buffer,
-  rules: CardEnvelopeRules,
-  form: 'detail' | 'list',
-): CardAnswer {
-  const value = parseAnswer(body)
-  const parsed = envelope.safeParse(value)
-  if (!parsed.success) return toFailure(parsed.error, [])
-  const idName = `${rules.prefix}ResponseId`
-  const responseId = identifier.nullish().safeParse(parsed.data[idName])
-  if (!responseId.success) return toFailure(responseId.error, [idName])
-  const { code, message, data } = parsed.data
-  if (code !== rules.successCode) {
-    return refuse(rules, form, { status: 200, code, message: toMessage(message) })
-  }
-  const owners = (form === 'detail' ? detail : list).safeParse(data)
-  if (!owners.success) return toFailure(owners.error, ['data'])
-  return { kind: 'answered', envelope: maskEnvelope(value, rules.prefix), owners: owners.data }
+const OWNERS = {
+  detail: ownedObject.transform(({ merchantCode }) => [merchantCode ?? undefined]),
+  list: z
+    .looseObject({ docs: z.array(ownedObject, 'is not an array') }, 'is not an object')
+    .transform(({ docs }) => docs.map(({ merchantCode }) => merchantCode ?? undefined)),
 }
 
-/** Reads the answer to a card operation that the gateway refused by its HTTP status; its body may be anything. */
-export function readCardRefusal(
+/**
+ * Reads a response to a card operation, other than 401. An answer has failed if its code or its data is not as
+ * specified; other members are passed on as they came. A redirect is not followed: it counts as a failure.
+ */
+export function readCardResponse(
   { status, body }: { status: number; body: Buffer },
   rules: CardEnvelopeRules,
   form: 'detail' | 'list',
 ): CardAnswer {
-  const { code, message } = refusal.catch({}).parse(parseAnswer(body))
-  return refuse(rules, form, {
-    status,
-    // With an error status the code of a success means nothing.
-    ...(code === undefined || code === rules.successCode ? {} : { code }),
-    message: toMessage(message),
-  })
+  const members = parseObject(body)
+  const isSuccess = status >= 200 && status <= 299
+  if (!isSuccess && (status < 400 || status > 499)) return fail(`HTTP status ${status}`)
+  if (isSuccess && !members) return fail('the answer is not a JSON object')
+  const { code, message, data } = members ?? {}
+  const read = responseCode.safeParse(code)
+  if (isSuccess && !read.success) return fail(`code ${read.error.issues[0]?.message}`)
+  // With an error status the code of a success means nothing.
+  const refusal = read.data === rules.successCode ? undefined : read.data
+  if (!isSuccess || refusal !== undefined) {
+    const isNotFound = status === 404 || rules.notFoundCodes.includes(refusal ?? '')
+    if (isNotFound && form === 'detail') return { kind: 'missing', message: toMessage(message) }
+    const refused = { kind: 'refused', status: isSuccess ? 200 : status } as const
+    return { ...refused, ...(refusal && { code: refusal }), message: toMessage(message) }
+  }
+  const owners = OWNERS[form].safeParse(data)
+  if (owners.success) {
+    return { kind: 'answered', envelope: maskEnvelope(members, rules.prefix), owners: owners.data }
+  }
+  const [issue] = owners.error.issues
+  return fail(`${['data', ...(issue?.path ?? [])].join('.')} ${issue?.message}`)
 }
 
-const refusal = z.object({
-  code: responseCode.optional().catch(undefined),
-  message: z.string().optional().catch(undefined),
-})
-
-function refuse(
-  { notFoundCodes }: CardEnvelopeRules,
-  form: 'detail' | 'list',
-  { status, code, message }: { status: number; code?: string; message: string },
-): CardAnswer {
-  const isNotFound = status === 404 || (code !== undefined && notFoundCodes.includes(code))
-  if (isNotFound && form === 'detail') return { kind: 'missing', message }
-  return { kind: 'refused', status, ...(code === undefined ? {} : { code }), message }
-}
-
-function toFailure(error: z.ZodError, parentPath: readonly string[]): CardAnswer {
-  const [issue] = error.issues
-  const path = [...parentPath, ...(issue?.path ?? [])].join('.')
-  return { kind: 'failed', reason: `${path} ${issue?.message}`.trim(), timedOut: false }
+function fail(reason: string): CardAnswer {
+  return { kind: 'failed', reason, timedOut: false }
 }
 
 /** The identifiers, dates and policies of specification 2.2 and 2.3: masked they could not be used, nor compared. */

@@ -1,14 +1,9 @@
 import type { Pool } from 'undici'
 import type { MerchantAccount, TokenSource } from '../config/accounts.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
-import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
+import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'
-import {
-  type CardAnswer,
-  type CardEnvelopeRules,
-  readCardAnswer,
-  readCardRefusal,
-} from './card-answers.ts'
+import { type CardAnswer, type CardEnvelopeRules, readCardResponse } from './card-answers.ts'
 import { createTokenProvider, type TokenProvider } from './tokens.ts'
 import type { OutcomeKind } from './types.ts'
 
@@ -18,12 +13,10 @@ export type CardRequest = {
   merchantCode: string | undefined
   /** Percent-encoded in the path. `.` and `..` cannot be encoded; they name no card. */
   virtualCardRequestId?: string | undefined
-  /** Query parameters by the names of the specification; undefined ones are omitted. */
   query?: Readonly<Record<string, string | undefined>>
   language?: 'vi' | 'en' | undefined
 }
 
-/** Returns path and query of a request. */
 export function buildCardPath(
   root: string,
   { virtualCardRequestId: id, query = {} }: CardRequest,
@@ -32,9 +25,8 @@ export function buildCardPath(
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) parameters.append(name, value)
   }
-  const search = parameters.toString()
   const path = id === undefined ? root : `${root}/${encodeURIComponent(id)}`
-  return search === '' ? path : `${path}?${search}`
+  return parameters.size === 0 ? path : `${path}?${parameters}`
 }
 
 export type CardGatewaySettings = CardEnvelopeRules & {
@@ -48,19 +40,15 @@ export type CardGatewaySettings = CardEnvelopeRules & {
   /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
   breakers: Breakers
   tracing?: Tracing
-  /** Ends every call when the process stops. */
   signal: AbortSignal
-  /** Called after every call, for metrics and the log. */
   onCall: (command: 'cards' | 'token', outcome: OutcomeKind, ms: number, reason?: string) => void
 }
 
-/** The result of a read, with card data and messages masked. */
 export type CardOutcome =
   | CardAnswer
   /** No token is available, or (`refused`) the gateway refused it. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
   | { kind: 'failed'; reason: string; timedOut: boolean }
-  /** Not sent: the circuit breaker is open. */
   | { kind: 'paused' }
 
 export type CardGateway = {
@@ -91,7 +79,7 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
     )
   return {
     async readCards(request) {
-      const provider = providers.find(request.merchantCode)
+      const provider = providers.get(request.merchantCode)
       if (!provider) throw new Error('the account has no access token')
       // No encoding keeps a dot segment in its place (RFC 3986, 5.2.4).
       if (/^\.\.?$/.test(request.virtualCardRequestId ?? ''))
@@ -101,19 +89,19 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
       return mayRetry ? await read(request, provider) : first
     },
     async close() {
-      await Promise.all([pool.destroy(), providers.close()])
+      const open = [...new Set(providers.values())]
+      await Promise.all([pool.destroy(), ...open.map((provider) => provider.close())])
     },
   }
 }
 
 /** Provides the tokens of the accounts; a shared one is also that of requests without an account. */
-function openTokenProviders({ accounts, sharedToken, ...settings }: CardGatewaySettings) {
+function openTokenProviders({ accounts, sharedToken, onCall, ...settings }: CardGatewaySettings) {
+  const { baseUrl, timeoutMs, signal } = settings
   const open = (source: TokenSource): TokenProvider =>
     createTokenProvider(source, {
-      baseUrl: settings.baseUrl,
-      timeoutMs: settings.timeoutMs,
-      signal: settings.signal,
-      onFetch: (...fetched) => settings.onCall('token', ...fetched),
+      ...{ baseUrl, timeoutMs, signal },
+      onFetch: (...fetched) => onCall('token', ...fetched),
     })
   const shared = sharedToken && open(sharedToken)
   const providers = new Map<string | undefined, TokenProvider>()
@@ -122,10 +110,7 @@ function openTokenProviders({ accounts, sharedToken, ...settings }: CardGatewayS
     const provider = shared ?? (token && open(token))
     if (provider) providers.set(merchantCode, provider)
   }
-  return {
-    find: (merchantCode: string | undefined) => providers.get(merchantCode),
-    close: () => Promise.all([...new Set(providers.values())].map((provider) => provider.close())),
-  }
+  return providers
 }
 
 /** Runs a read under its circuit breaker and a span. Only a missing answer counts as a failure. */
@@ -139,25 +124,22 @@ async function runGuarded(
   const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
   // The path stays out of the trace: it holds the card's id, which may be confidential.
-  const describe = (): SpanOptions => ({
-    name: 'cards',
-    kind: 'client',
-    attributes: { 'http.request.method': 'GET', 'server.address': hostname },
-  })
-  const read = tracing.run(describe, async (span) => {
-    const outcome = await readOnce()
-    span.setAttributes({ 'gateway.outcome': outcome.kind })
-    if (outcome.kind === 'failed') span.fail('failed')
-    return outcome
-  })
-  const outcome = await read.catch((error: unknown) => {
-    permit.release()
-    throw error
-  })
-  if (signal.aborted) permit.release()
-  else if (outcome.kind === 'failed') permit.fail()
-  else permit.succeed()
-  return outcome
+  const attributes = { 'http.request.method': 'GET', 'server.address': hostname }
+  const describe = () => ({ name: 'cards', kind: 'client', attributes }) as const
+  let isFailed: boolean | undefined
+  try {
+    return await tracing.run(describe, async (span) => {
+      const outcome = await readOnce()
+      isFailed = outcome.kind === 'failed'
+      span.setAttributes({ 'gateway.outcome': outcome.kind })
+      if (isFailed) span.fail('failed')
+      return outcome
+    })
+  } finally {
+    if (signal.aborted || isFailed === undefined) permit.release()
+    else if (isFailed) permit.fail()
+    else permit.succeed()
+  }
 }
 
 async function readOnce(
@@ -175,12 +157,11 @@ async function readOnce(
       : { kind: 'unauthorized', refused: false, reason }
   }
   const { token } = result
-  const { language } = request
   const headers = {
     authorization: `Bearer ${token}`,
     accept: 'application/json',
     'content-type': 'application/json',
-    ...(language ? { 'accept-language': language } : {}),
+    ...(request.language ? { 'accept-language': request.language } : {}),
   }
   const path = buildCardPath(root, request)
   const started = performance.now()
@@ -200,22 +181,8 @@ async function readOnce(
   }
   provider.confirm(token)
   const form = request.virtualCardRequestId === undefined ? 'list' : 'detail'
-  const outcome = classify(response, settings, form)
+  const outcome = readCardResponse(response, settings, form)
   if (outcome.kind === 'failed') report('unknown', outcome.reason)
   else report(outcome.kind === 'answered' ? 'answered' : 'rejected')
   return outcome
-}
-
-/** Classifies a response other than 401. A redirect is not followed; it counts as a failure. */
-function classify(
-  response: { status: number; body: Buffer },
-  rules: CardEnvelopeRules,
-  form: 'detail' | 'list',
-): CardOutcome {
-  const { status, body } = response
-  if (status >= 200 && status <= 299) return readCardAnswer(body, rules, form)
-  if (status < 400 || status > 499) {
-    return { kind: 'failed', reason: `HTTP status ${status}`, timedOut: false }
-  }
-  return readCardRefusal(response, rules, form)
 }

@@ -6,13 +6,8 @@ import { shortenAmount } from '../money.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { type ExchangeResult, exchange, openPool } from '../platform/outbound/exchange.ts'
-import {
-  type ActiveSpan,
-  NO_TRACING,
-  type SpanOptions,
-  type Tracing,
-} from '../platform/telemetry/tracing.ts'
-import { formatUnread, readPaymentsAnswer, readRefundAnswer } from './answers.ts'
+import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
+import { formatBody, readPaymentsAnswer, readRefundAnswer } from './answers.ts'
 import type { Breakers } from './breakers.ts'
 import { writeParams } from './parse-body.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
@@ -30,34 +25,26 @@ export type GatewaySettings = {
   baseUrl: string
   /** The path of the operations, appended to that of `baseUrl`. */
   paygatePath: string
-  /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** How request bodies are encoded. */
   encoding: 'json' | 'form'
   /** Names, without prefix, that stay out of the hash of a REFUND request. */
   refundHashExclude: readonly string[]
   accounts: readonly MerchantAccount[]
   /** Limit of one call in ms, connecting and reading included. */
   timeoutMs: number
-  /** Calls in flight at a time. */
   maxConcurrency: number
-  /** Calls are paused while the gateway does not answer. */
   breakers: Breakers
-  /** Makes the HMACs of request bodies. */
   encryption: Pick<Encryption, 'fingerprint'>
   /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
   tracing?: Tracing
-  /** Called after every call that was made, for metrics. */
   onCall?: (command: GatewayCommand, outcome: OutcomeKind, durationMs: number) => void
 }
 
-/** The parameters of a REFUND request. */
 export type RefundOrder = {
   merchantCode: string
   /** The request id on the wire: the same in every attempt. */
   refundId: string
   paymentId: string
-  /** A decimal string. */
   amount: string
   /** The members in the order of the specification: their Base64 text enters the hash. */
   receiver?: { accountName: string; accountNumber: string; swiftCode: string } | undefined
@@ -86,13 +73,11 @@ export type GatewayClient = {
  * to the configured host.
  */
 export function createGatewayClient(settings: GatewaySettings): GatewayClient {
-  const { prefix, refundHashExclude } = settings
+  const { prefix, refundHashExclude, maxConcurrency: connections, timeoutMs } = settings
   const base = new URL(settings.baseUrl)
-  const pool = openPool(base.origin, {
-    connections: settings.maxConcurrency,
-    timeoutMs: settings.timeoutMs,
-  })
-  const wire = { pool, base, inFlight: 0 }
+  const pool = openPool(base.origin, { connections, timeoutMs })
+  const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
+  const wire = { pool, base, path, inFlight: 0 }
   return {
     queryPayments({ merchantCode, transactionId }, signal) {
       return prepareCall(settings, wire, {
@@ -121,15 +106,13 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   }
 }
 
-/** The connections to the gateway's operations, and the calls over them. */
-type Wire = { pool: Pool; base: URL; inFlight: number }
+type Wire = { pool: Pool; base: URL; path: string; inFlight: number }
 
 type CallRequest<T> = {
   command: GatewayCommand
   merchantCode: string
   /** Parameters by name without prefix; undefined ones are omitted. */
   fields: WireParams
-  /** Names, without prefix, that stay out of the hash. */
   exclude: readonly string[]
   read: (body: Buffer) => ReadAnswer<T>
 }
@@ -142,7 +125,6 @@ const PAUSED = {
   paused: true,
 } as const
 
-/** Signs and encodes a request without sending it. */
 function prepareCall<T>(
   settings: GatewaySettings,
   wire: Wire,
@@ -154,13 +136,8 @@ function prepareCall<T>(
   const digest = createHash('sha256').update(body).digest('hex')
   // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
   const bodyHmac = encryption.fingerprint(`gateway request body\0${digest}`)
-  const record = { command, bodyHmac, httpStatus: undefined }
 
-  async function sendWithPermit(
-    permit: BreakerPermit,
-    signal: AbortSignal | undefined,
-    span: ActiveSpan,
-  ): Promise<GatewayCall<T>> {
+  async function sendWithPermit(permit: BreakerPermit, signal: AbortSignal | undefined) {
     const started = performance.now()
     const result = await post(settings, wire, body, signal)
     const durationMs = performance.now() - started
@@ -169,20 +146,31 @@ function prepareCall<T>(
     const isInconclusive = signal?.aborted === true || result.kind === 'no_slot'
     endPermit(permit, outcome.kind, isInconclusive)
     const httpStatus = 'status' in result ? result.status : undefined
-    describeResult(span, outcome.kind, httpStatus)
-    return {
-      outcome,
-      record: { ...record, durationMs: Math.round(durationMs), httpStatus, received },
-    }
+    const record = { command, bodyHmac, durationMs: Math.round(durationMs), httpStatus, received }
+    return { outcome, record }
   }
 
   return {
     bodyHmac,
     async send(signal, given) {
       const permit = given ?? breakers.of(merchantCode, OPERATIONS[command]).tryAcquire()
-      if (!permit) return { outcome: PAUSED, record: { ...record, durationMs: 0 } }
-      const describe = () => describeCall(settings, wire, command, merchantCode)
-      return await tracing.run(describe, (span) => sendWithPermit(permit, signal, span))
+      if (!permit) {
+        return {
+          outcome: PAUSED,
+          record: { command, bodyHmac, durationMs: 0, httpStatus: undefined },
+        }
+      }
+      const describe = () => describeCall(wire, command, merchantCode)
+      return await tracing.run(describe, async (span) => {
+        const call = await sendWithPermit(permit, signal)
+        const { kind } = call.outcome
+        const { httpStatus } = call.record
+        if (httpStatus !== undefined)
+          span.setAttributes({ 'http.response.status_code': httpStatus })
+        span.setAttributes({ 'gateway.outcome': kind })
+        if (kind === 'unavailable' || kind === 'unknown') span.fail(kind)
+        return call
+      })
     },
   }
 }
@@ -205,28 +193,23 @@ type PostResult = ExchangeResult | { kind: 'no_slot'; reason: string }
 
 /** Posts one body, once; a call beyond `maxConcurrency` ends at once instead of waiting. Never rejects. */
 async function post(
-  { encoding, timeoutMs, maxConcurrency, paygatePath }: GatewaySettings,
+  { encoding, timeoutMs, maxConcurrency }: GatewaySettings,
   wire: Wire,
   body: string,
   signal: AbortSignal | undefined,
 ): Promise<PostResult> {
-  if (wire.inFlight >= maxConcurrency)
+  const { pool, path } = wire
+  if (wire.inFlight >= maxConcurrency) {
     return { kind: 'no_slot', reason: 'all call slots are in use' }
-  wire.inFlight += 1
-  const headers = {
-    'content-type': encoding === 'json' ? 'application/json' : 'application/x-www-form-urlencoded',
-    accept: 'application/json',
   }
-  const path = joinPath(wire.base, paygatePath)
+  const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
+  const headers = { 'content-type': `application/${type}`, accept: 'application/json' }
+  wire.inFlight += 1
   try {
-    return await exchange(wire.pool, { path, method: 'POST', headers, body, timeoutMs, signal })
+    return await exchange(pool, { path, method: 'POST', headers, body, timeoutMs, signal })
   } finally {
     wire.inFlight -= 1
   }
-}
-
-function joinPath(base: URL, path: string): string {
-  return base.pathname.replace(/\/$/, '') + path
 }
 
 /** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
@@ -236,13 +219,13 @@ function classify<T>(
 ): { outcome: GatewayOutcome<T>; received: string | undefined } {
   if (result.kind !== 'answer') {
     const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind
-    const part = 'part' in result && result.part ? formatUnread(result.part) : undefined
+    const part = 'part' in result && result.part ? formatBody(result.part) : undefined
     return { outcome: { kind, reason: result.reason }, received: part }
   }
   const { status, body } = result
   if (status < 200 || status > 299) {
-    const outcome = { kind: 'unknown' as const, reason: `HTTP status ${status}` }
-    return { outcome, received: formatUnread(body) }
+    const outcome = { kind: 'unknown', reason: `HTTP status ${status}` } as const
+    return { outcome, received: formatBody(body) }
   }
   const { answer, received } = read(body)
   if (answer.kind !== 'invalid') return { outcome: answer, received }
@@ -257,12 +240,7 @@ function endPermit(permit: BreakerPermit, outcome: OutcomeKind, isInconclusive: 
 }
 
 /** Describes a call for its trace: address and command, none of its content. */
-function describeCall(
-  { paygatePath }: GatewaySettings,
-  { base }: Wire,
-  command: GatewayCommand,
-  merchantCode: string,
-): SpanOptions {
+function describeCall({ base, path }: Wire, command: GatewayCommand, merchantCode: string) {
   return {
     name: command,
     kind: 'client',
@@ -270,19 +248,9 @@ function describeCall(
       'http.request.method': 'POST',
       'server.address': base.hostname,
       'server.port': Number(base.port) || (base.protocol === 'https:' ? 443 : 80),
-      'url.path': joinPath(base, paygatePath),
+      'url.path': path,
       'gateway.command': command,
       'ipn.merchant_code': merchantCode,
     },
-  }
-}
-
-function describeResult(
-  span: ActiveSpan,
-  outcome: OutcomeKind,
-  httpStatus: number | undefined,
-): void {
-  if (httpStatus !== undefined) span.setAttributes({ 'http.response.status_code': httpStatus })
-  span.setAttributes({ 'gateway.outcome': outcome })
-  if (outcome === 'unavailable' || outcome === 'unknown') span.fail(outcome)
+  } as const
 }

@@ -1,21 +1,8 @@
 import { isLosslessNumber } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { parseAmount } from '../money.ts'
-import {
-  findExcess,
-  type Malformed,
-  parseFormParams,
-  parseJsonParams,
-  readText,
-} from './parse-body.ts'
-import {
-  findResultCode,
-  type NotificationKind,
-  type Reading,
-  readSigned,
-  type SignedForm,
-  type SignedMember,
-} from './reading.ts'
+import { type Malformed, parseNotification, readText } from './parse-body.ts'
+import { findResultCode, type NotificationKind, type Reading, readSigned } from './reading.ts'
 import {
   findSignedParams,
   formatSigned,
@@ -28,7 +15,6 @@ import {
 import { isPrintable } from './storable.ts'
 import { createMaskNotification } from './stored-body.ts'
 
-/** Why a notification is refused. */
 export type NotificationRefusal = {
   verdict: 'malformed' | 'unknown_merchant' | 'bad_signature'
   why: string
@@ -56,7 +42,6 @@ export type Notification = Stated &
   Reading & {
     merchantCode: string
     verdict: SignatureVerdict
-    /** As it may be stored. */
     body: string
   }
 
@@ -79,9 +64,7 @@ export function createNotificationReader(config: Config): NotificationReader {
   const forms = { payment: describeForm(config, 'payment'), refund: describeForm(config, 'refund') }
 
   return (format, body) => {
-    const excess = findExcess(body, format)
-    if (excess) return { verdict: 'malformed', why: excess.problem }
-    const parsed = format === 'json' ? parseJsonParams(body) : parseFormParams(body)
+    const parsed = parseNotification(body, format)
     if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
     const { params } = parsed
     const kind = forms.refund.read(params, 'Command') === 'REFUND' ? 'refund' : 'payment'
@@ -99,32 +82,44 @@ export function createNotificationReader(config: Config): NotificationReader {
       return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
     }
     const reading = readSigned({ signed, merchantCode, kind, verdict, body }, form)
+    const { textHash, documented, requestOf } = reading
+    const amount = parseAmount(form.read(params, 'Amount') ?? '')
     const stored = form.mask(body, format, params)
-    return form.state({ params, id, merchantCode, verdict, reading, signed, stored }, form)
+    if (kind === 'refund') {
+      return {
+        kind,
+        merchantCode,
+        textHash,
+        documented,
+        requestOf,
+        requestId: id,
+        paymentId: form.read(params, 'PaymentID'),
+        amount,
+        code: findResultCode(signed ?? [], form),
+        verdict,
+        body: stored,
+      }
+    }
+    return {
+      kind,
+      merchantCode,
+      textHash,
+      documented,
+      requestOf,
+      transactionId: id,
+      orderId: form.read(params, 'OrderID'),
+      merchantTxnId: form.read(params, 'MerchantTxnID'),
+      currency: form.read(params, 'Currency'),
+      // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
+      amount,
+      code: form.read(params, 'ResponseCode'),
+      verdict,
+      body: stored,
+    }
   }
 }
 
-/** What was checked and read of a notification that is accepted. */
-type Accepted = {
-  params: WireParams
-  id: string
-  merchantCode: string
-  verdict: SignatureVerdict
-  reading: Reading
-  signed: readonly SignedMember[] | undefined
-  stored: string
-}
-
-/** How the notifications of one kind are signed, read and stored. */
-type NotificationForm = SignedForm & {
-  signature: SignatureRule
-  idName: string
-  read: MemberReader
-  mask: ReturnType<typeof createMaskNotification>
-  state: (accepted: Accepted, form: NotificationForm) => Notification
-}
-
-function describeForm(config: Config, kind: NotificationKind): NotificationForm {
+function describeForm(config: Config, kind: NotificationKind) {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_KNOWN_MEMBERS: known } = config
   const refundHashExclude = config.GATEWAY_REFUND_HASH_EXCLUDE
   const exclusions = { ipnHashExclude: config.IPN_HASH_EXCLUDE, refundHashExclude }
@@ -136,44 +131,6 @@ function describeForm(config: Config, kind: NotificationKind): NotificationForm 
     idName: `${prefix}_${isRefund ? 'RequestID' : 'TransactionID'}`,
     read: createMemberReader(signature),
     mask: createMaskNotification({ kind, known, signature }),
-    state: isRefund ? stateRefund : statePayment,
-  }
-}
-
-function statePayment(accepted: Accepted, { read }: NotificationForm): Notification {
-  const { params } = accepted
-  return {
-    kind: 'payment',
-    merchantCode: accepted.merchantCode,
-    textHash: accepted.reading.textHash,
-    documented: accepted.reading.documented,
-    requestOf: undefined,
-    transactionId: accepted.id,
-    orderId: read(params, 'OrderID'),
-    merchantTxnId: read(params, 'MerchantTxnID'),
-    currency: read(params, 'Currency'),
-    // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
-    amount: parseAmount(read(params, 'Amount') ?? ''),
-    code: read(params, 'ResponseCode'),
-    verdict: accepted.verdict,
-    body: accepted.stored,
-  }
-}
-
-function stateRefund(accepted: Accepted, form: NotificationForm): Notification {
-  const { params, reading } = accepted
-  return {
-    kind: 'refund',
-    merchantCode: accepted.merchantCode,
-    textHash: reading.textHash,
-    documented: reading.documented,
-    requestOf: reading.requestOf,
-    requestId: accepted.id,
-    paymentId: form.read(params, 'PaymentID'),
-    amount: parseAmount(form.read(params, 'Amount') ?? ''),
-    code: findResultCode(accepted.signed ?? [], form),
-    verdict: accepted.verdict,
-    body: accepted.stored,
   }
 }
 
@@ -189,18 +146,15 @@ function readId(params: WireParams, name: string): string | Malformed {
   }
   if (value.trim() === '') return { problem: `${name} is missing or empty` }
   if (value.length > MAX_ID) return { problem: `${name} is longer than ${MAX_ID} characters` }
-  if (!isPrintable(value)) return { problem: `${name} holds control characters` }
-  return value
+  return isPrintable(value) ? value : { problem: `${name} holds control characters` }
 }
-
-type MemberReader = (params: WireParams, member: string) => string | undefined
 
 /**
  * Makes the function that reads a member that is of use only as a text which can be stored. What is signed is read from
  * the text that is hashed: written as another type, it would be the same text with another meaning.
  */
-function createMemberReader({ prefix, exclude }: SignatureRule): MemberReader {
-  return (params, member) => {
+function createMemberReader({ prefix, exclude }: SignatureRule) {
+  return (params: WireParams, member: string): string | undefined => {
     const name = `${prefix}_${member}`
     const isOdd = (value: unknown) => typeof value === 'boolean' || Array.isArray(value)
     let text = readText(params, name)
@@ -211,20 +165,17 @@ function createMemberReader({ prefix, exclude }: SignatureRule): MemberReader {
   }
 }
 
-type FoundAccount = { merchantCode: string; secrets: string[] }
-
 /** Prepares the look-up of the account that a notification names; without a name it is the only configured account. */
 function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
   const describe = ({ merchantCode, secret, previousSecret }: (typeof accounts)[number]) => ({
     merchantCode,
     secrets: previousSecret ? [secret, previousSecret] : [secret],
   })
-  const known = new Map<string | undefined, FoundAccount>(
-    accounts.map((account) => [account.merchantCode, describe(account)]),
-  )
+  const known = new Map<string | undefined, ReturnType<typeof describe>>()
+  for (const account of accounts) known.set(account.merchantCode, describe(account))
   const [only, another] = accounts
   if (only && !another) known.set(undefined, describe(only))
-  return (given: unknown): FoundAccount | NotificationRefusal => {
+  return (given: unknown): ReturnType<typeof describe> | NotificationRefusal => {
     const code = isLosslessNumber(given) ? given.value : given
     // As a form sends what is not given.
     const merchantCode = typeof code === 'string' && code !== '' ? code : undefined

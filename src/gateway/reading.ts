@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { isResultCode } from './response-codes.ts'
-import type { SignatureVerdict } from './signature.ts'
+import { joinTexts, type SignatureVerdict, type SignedMember } from './signature.ts'
 import { isPrintable } from './storable.ts'
 
 export type NotificationKind = 'payment' | 'refund'
@@ -24,8 +24,6 @@ export type Reading = {
   requestOf: string | undefined
 }
 
-export type SignedMember = { name: string; text: string }
-
 type Signed = {
   /** What `findSignedParams` returns of the parameters. */
   signed: readonly SignedMember[] | undefined
@@ -36,12 +34,9 @@ type Signed = {
 }
 
 /** The form of a gateway's notifications, as the settings name it. */
-export type SignedForm = {
-  /** `GATEWAY_FIELD_PREFIX` */
+type SignedForm = {
   prefix: string
-  /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
-  /** `GATEWAY_REFUND_HASH_EXCLUDE` */
   refundHashExclude: readonly string[]
 }
 
@@ -83,17 +78,16 @@ function hashText(proof: 'verified' | 'unverified', merchantCode: string, text: 
   return hash('sha256', `${proof}\0${merchantCode}\0${text}`).slice(0, 32)
 }
 
-const SHARED = ['Command', 'MerchantCode', 'OrderID', 'TransactionID', 'Amount', 'Version'] as const
-const RESULT = ['ResponseCode', 'ResponseMsg'] as const
+const SHARED = [
+  ...['Command', 'MerchantCode', 'OrderID', 'TransactionID', 'Amount', 'Version'],
+  ...['ResponseCode', 'ResponseMsg'],
+]
+const OF_PAYMENTS = ['Currency', 'Locale', 'MerchantTxnID', 'OrderInfo', 'PayToken', 'TransAmount']
 
 /** The signed members of a notification as gateways of this family document them, without prefix. */
 const MEMBERS: Record<NotificationKind, ReadonlySet<string>> = {
-  payment: new Set([
-    ...SHARED,
-    ...RESULT,
-    ...['Currency', 'Locale', 'MerchantTxnID', 'OrderInfo', 'PayToken', 'TransAmount', 'ExtData'],
-  ]),
-  refund: new Set([...SHARED, ...RESULT, 'PaymentID', 'RequestID', 'Fee']),
+  payment: new Set([...SHARED, ...OF_PAYMENTS, 'ExtData']),
+  refund: new Set([...SHARED, 'PaymentID', 'RequestID', 'Fee']),
 }
 
 /** Whether gateways of this family document the member, or the settings name it. Names are without prefix. */
@@ -143,17 +137,14 @@ const REQUEST = { documented: false, requestOf: undefined }
  * Compares the text of a refund's message with that of this service's REFUND requests, which are signed with the same
  * secret: only a notification has its fee between the command and the merchant code.
  */
-function compareWithRequests(
-  text: string,
-  merchantCode: string,
-  { refundHashExclude }: SignedForm,
-): Pick<Reading, 'documented' | 'requestOf'> {
+function compareWithRequests(text: string, merchantCode: string, form: SignedForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST
   const rest = text.slice(start.length + merchantCode.length)
   if (!rest.endsWith(REQUEST_VERSION)) return NO_REQUEST
   const signed = rest.slice(0, -1)
-  const order = refundHashExclude.includes('RequestID') ? signed : signed.replace(REQUEST_ID, '')
+  const hasId = !form.refundHashExclude.includes('RequestID')
+  const order = hasId ? signed.replace(REQUEST_ID, '') : signed
   const [receiver] = RECEIVER.exec(order) ?? []
   if (receiver) return order.endsWith(receiver) ? REQUEST : NO_REQUEST
   if (PAYMENT_ID.test(order)) return REQUEST
@@ -177,8 +168,6 @@ export function findResultCode(
   const next = present[at + 1]?.text ?? ''
   if (present[at - 1]?.name !== idName || !isResultCode(code) || /^\d/.test(next)) return undefined
   if (code === REQUEST_VERSION && next === '') return undefined
-  const text = present.map((one) => one.text).join('')
   const own = present.filter(({ name }) => !known.includes(name.slice(prefix.length + 1)))
-  const ownText = own.map((one) => one.text).join('')
-  return isRefundText(text, ownText) ? code : undefined
+  return isRefundText(joinTexts(present), joinTexts(own)) ? code : undefined
 }

@@ -41,7 +41,6 @@ export function explainCode(code: string, message: string): string {
     : `${meaning} (published meaning of the code; the gateway sent no message)`
 }
 
-/** Returns a code with its explanation, for example `code 99: processing`. */
 export function describeCode(code: string, message: string): string {
   const explanation = explainCode(code, message)
   return explanation === '' ? `code ${code}` : `code ${code}: ${explanation}`

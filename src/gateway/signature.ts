@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
 
-/** Parameters by wire name, as parsed from a JSON object or a form. */
 export type WireParams = Readonly<Record<string, unknown>>
 
 export type SignatureRule = {
@@ -13,6 +12,8 @@ export type SignatureRule = {
 
 export type SignatureVerdict = 'verified' | 'missing' | 'wrong' | 'unverifiable'
 
+export type SignedMember = { name: string; text: string }
+
 /** A parameter is an object, and no rule defines how an object enters the hash. */
 export class NotSignableError extends Error {
   readonly parameter: string
@@ -23,8 +24,6 @@ export class NotSignableError extends Error {
   }
 }
 
-const HEX_SHA256 = /^[0-9a-f]{64}$/i
-
 /**
  * Lists the parameters that enter the hash, sorted by code unit: those with the prefix, without the hash itself
  * and the exclusions.
@@ -33,7 +32,7 @@ const HEX_SHA256 = /^[0-9a-f]{64}$/i
 export function listSignedParams(
   params: WireParams,
   { prefix, exclude }: SignatureRule,
-): { name: string; text: string }[] {
+): SignedMember[] {
   const start = `${prefix}_`
   const isSigned = (name: string) => name !== 'SecureHash' && !exclude.includes(name)
   return Object.keys(params)
@@ -46,9 +45,19 @@ export function listSignedParams(
 export function findSignedParams(
   params: WireParams,
   rule: SignatureRule,
-): { name: string; text: string }[] | undefined {
+): SignedMember[] | undefined {
+  return ifSignable(() => listSignedParams(params, rule))
+}
+
+/** Returns the text by which a value enters the hash; undefined when it holds an object. */
+export function formatSigned(value: unknown): string | undefined {
+  return ifSignable(() => formatValue('', value))
+}
+
+/** Returns undefined where `format` meets a nested object. */
+export function ifSignable<T>(format: () => T): T | undefined {
   try {
-    return listSignedParams(params, rule)
+    return format()
   } catch (error) {
     if (error instanceof NotSignableError) return undefined
     throw error
@@ -72,11 +81,13 @@ export function joinSignedValues(params: WireParams, rule: SignatureRule): strin
   return joinTexts(listSignedParams(params, rule))
 }
 
-function joinTexts(signed: readonly { text: string }[]): string {
+export function joinTexts(members: readonly SignedMember[]): string {
   let joined = ''
-  for (const { text } of signed) joined += text
+  for (const { text } of members) joined += text
   return joined
 }
+
+const HEX_SHA256 = /^[0-9a-f]{64}$/i
 
 /**
  * Verifies `svc_SecureHash` against each secret (the current one, then one being phased out), in constant time
@@ -101,16 +112,6 @@ export function verifySecureHash(
     timingSafeEqual(claimed, hash('sha256', text + secret, 'buffer')),
   )
   return matches.includes(true) ? 'verified' : 'wrong'
-}
-
-/** Returns the text by which a value enters the hash; undefined when it holds an object. */
-export function formatSigned(value: unknown): string | undefined {
-  try {
-    return formatValue('', value)
-  } catch (error) {
-    if (error instanceof NotSignableError) return undefined
-    throw error
-  }
 }
 
 function formatValue(name: string, value: unknown): string {
@@ -138,7 +139,6 @@ const TITLES: Record<MessageKind, string> = {
   'refund-request': 'REFUND request',
 }
 
-/** Returns a kind in words, e.g. `payment notification`. */
 export function describeMessageKind(kind: MessageKind): string {
   return TITLES[kind]
 }
@@ -148,14 +148,10 @@ export function describeMessageKind(kind: MessageKind): string {
  * the notification carries a response code. Any other command is a payment notification, as in `POST /ipn`.
  */
 export function detectMessageKind(params: WireParams, prefix: string): MessageKind {
-  switch (params[`${prefix}_Command`]) {
-    case 'QUERY_PT':
-      return 'query'
-    case 'REFUND':
-      return Object.hasOwn(params, `${prefix}_ResponseCode`) ? 'refund-ipn' : 'refund-request'
-    default:
-      return 'ipn'
-  }
+  const command = params[`${prefix}_Command`]
+  if (command === 'QUERY_PT') return 'query'
+  if (command !== 'REFUND') return 'ipn'
+  return Object.hasOwn(params, `${prefix}_ResponseCode`) ? 'refund-ipn' : 'refund-request'
 }
 
 /** Returns the names, without prefix, that a kind of message excludes from its hash. */

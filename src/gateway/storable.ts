@@ -29,20 +29,21 @@ const STORABLE_NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,2})?$/
  * texts and names, NUL and lone surrogates are replaced; a number of extreme length or exponent becomes its text.
  * @param value parsed JSON, nested at most as deep as `maskCardData` leaves it
  */
-export function toStorable(value: unknown): unknown {
-  if (typeof value === 'string') return toStorableText(value)
+export function toStorable(value: unknown, write = toStorableText): unknown {
+  if (typeof value === 'string') return write(value)
   if (isLosslessNumber(value)) return STORABLE_NUMBER.test(value.value) ? value : value.value
-  if (Array.isArray(value)) return value.map(toStorable)
+  if (Array.isArray(value)) return value.map((item) => toStorable(item, write))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [
       toStorableText(name),
-      isSecretName(name) ? hide(member) : toStorable(member),
+      isSecretName(name) ? hide(member) : toStorable(member, write),
     ]),
   )
 }
 
-function hide(value: unknown): unknown {
+/** Hides a credential. That there is none may be seen. */
+export function hide(value: unknown): unknown {
   return value === null || value === '' ? value : HIDDEN
 }
 
@@ -56,8 +57,10 @@ const NUMBER_MARK = 'isLosslessNumber'
 /** What a text needs to hold a credential with its name: a separator, percent-encoding, or JSON in Base64. */
 const SUSPECT = /[:=>%{[]|^\s*eyJ/
 
-/** A token of three parts (RFC 7519), or JSON in Base64. */
-const BASE64_JSON = /^\s*(eyJ[\w+/-]*={0,2})(\.[\w-]*\.[\w-]*)?\s*$/
+const JSON_TEXT = /^\s*["[{]/
+const JSON_IN_BASE64 = /^\s*eyJ[\w+/-]*={0,2}\s*$/
+/** A token of three parts (RFC 7519). */
+const SIGNED_TOKEN = /^\s*eyJ[\w+/-]*={0,2}\.[\w-]*\.[\w-]*\s*$/
 
 /** Masking takes time, and any sender can make what is not signed long: the rest is left out. */
 const MAX_MASKED = 4_096
@@ -80,17 +83,15 @@ export function maskNested(value: unknown): unknown {
 export function maskText(text: string): string {
   if (isHarmless(text)) return text
   if (text.length > MAX_MASKED) return maskStart(text)
-  if (/^\s*["[{]/.test(text)) return maskJsonText(text)
-  const [, base64, rest] = BASE64_JSON.exec(text) ?? []
-  if (rest !== undefined) return HIDDEN
-  if (base64 !== undefined) {
-    const decoded = Buffer.from(base64, 'base64').toString()
+  if (JSON_TEXT.test(text)) return maskJsonText(text)
+  if (SIGNED_TOKEN.test(text)) return HIDDEN
+  if (JSON_IN_BASE64.test(text)) {
+    const decoded = Buffer.from(text, 'base64').toString()
     return maskJsonText(decoded) === decoded ? text : HIDDEN
   }
   const hidden = hideSecretsInText(text)
-  if (!hidden.includes('%')) return hidden
-  const decoded = decode(hidden)
-  const masked = /^\s*["[{]/.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
+  const decoded = decodePercent(hidden)
+  const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
   return masked === decoded ? hidden : masked
 }
 
@@ -101,7 +102,7 @@ function maskStart(text: string): string {
 }
 
 function maskMembers(value: unknown): unknown {
-  return maskEachText(toStorable(maskCardData(value)))
+  return toStorable(maskCardData(value), (text) => hideSecretsInText(toStorableText(text)))
 }
 
 function maskJsonText(text: string): string {
@@ -115,16 +116,7 @@ function maskJsonText(text: string): string {
   }
 }
 
-function maskEachText(value: unknown): unknown {
-  if (typeof value === 'string') return hideSecretsInText(value)
-  if (Array.isArray(value)) return value.map(maskEachText)
-  if (typeof value !== 'object' || value === null || isLosslessNumber(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, maskEachText(member)]),
-  )
-}
-
-function decode(text: string): string {
+function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -138,6 +130,33 @@ export const MAX_RECEIVED = 65_536
 const MARGIN = 256
 
 /**
+ * Keeps those texts of an answer, in their order, that fit into `MAX_RECEIVED` bytes, each with a separator.
+ * @param used bytes of the answer that are kept elsewhere
+ * @param shorten what stands in for a text that does not fit
+ */
+export function keepWithin(
+  texts: readonly string[],
+  used: number,
+  shorten: (at: number) => string = () => '',
+): { kept: string[]; omittedBytes: number } {
+  const kept: string[] = []
+  let size = used
+  let omittedBytes = 0
+  for (const [at, text] of texts.entries()) {
+    const whole = Buffer.byteLength(text)
+    const shown = size + whole + 1 <= MAX_RECEIVED ? text : shorten(at)
+    const bytes = Buffer.byteLength(shown)
+    const fits = shown !== '' && size + bytes + 1 <= MAX_RECEIVED
+    if (fits) {
+      kept.push(shown)
+      size += bytes + 1
+    }
+    omittedBytes += fits ? whole - bytes : whole
+  }
+  return { kept, omittedBytes }
+}
+
+/**
  * Formats the members of an answer for storage: masked, and at most `MAX_RECEIVED` bytes of them. Members that do not
  * fit are left out and counted.
  * @param elsewhere bytes of the answer that are stored elsewhere, and that were left out there
@@ -147,22 +166,14 @@ export function formatMembers(
   members: Readonly<Record<string, unknown>>,
   elsewhere = { bytes: 0, omittedBytes: 0 },
 ): string | undefined {
-  const masked = toStorable(maskCardData(members))
-  if (typeof masked !== 'object' || masked === null) return undefined
-  const texts: string[] = []
-  let size = elsewhere.bytes
-  let omitted = elsewhere.omittedBytes
-  for (const [name, value] of Object.entries(masked)) {
-    const text = `${JSON.stringify(name)}:${stringify(value) ?? 'null'}`
-    const bytes = Buffer.byteLength(text)
-    if (size + bytes > MAX_RECEIVED) omitted += bytes
-    else {
-      texts.push(text)
-      size += bytes
-    }
-  }
-  if (texts.length === 0 && omitted === 0) return undefined
-  return `{"members":{${texts.join(',')}}${describeOmitted(omitted)}}`
+  const masked = Object.entries(toStorable(maskCardData(members)) ?? {})
+  const texts = masked.map(
+    ([name, value]) => `${JSON.stringify(name)}:${stringify(value) ?? 'null'}`,
+  )
+  const { kept, omittedBytes } = keepWithin(texts, elsewhere.bytes)
+  const omitted = omittedBytes + elsewhere.omittedBytes
+  if (kept.length === 0 && omitted === 0) return undefined
+  return `{"members":{${kept.join(',')}}${describeOmitted(omitted)}}`
 }
 
 /**
@@ -172,18 +183,12 @@ export function formatMembers(
 export function formatText(body: Buffer): string | undefined {
   if (body.length === 0) return undefined
   const text = new TextDecoder().decode(body.subarray(0, MAX_RECEIVED + MARGIN))
-  const masked = hideSecretsInText(maskCardText(text.replaceAll('\0', '\ufffd')))
-  const kept = cutBytes(masked, MAX_RECEIVED)
+  const masked = Buffer.from(hideSecretsInText(maskCardText(text.replaceAll('\0', '\ufffd'))))
+  // Whole characters alone.
+  const kept = new TextDecoder().decode(masked.subarray(0, MAX_RECEIVED)).replace(/\ufffd$/, '')
   return `{"text":${JSON.stringify(kept)}${describeOmitted(Math.max(0, body.length - MAX_RECEIVED))}}`
 }
 
 function describeOmitted(bytes: number): string {
   return bytes === 0 ? '' : `,"omittedBytes":${bytes}`
-}
-
-/** The beginning of a text, whole characters of at most so many bytes. */
-function cutBytes(text: string, bytes: number): string {
-  const encoded = Buffer.from(text)
-  if (encoded.length <= bytes) return text
-  return new TextDecoder().decode(encoded.subarray(0, bytes)).replace(/\ufffd$/, '')
 }

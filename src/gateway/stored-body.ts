@@ -10,14 +10,13 @@ import {
 import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
 import { isListedMember, type NotificationKind } from './reading.ts'
 import type { SignatureRule, WireParams } from './signature.ts'
-import { isHarmless, isPrintable, maskNested, maskText, toMessage } from './storable.ts'
+import { hide, isHarmless, isPrintable, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
 const MAX_BYTES = 8 * 1024
 /** Of a value that is cut. Two unsigned ones leave room for what is signed, in any encoding. */
 const MAX_CHARACTERS = 200
 
-/** Whether a body is short enough to be stored. */
 function isShort(body: string): boolean {
   return body.length * 3 <= MAX_BYTES || Buffer.byteLength(body) <= MAX_BYTES
 }
@@ -26,24 +25,20 @@ function isShort(body: string): boolean {
  * Writes members as a body that can be stored. If they are too long, cuts long values and marks them: first of those
  * that are not signed, whose length any sender can choose, then of all.
  */
-export function writeBody(
-  members: WireParams,
+function writeBody(
+  members: Record<string, unknown>,
   format: 'json' | 'form',
   isSigned: (name: string) => boolean,
 ): string {
-  const write = (values: WireParams) => writeParams(values, format)
-  const whole = write(members)
-  if (isShort(whole)) return whole
-  const signedWhole = write(cutValues(members, (name) => !isSigned(name)))
-  if (isShort(signedWhole)) return signedWhole
-  const cut = write(cutValues(members, () => true))
-  return isShort(cut) ? cut : cutText(cut)
-}
-
-function cutValues(members: WireParams, isCut: (name: string) => boolean): WireParams {
-  return Object.fromEntries(
-    Object.entries(members).map(([name, value]) => [name, isCut(name) ? cutValue(value) : value]),
-  )
+  let body = writeParams(members, format)
+  for (const mayCut of [(name: string) => !isSigned(name), () => true]) {
+    if (isShort(body)) return body
+    for (const name of Object.keys(members)) {
+      if (mayCut(name)) members[name] = cutValue(members[name])
+    }
+    body = writeParams(members, format)
+  }
+  return isShort(body) ? body : cutText(body)
 }
 
 function cutValue(value: unknown): unknown {
@@ -72,10 +67,8 @@ const MAX_UNLISTED = 16
 const MAX_UNLISTED_NAME = 32
 const NOT_KEPT = '(not kept)'
 
-/** The form of an account's notifications of one kind. */
-export type NotificationForm = {
+type NotificationForm = {
   kind: NotificationKind
-  /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
   signature: SignatureRule
 }
@@ -108,7 +101,7 @@ export function createMaskNotification(
       }
     }
     if (!masked && isShort(body)) return body
-    return writeBody(masked ?? params, format, isSigned)
+    return writeBody(masked ?? { ...params }, format, isSigned)
   }
 }
 
@@ -136,9 +129,8 @@ function classifyNames({ kind, known, signature: { prefix, exclude } }: Notifica
 
 function shortenName(name: string): string {
   // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, so that a number at the end is seen whole.
-  const masked = maskCardText(
-    hideSecretsInText(name.slice(0, 2 * MAX_UNLISTED_NAME)),
-  ).toWellFormed()
+  const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
+  const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
   return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
 }
 
@@ -149,7 +141,7 @@ function isFlat(value: unknown): boolean {
 }
 
 function maskMember(name: string, value: unknown, kind: NameKind): unknown {
-  if (kind === 'secret') return value === null || value === '' ? value : HIDDEN
+  if (kind === 'secret') return hide(value)
   if (kind === 'card') {
     const masked = maskCardData({ [name]: value })
     return typeof masked === 'object' && masked !== null ? Reflect.get(masked, name) : HIDDEN
@@ -157,8 +149,26 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
   return typeof value === 'string' ? maskText(value) : maskNested(value)
 }
 
-/** A member of a notification, as people read it. */
 export type ShownMember = { name: string; value: string }
+
+/** Numbers of these members that look like card numbers are ids, by which people search. */
+const ID_NAME = /id$/i
+const MAX_ID = 128
+
+/**
+ * Lists the members of a notification as it is stored, with card numbers in its texts masked, and without its hash: with
+ * the hash and every value that it covers, guesses of the secret could be tried at leisure.
+ * @returns undefined for a body that cannot be read
+ */
+export function listShownMembers(body: string): ShownMember[] | undefined {
+  const params = parseStored(body)
+  if (!params) return undefined
+  return Object.entries(params).map(([name, value]) => {
+    if (isSecretName(name)) return { name, value: HIDDEN }
+    const text = readText({ value }, 'value') ?? stringify(value) ?? ''
+    return { name, value: ID_NAME.test(name) ? text : maskCardText(text) }
+  })
+}
 
 /** What a refund notification states beside the outcome; undefined where it does not. */
 export type RefundDetails = {
@@ -170,37 +180,9 @@ export type RefundDetails = {
   reference: string | undefined
 }
 
-/** Numbers of these members that look like card numbers are ids, by which people search. */
-const ID_NAME = /id$/i
-const MAX_ID = 128
-const MAX_MESSAGE = 500
-
 /**
- * Lists the members of a notification as it is stored, with card numbers in its texts masked, and without its hash: with
- * the hash and every value that it covers, guesses of the secret could be tried at leisure.
- * @returns undefined for a body that cannot be read
- */
-export function listShownMembers(body: string): ShownMember[] | undefined {
-  const params = parseStored(body)
-  if (!params) return undefined
-  return Object.entries(params).map(([name, value]) => ({
-    name,
-    value: isSecretName(name) ? HIDDEN : showValue(name, value),
-  }))
-}
-
-/**
- * Reads the gateway's words (`ResponseMsg`, specification 6) from a notification as it is stored.
- * @param prefix of the members' names, without its underscore
- * @returns null where it has none, or they cannot be read; at most 500 characters
- */
-export function readStoredMessage(prefix: string, body: string): string | null {
-  const text = readText(parseStored(body) ?? {}, `${prefix}_ResponseMsg`)
-  return text ? maskCardText(text).slice(0, MAX_MESSAGE) : null
-}
-
-/**
- * Reads the details of a stored refund notification. The caller has checked its signature, its ids and its amount.
+ * Reads the details of a stored notification. The caller has checked its signature, its ids and its amount; the words
+ * (`ResponseMsg`, specification 6) are also those of a payment's.
  * @param prefix of the members' names, without its underscore
  */
 export function readRefundDetails(body: string, prefix: string): RefundDetails {
@@ -220,9 +202,4 @@ export function readRefundDetails(body: string, prefix: string): RefundDetails {
 function parseStored(body: string): WireParams | undefined {
   const parsed = body.trimStart().startsWith('{') ? parseJsonParams(body) : parseFormParams(body)
   return 'problem' in parsed ? undefined : parsed.params
-}
-
-function showValue(name: string, value: unknown): string {
-  const text = readText({ value }, 'value') ?? stringify(value) ?? ''
-  return ID_NAME.test(name) ? text : maskCardText(text)
 }

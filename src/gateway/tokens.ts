@@ -7,11 +7,6 @@ import type { OutcomeKind } from './types.ts'
 
 type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
 
-/** The result of one token request; `lifeS` is the token's lifetime in seconds, if the endpoint states one. */
-type TokenResponse =
-  | { kind: 'token'; token: string; lifeS: number | undefined; outcome: 'answered' }
-  | { kind: 'none'; reason: string; timedOut: boolean; outcome: OutcomeKind }
-
 const tokenAnswer = z.object({
   access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/),
   token_type: z
@@ -22,41 +17,10 @@ const tokenAnswer = z.object({
   expires_in: z.union([z.null(), z.coerce.number().positive()]).optional(),
 })
 
-/** Requests a token once (RFC 6749, 4.4.2, as JSON). A failure's reason quotes nothing of the answer. Never rejects. */
-async function requestToken(
-  pool: Pool,
-  url: URL,
-  { clientId, clientSecret, scope }: ClientTokenSource,
-  { timeoutMs, signal }: TokenSettings,
-): Promise<TokenResponse> {
-  const body = JSON.stringify({
-    grant_type: 'client_credentials',
-    client_id: clientId,
-    client_secret: clientSecret,
-    scope,
-  })
-  const headers = { 'content-type': 'application/json', accept: 'application/json' }
-  const path = url.pathname + url.search
-  const result = await exchange(pool, { path, method: 'POST', headers, body, timeoutMs, signal })
-  if (result.kind !== 'answer') {
-    const { kind: outcome, reason, timedOut = false } = result
-    return { kind: 'none', reason, timedOut, outcome }
-  }
-  if (result.status < 200 || result.status > 299) {
-    const outcome = result.status < 500 ? 'rejected' : 'unknown'
-    return { kind: 'none', reason: `HTTP status ${result.status}`, timedOut: false, outcome }
-  }
-  const parsed = readTokenAnswer(result.body)
-  if (!parsed) {
-    const reason = 'the answer holds no access token'
-    return { kind: 'none', reason, timedOut: false, outcome: 'unknown' }
-  }
-  const { access_token: token, expires_in: lifeS } = parsed
-  return { kind: 'token', token, lifeS: lifeS ?? undefined, outcome: 'answered' }
-}
+type TokenAnswer = z.infer<typeof tokenAnswer>
 
 /** Reads a flat answer, or one nested under `data`, as some deployments send it. */
-export function readTokenAnswer(body: Buffer): z.infer<typeof tokenAnswer> | undefined {
+export function readTokenAnswer(body: Buffer): TokenAnswer | undefined {
   try {
     const value: unknown = JSON.parse(body.toString())
     const nested = z.object({ data: tokenAnswer }).safeParse(value)
@@ -77,9 +41,7 @@ export type TokenProvider = {
   get(): Promise<TokenResult>
   /** Discards a token that the gateway refused. Has no effect if a newer one has replaced it. */
   invalidate(token: string): void
-  /** Records that the gateway accepted a token. */
   confirm(token: string): void
-  /** Whether a refused token can be replaced. */
   renewable: boolean
   close(): Promise<void>
 }
@@ -95,7 +57,38 @@ export type TokenSettings = {
   now?: () => number
 }
 
-/** The wait after a failed request, in ms. */
+type RequestResult = {
+  answer?: TokenAnswer
+  outcome: OutcomeKind
+  reason: string
+  timedOut: boolean
+}
+
+/** Requests a token once (RFC 6749, 4.4.2, as JSON). A failure's reason quotes nothing of the answer. Never rejects. */
+async function requestToken(
+  pool: Pool,
+  url: URL,
+  { clientId, clientSecret, scope }: ClientTokenSource,
+  { timeoutMs, signal }: TokenSettings,
+): Promise<RequestResult> {
+  const client = { client_id: clientId, client_secret: clientSecret, scope }
+  const body = JSON.stringify({ grant_type: 'client_credentials', ...client })
+  const headers = { 'content-type': 'application/json', accept: 'application/json' }
+  const path = url.pathname + url.search
+  const result = await exchange(pool, { path, method: 'POST', headers, body, timeoutMs, signal })
+  const fail = (outcome: OutcomeKind, reason: string, timedOut = false) => {
+    return { outcome, reason, timedOut }
+  }
+  if (result.kind !== 'answer') return fail(result.kind, result.reason, result.timedOut)
+  if (result.status < 200 || result.status > 299) {
+    const outcome = result.status < 500 ? 'rejected' : 'unknown'
+    return fail(outcome, `HTTP status ${result.status}`)
+  }
+  const answer = readTokenAnswer(result.body)
+  if (!answer) return fail('unknown', 'the answer holds no access token')
+  return { answer, outcome: 'answered', reason: '', timedOut: false }
+}
+
 const PAUSE = { base: 1_000, max: 30_000 }
 /** After this many refused tokens in a row the account is at fault, not the token: requests are paused. */
 const REFUSALS_BEFORE_PAUSE = 2
@@ -114,32 +107,38 @@ export function createTokenProvider(source: TokenSource, settings: TokenSettings
   }
 }
 
-type CachedToken = { token: string; renewAt: number; expiresAt: number }
-
 function createClientProvider(source: ClientTokenSource, settings: TokenSettings): TokenProvider {
   const { random = Math.random, now = () => performance.now(), timeoutMs } = settings
   const base = settings.baseUrl.replace(/\/$/, '')
   const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
   const pool = openPool(url.origin, { connections: 1, timeoutMs })
-  const pause = createPause(now, random)
-  let cached: CachedToken | undefined
+  let cached: { token: string; renewAt: number; expiresAt: number } | undefined
   let pending: Promise<TokenResult> | undefined
+  let paused = { until: Number.NEGATIVE_INFINITY, reason: '' }
   let failures = 0
   let refusals = 0
+
+  /** Between half and all of the full backoff, so that no request follows a failure at once. */
+  function pause(times: number, reason: string): void {
+    paused = { until: now() + backoff(times, PAUSE, () => (1 + random()) / 2), reason }
+  }
 
   async function fetchToken(): Promise<TokenResult> {
     const started = now()
     const result = await requestToken(pool, url, source, settings)
-    const reason = result.kind === 'token' ? undefined : result.reason
-    settings.onFetch(result.outcome, now() - started, reason)
-    if (result.kind === 'none') {
+    const { answer, reason, timedOut } = result
+    settings.onFetch(result.outcome, now() - started, answer ? undefined : reason)
+    if (!answer) {
       failures += 1
-      pause.start(failures, result.reason)
-      return result
+      pause(failures, reason)
+      return { kind: 'none', reason, timedOut }
     }
     failures = 0
-    cached = { token: result.token, ...scheduleRenewal(started, result.lifeS, random) }
-    return result
+    const { access_token: token, expires_in: lifeS } = answer
+    const lifeMs = (lifeS ?? Number.POSITIVE_INFINITY) * 1000
+    const margin = Math.min(lifeMs / 5, MAX_MARGIN_MS) * (1 - random() / 2)
+    cached = { token, renewAt: started + lifeMs - margin, expiresAt: started + lifeMs }
+    return { kind: 'token', token }
   }
 
   function renew(): Promise<TokenResult> {
@@ -152,22 +151,21 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
   return {
     get() {
       const at = now()
+      const isPaused = at < paused.until
       if (cached && at < cached.expiresAt) {
-        if (at >= cached.renewAt && !pause.isActive(at)) void renew()
+        if (at >= cached.renewAt && !isPaused) void renew()
         return Promise.resolve({ kind: 'token', token: cached.token })
       }
-      if (!pending && pause.isActive(at)) {
-        const reason = `not requested: ${pause.reason()}`
-        return Promise.resolve({ kind: 'none', reason, timedOut: false })
-      }
-      return renew()
+      if (pending || !isPaused) return renew()
+      const reason = `not requested: ${paused.reason}`
+      return Promise.resolve({ kind: 'none', reason, timedOut: false })
     },
     invalidate(token) {
       if (cached?.token !== token) return
       cached = undefined
       refusals += 1
       const excess = refusals - REFUSALS_BEFORE_PAUSE
-      if (excess > 0) pause.start(excess, 'the gateway refused several tokens in a row')
+      if (excess > 0) pause(excess, 'the gateway refused several tokens in a row')
     },
     confirm(token) {
       if (cached?.token === token) refusals = 0
@@ -175,22 +173,4 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
     renewable: true,
     close: () => pool.destroy(),
   }
-}
-
-/** A pause of between half and all of the full backoff, so that no request follows a failure at once. */
-function createPause(now: () => number, random: () => number) {
-  let current = { until: Number.NEGATIVE_INFINITY, reason: '' }
-  return {
-    start(times: number, reason: string): void {
-      current = { until: now() + backoff(times, PAUSE, () => (1 + random()) / 2), reason }
-    },
-    isActive: (at: number) => at < current.until,
-    reason: () => current.reason,
-  }
-}
-
-function scheduleRenewal(started: number, lifeS: number | undefined, random: () => number) {
-  const lifeMs = lifeS === undefined ? Number.POSITIVE_INFINITY : lifeS * 1000
-  const margin = Math.min(lifeMs / 5, MAX_MARGIN_MS) * (1 - random() / 2)
-  return { renewAt: started + lifeMs - margin, expiresAt: started + lifeMs }
 }

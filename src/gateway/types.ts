@@ -1,4 +1,5 @@
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
 
 /** A payment as the gateway lists it (specification 2.4). */
 export type ListedPayment = {
@@ -9,16 +10,6 @@ export type ListedPayment = {
   amount: string
   refundedAmount: string
   paymentMethod: string
-}
-
-/** An entry of a list of payments that cannot be read. */
-export type UnreadableEntry = {
-  /** Undefined when it has none, so that nobody can say which payment it is about. */
-  id: string | undefined
-  /** A predicate: "has no refundedAmount". */
-  reason: string
-  /** The entry as JSON, shortened, with card data masked. */
-  text: string
 }
 
 /** An amount that was read as the decimal next to it, because binary floating point had shifted it. */
@@ -34,7 +25,13 @@ export type RoundedAmount = {
 /** The payments of a transaction as the gateway listed them. */
 export type PaymentList = {
   payments: ListedPayment[]
-  unreadable: UnreadableEntry[]
+  /** The entries that cannot be read: why, as a predicate ("has no refundedAmount"), and the masked JSON. */
+  unreadable: {
+    /** Undefined when it has none, so that nobody can say which payment it is about. */
+    id: string | undefined
+    reason: string
+    text: string
+  }[]
   rounded: RoundedAmount[]
   /** The entries as a JSON array, with every member they had, masked, at most 64 KiB. */
   json: string
@@ -42,15 +39,14 @@ export type PaymentList = {
   omittedBytes: number
 }
 
-/** A read answer, and what is kept of it as evidence beside its value (`CallRecord.received`). */
-export type ReadAnswer<T> = { answer: GatewayAnswer<T>; received: string | undefined }
-
-/** What the body of a response means. */
+/** What the body of a response means: `invalid` is no answer as the specification defines it. */
 export type GatewayAnswer<T> =
   | { kind: 'answered'; value: T; message: string }
   | { kind: 'rejected'; code: string; message: string }
-  /** Not an answer as the specification defines it. */
   | { kind: 'invalid'; reason: string }
+
+/** A read answer, and what is kept of it as evidence beside its value (`CallRecord.received`). */
+export type ReadAnswer<T> = { answer: GatewayAnswer<T>; received: string | undefined }
 
 export type GatewayCommand = 'QUERY_PT' | 'REFUND'
 
@@ -60,8 +56,7 @@ export type GatewayCommand = 'QUERY_PT' | 'REFUND'
  * once a byte may have left).
  */
 export type GatewayOutcome<T = unknown> =
-  | { kind: 'answered'; value: T; message: string }
-  | { kind: 'rejected'; code: string; message: string }
+  | Exclude<GatewayAnswer<T>, { kind: 'invalid' }>
   /** `paused`: the circuit breaker is open, so the call was not attempted. */
   | { kind: 'unavailable'; reason: string; paused?: true }
   | { kind: 'unknown'; reason: string }
@@ -73,7 +68,7 @@ export type OutcomeKind = GatewayOutcome['kind']
  * were equal, or that stored bytes are those that were sent. A plain hash would be an oracle: every byte of a request
  * but the signing secret behind its `SecureHash` is known, so a weak secret could be guessed from it offline.
  */
-export type BodyHmac = { value: Buffer; keyId: string }
+export type BodyHmac = ReturnType<Encryption['fingerprint']>
 
 /** The facts of a call that are stored as proof. */
 export type CallRecord = {

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
-import { SELECT_CHECKPOINT_AGE } from '../access/audit-checkpoints.ts'
 import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
@@ -109,7 +108,13 @@ const STORED_GAUGES: readonly StoredGauge[] = [
       where disabled_at is not null group by 1`,
     label: { name: 'reason', values: ['gone', 'failing', 'key_ended'] },
   },
-  { gauge: 'audit_checkpoint_age_seconds', sql: SELECT_CHECKPOINT_AGE },
+  {
+    gauge: 'audit_checkpoint_age_seconds',
+    sql: `select coalesce((
+      select greatest(0, extract(epoch from now() - at))::float8 from audit_entries where isfinite(at)
+        and id > coalesce((select max(up_to_id) from audit_checkpoints), ${-Number.MAX_SAFE_INTEGER})
+      order by id limit 1), 0) as value`,
+  },
 ]
 
 type StoredValue = { value: number } & Record<string, string | number>

@@ -5,18 +5,19 @@ import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { routePath } from 'hono/route'
-import type { Histogram } from 'prom-client'
 import { DomainError } from '../errors.ts'
+import type { Metrics } from '../metrics.ts'
 import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
-import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
+import { type Cidr, createAddressFinder, nameNetwork } from './client-address.ts'
 import { answerError, answerProblem, type HttpEnv } from './problems.ts'
+import { createRequestMeter } from './raw-response.ts'
 
 export type BaseContext = {
   log: Log
-  metrics: { httpRequest: Histogram<'route' | 'method' | 'status'> }
+  metrics: Pick<Metrics, 'httpRequest'>
   stopping: AbortSignal
 }
 
@@ -27,12 +28,15 @@ export type BaseContext = {
  */
 export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpEnv> {
   const app = new OpenAPIHono<HttpEnv>()
-  const recordRequest = createRequestMeter(ctx.metrics)
+  const meter = createRequestMeter(ctx.metrics)
   app.use(requestId())
   app.use(async (c, next) => {
     const startedAt = performance.now()
     await next()
-    recordRequest(c, startedAt)
+    const method = describeMethod(c.req.method)
+    const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
+    const route = describeRoute(c) + (waits ? '?wait' : '')
+    meter(route, method, c.res.status, performance.now() - startedAt)
     // A client that keeps its connection open would delay the stop by seconds.
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
@@ -98,32 +102,6 @@ export function describeMethod(method: string): string {
 }
 
 /**
- * Measures requests by route, method and status class: as many series as there are routes, and never one
- * for a path that a client made up. The series are cached, because the intake would pay for each look-up.
- * @returns a function to call once the response is made, with the `performance.now()` of the request
- */
-function createRequestMeter({
-  httpRequest,
-}: {
-  httpRequest: Histogram<'route' | 'method' | 'status'>
-}) {
-  const seriesByKey = new Map<string, { observe(seconds: number): void }>()
-  return (c: HttpContext<HttpEnv>, startedAt: number): void => {
-    const method = describeMethod(c.req.method)
-    const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
-    const key = `${method} ${c.res.status} ${waits} ${routePath(c, -1)}`
-    let series = seriesByKey.get(key)
-    if (!series) {
-      const route = describeRoute(c) + (waits ? '?wait' : '')
-      const status = `${String(c.res.status)[0]}xx`
-      series = httpRequest.labels({ route, method, status })
-      seriesByKey.set(key, series)
-    }
-    series.observe((performance.now() - startedAt) / 1000)
-  }
-}
-
-/**
  * Records a span for each request with a valid key, as a child of the client's span. Runs after the key is
  * checked: a request without one starts no span, and does not influence sampling.
  */
@@ -160,11 +138,9 @@ const MAX_PACE_MS = 1_000
  */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()
-  const isTrusted = compileNetworks(proxies)
+  const findAddress = createAddressFinder(proxies)
   return createMiddleware<HttpEnv>(async (c, next) => {
-    const peer = c.env.incoming.socket.remoteAddress ?? ''
-    const address = findClientAddress(peer, c.req.header('x-forwarded-for'), isTrusted)
-    const network = nameNetwork(address)
+    const network = nameNetwork(findAddress(c.env.incoming))
     const { waitMs } = paced.peek(network, PACE)
     if (waitMs > MAX_PACE_MS) {
       // Jittered, so that those who wait do not all come back at once.

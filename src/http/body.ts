@@ -5,13 +5,10 @@ import { matchedRoutes } from 'hono/route'
 import { DomainError } from '../errors.ts'
 import type { HttpEnv } from './problems.ts'
 
-export type BodyResult =
-  | { kind: 'whole'; bytes: Buffer }
-  | { kind: 'too_large' }
-  | { kind: 'too_slow' }
-  | { kind: 'broken' }
-  /** The bodies in flight already hold all the memory they may. */
-  | { kind: 'over_budget' }
+/** `over_budget`: the bodies in flight already hold all the memory they may. */
+type Unread = 'too_large' | 'too_slow' | 'broken' | 'over_budget'
+
+export type BodyResult = { kind: 'whole'; bytes: Buffer } | { kind: Unread }
 
 /** Limits the memory that bodies in flight hold together, beyond the first few KiB of each. */
 export type BodyBudget = { take(bytes: number): boolean; release(bytes: number): void }
@@ -64,24 +61,16 @@ export function readBody(
     }
     function append(chunk: Buffer): void {
       size += chunk.length
-      if (size > limit) {
-        end({ kind: 'too_large' })
-        return
-      }
       const more = Math.max(0, size - FREE_BYTES) - taken
-      if (!budget.take(more)) {
-        end({ kind: 'over_budget' })
-        return
+      if (size > limit) end({ kind: 'too_large' })
+      else if (!budget.take(more)) end({ kind: 'over_budget' })
+      else {
+        taken += more
+        chunks.push(chunk)
       }
-      taken += more
-      chunks.push(chunk)
     }
-    function finish(): void {
-      end({ kind: 'whole', bytes: Buffer.concat(chunks) })
-    }
-    function fail(): void {
-      end({ kind: 'broken' })
-    }
+    const finish = () => end({ kind: 'whole', bytes: Buffer.concat(chunks) })
+    const fail = () => end({ kind: 'broken' })
     request.on('data', append).on('end', finish).on('close', fail).on('error', fail)
   })
 }
@@ -125,17 +114,14 @@ function hasRoute(c: HttpContext): boolean {
 }
 
 /** Creates the refusal of a body that was not read to its end. */
-function refuseBody(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: number): DomainError {
-  switch (kind) {
-    case 'too_large':
-      return new DomainError('body_too_large', 'A body may have at most 64 KiB')
-    case 'too_slow':
-      return new DomainError('body_too_slow', `The body was not complete after ${timeoutMs} ms`)
-    case 'over_budget':
-      return new DomainError('unavailable', 'Too many request bodies are in flight; try again')
-    case 'broken':
-      return new DomainError('invalid_json', 'The connection closed before the body was complete')
-  }
+function refuseBody(kind: Unread, timeoutMs: number): DomainError {
+  const [code, detail] = {
+    too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
+    too_slow: ['body_too_slow', `The body was not complete after ${timeoutMs} ms`] as const,
+    over_budget: ['unavailable', 'Too many request bodies are in flight; try again'] as const,
+    broken: ['invalid_json', 'The connection closed before the body was complete'] as const,
+  }[kind]
+  return new DomainError(code, detail)
 }
 
 /** @throws DomainError `invalid_json` when it is not UTF-8 */

@@ -37,6 +37,15 @@ export function findClientAddress(
   return address
 }
 
+/** Makes a function that finds the address of a request's client, behind the trusted proxies. */
+export function createAddressFinder(
+  proxies: readonly Cidr[],
+): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string {
+  const isTrusted = compileNetworks(proxies)
+  return ({ headers, socket }) =>
+    findClientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), isTrusted)
+}
+
 /** Reads an address, to which some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function readHop(hop: string): string | undefined {
   if (isIP(hop) !== 0) return hop

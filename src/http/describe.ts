@@ -64,20 +64,15 @@ export function describeResponse<T extends z.ZodType>(
  * Describes a JSON response that is written as text, because `c.json` would reformat its numbers. The
  * returned type leaves the schema out.
  */
-export function describeTextResponse(
+export const describeTextResponse = (
   description: string,
   schema: z.ZodType,
-): { description: string } {
-  return describeResponse(description, schema)
-}
+): { description: string } => describeResponse(description, schema)
 
 /** Describes server-sent events whose data is JSON, for a route's declaration. */
-export function describeEventStream(
-  description: string,
-  schema: z.ZodType,
-): { description: string } {
-  const response = { description, content: { 'text/event-stream': { schema } } }
-  return response
+export function describeEventStream(description: string, schema: z.ZodType) {
+  const content: object = { 'text/event-stream': { schema } }
+  return { description, content }
 }
 
 /** Describes a response without a body, for a route's declaration. */
@@ -91,12 +86,8 @@ const COMMON: readonly RefusalCode[] = ['invalid_address', 'internal_error']
 /** Possible on every merchants' route, most of them before the route is reached. */
 const MERCHANT_ROUTE: readonly RefusalCode[] = [
   ...COMMON,
-  'unauthenticated',
-  'scope_missing',
-  'network_not_allowed',
-  'rate_limited',
-  'invalid_request',
-  'unavailable',
+  ...(['unauthenticated', 'scope_missing', 'network_not_allowed'] as const),
+  ...(['rate_limited', 'invalid_request', 'unavailable'] as const),
 ]
 
 /** The refusals of a body, for the declaration of a route that has one. */
@@ -124,11 +115,9 @@ export function describeRefusals(...own: readonly RefusalCode[]): Record<never, 
 }
 
 /** Describes the refusals of a route that needs no key. */
-export function describePublicRefusals(
+export const describePublicRefusals = (
   ...own: readonly RefusalCode[]
-): Record<never, RefusalResponse> {
-  return groupByStatus([...COMMON, ...own])
-}
+): Record<never, RefusalResponse> => groupByStatus([...COMMON, ...own])
 
 /** A response with one of several problems. */
 type RefusalResponse = {

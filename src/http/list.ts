@@ -118,7 +118,9 @@ const CSV_TYPE = 'text/csv'
 type CsvResponse = Response & TypedResponse<string, 200, 'body'>
 
 /** A page in the form that the request prefers. */
-type PageResponse<T> = CsvResponse | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
+export type PageResponse<T> =
+  | CsvResponse
+  | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
 
 /** Describes a page of a list, as JSON or as CSV, for a route's declaration. Answer it with `respondPage`. */
 export function describePage<T extends z.ZodType>(item: T, description = 'A page') {

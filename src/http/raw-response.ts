@@ -29,17 +29,14 @@ export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && GIVEN.test(given) ? given : randomUUID()
 }
 
-/** Records a request, and how long it took (ms). */
-export type RequestMeter = (method: string, status: number, ms: number) => void
-
-/** Measures the requests of one route that is served without the framework. Its series are looked up once. */
-export function createRequestMeter(
-  { httpRequest }: Pick<Metrics, 'httpRequest'>,
-  route: string,
-): RequestMeter {
+/**
+ * Measures requests by route, method and status class: as many series as there are routes, and never one for a path that a
+ * client made up. Each is looked up once, because the intake would pay for every look-up.
+ */
+export function createRequestMeter({ httpRequest }: Pick<Metrics, 'httpRequest'>) {
   const series = new Map<string, { observe(seconds: number): void }>()
-  return (method, status, ms) => {
-    const key = `${method} ${status}`
+  return (route: string, method: string, status: number, ms: number): void => {
+    const key = `${method} ${status} ${route}`
     const known = series.get(key)
     const found = known ?? httpRequest.labels({ route, method, status: `${String(status)[0]}xx` })
     if (!known) series.set(key, found)

@@ -40,9 +40,6 @@ export const SERVER_LIMITS: ServerLimits = {
   connectionsPerNetwork: 2_000,
 }
 
-/** After so long without data TCP keep-alive probes detect a client that vanished (ms). */
-const KEEP_ALIVE_PROBE_MS = 30_000
-
 /**
  * Creates an HTTP server that slow clients cannot block: a slow request gets 408 and its connection is
  * closed, idle connections are closed, and connections above the limits are closed at once. A response may
@@ -60,7 +57,8 @@ export function openServer(
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkMs,
       keepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+      // After so long without data probes detect a client that vanished.
+      keepAliveInitialDelay: 30_000,
     },
     listener,
   )
@@ -132,9 +130,6 @@ export function limitConnections(
   server.on('drop', (peer) => onRefused('total', peer?.remoteAddress ?? ''))
 }
 
-/** Of one reason (ms). */
-const LOG_EVERY_MS = 60_000
-
 const EXPLAINED = {
   network:
     'connections were refused, because their network has as many open as one may have; if this is your proxy, name it in TRUSTED_PROXIES',
@@ -142,16 +137,13 @@ const EXPLAINED = {
 }
 
 /** Counts refused connections by reason, and logs one line a minute of each, with the newest address. */
-export function createConnectionPolicy({
-  proxies,
-  refused,
-  log,
-}: {
+export function createConnectionPolicy(of: {
   proxies: readonly Cidr[]
   refused: Counter<'reason'>
   log: Log
 }): ConnectionPolicy {
-  const throttle = createThrottle(LOG_EVERY_MS)
+  const { proxies, refused, log } = of
+  const throttle = createThrottle(60_000)
   return {
     isTrustedProxy: compileNetworks(proxies),
     onRefused(reason, address) {

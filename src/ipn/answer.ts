@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { describeMethod } from '../http/app.ts'
 import { createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
@@ -7,37 +6,48 @@ import { VERDICTS } from '../metrics.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 
-/** The response to a notification request. */
+type Verdict = (typeof VERDICTS)[number]
+
+/** The status of a refusal, and why: sent as `respmsg`, and logged. What may be valid is to be sent again. */
+const REFUSALS = {
+  malformed: [400, 'refused'],
+  bad_signature: [401, 'refused'],
+  recut: [401, 'recut: other notifications with this hash were received'],
+  address: [403, 'address not allowed'],
+  unknown_merchant: [404, 'refused'],
+  method: [405, 'refused'],
+  too_slow: [408, 'refused'],
+  too_large: [413, 'the body is larger than 64 KiB'],
+  content_type: [415, 'send application/json or application/x-www-form-urlencoded'],
+  throttled: [429, 'too many malformed or wrongly signed notifications from this network'],
+  store_failed: [500, 'not stored, send it again'],
+  overloaded: [503, 'not stored, send it again'],
+} as const satisfies Record<Exclude<Verdict, 'stored'>, readonly [status: number, why: string]>
+
 export type IpnAnswer = {
-  status: ContentfulStatusCode
-  verdict: (typeof VERDICTS)[number]
-  /** The reason for a refusal: sent as `respmsg`, and logged. */
+  status: number
+  verdict: Verdict
   why?: string
   headers?: Record<string, string>
 }
 
-/** The database is behind: the notification itself is valid and will be accepted a moment later. */
-export const OVERLOADED = {
-  status: 503,
-  verdict: 'overloaded',
-  why: 'not stored, send it again',
-  headers: { 'retry-after': '1' },
-} satisfies IpnAnswer
+export const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 
 /** After a body that was not read to its end the connection cannot be reused. */
 export const CLOSE = { connection: 'close' }
 
-export function answerThrottled(ms: number): IpnAnswer {
-  const why = 'too many malformed or wrongly signed notifications from this network'
-  const headers = { 'retry-after': String(Math.ceil(ms / 1000)) }
-  return { status: 429, verdict: 'throttled', why, headers }
+export function retryAfter(ms: number) {
+  return { 'retry-after': String(Math.ceil(ms / 1000)) }
 }
 
-/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
-export function answerUnread(ms: number): IpnAnswer {
-  const why = 'too many notifications of this network were refused, send it again'
-  const headers = { 'retry-after': String(Math.ceil(ms / 1000)), ...CLOSE }
-  return { status: 503, verdict: 'throttled', why, headers }
+/** The answer that refuses a notification: with the reason of its verdict, unless another one is given. */
+export function refuse(
+  verdict: keyof typeof REFUSALS,
+  why?: string,
+  headers = verdict === 'overloaded' || verdict === 'store_failed' ? retryAfter(1_000) : {},
+): IpnAnswer {
+  const [status, reason] = REFUSALS[verdict]
+  return { status, verdict, why: why ?? reason, headers }
 }
 
 /** Names and values in turn, as Node's HTTP server takes them at the least cost. */
@@ -53,8 +63,7 @@ export function sendAnswer(
   requestId: string,
   stopping: boolean,
 ): void {
-  const body =
-    verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why ?? 'refused' })
+  const body = verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why })
   const length = String(Buffer.byteLength(body))
   const lines = [...FIXED_LINES, 'content-length', length, 'x-request-id', requestId]
   if (headers) lines.push(...Object.entries(headers).flat())
@@ -68,40 +77,31 @@ export function sendAnswer(
 export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
   const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  const meter = createRequestMeter(metrics, '/ipn')
+  const meter = createRequestMeter(metrics)
   return (method: string, { status, verdict }: IpnAnswer, ms: number): void => {
     verdicts.get(verdict)?.inc()
     ipnAck.observe(ms / 1000)
-    meter(describeMethod(method), status, ms)
+    meter('/ipn', describeMethod(method), status, ms)
   }
-}
-
-type Sender = { address: string; requestId: string }
-
-type RefusalLog = {
-  /** Logs a notification that could not be stored, with the error that prevented it. */
-  logFailure(error: unknown, answer: IpnAnswer, sender: Sender): void
-  /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
-  logRefusal(answer: IpnAnswer, sender: Sender): void
 }
 
 /** Of one verdict (ms). */
 const LOG_EVERY_MS = 1_000
 
 /** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
-export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
+export function createRefusalLog({ log }: Pick<Context, 'log'>) {
   const throttle = createThrottle(LOG_EVERY_MS)
+  type Sender = { address: string; requestId: string }
   return {
-    logFailure(err, { verdict }, sender) {
-      if (noteOutage(log, err, 'notifications')) return
-      const suppressed = throttle(verdict)
+    /** Logs a notification that could not be stored, with the error that prevented it. */
+    logFailure(err: unknown, verdict: Verdict, sender: Sender): void {
+      const suppressed = noteOutage(log, err, 'notifications') ? undefined : throttle(verdict)
       if (!suppressed) return
-      log.error(
-        { err, ...sender, ...suppressed },
-        'a notification could not be stored; the gateway has to send it again',
-      )
+      const what = 'a notification could not be stored; the gateway has to send it again'
+      log.error({ err, ...sender, ...suppressed }, what)
     },
-    logRefusal({ status, verdict, why }, sender) {
+    /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
+    logRefusal({ status, verdict, why }: IpnAnswer, sender: Sender): void {
       const isRefusal = status < 500 || verdict === 'throttled'
       const suppressed = isRefusal ? throttle(verdict) : undefined
       if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
@@ -109,15 +109,12 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
   }
 }
 
-const CONSEQUENCE = {
-  required: undefined,
-  optional:
-    'IPN_SIGNATURE=optional accepts notifications without a hash: anyone who reaches /ipn can make the service query and store; set it to required',
-  off: 'IPN_SIGNATURE=off accepts every notification, whatever its hash is: anyone who reaches /ipn can make the service query and store; set it to required',
-} as const
+const ACCEPTED = { optional: 'notifications without a hash', off: 'every notification' } as const
 
 /** Logs a warning if notifications are accepted without a verified hash. Call it at start. */
 export function warnOfUnsigned({ config, log }: Pick<Context, 'config' | 'log'>): void {
-  const consequence = CONSEQUENCE[config.IPN_SIGNATURE]
-  if (consequence && config.ROLE !== 'worker') log.warn(consequence)
+  const { IPN_SIGNATURE: rule, ROLE } = config
+  if (rule === 'required' || ROLE === 'worker') return
+  const risk = 'anyone who reaches /ipn can make the service query and store'
+  log.warn(`IPN_SIGNATURE=${rule} accepts ${ACCEPTED[rule]}: ${risk}; set it to required`)
 }

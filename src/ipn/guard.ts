@@ -28,22 +28,17 @@ export type Refused = {
  * Bounds what refused notifications of a network cost. One that is well signed is never charged, nor refused for what
  * other networks send.
  */
-export type Guard = {
-  /** Returns 0 if a request of this network may be read, else the time until one may be (ms). */
-  measureWait(network: string): number
-  /**
-   * Charges a refused notification.
-   * @returns 0 while its network has sent few bad ones, else the time until it may send one more (ms)
-   */
-  charge(network: string, refused: Refused): number
-}
-
-export function createGuard(now: () => number = () => performance.now()): Guard {
+export function createGuard(now: () => number = () => performance.now()) {
   const spent = createRateLimiter({ now })
   const bad = createRateLimiter({ now })
   return {
-    measureWait: (network) => spent.peek(network, CPU).waitMs,
-    charge(network, { isBad, bytes, tookMs }) {
+    /** Returns 0 if a request of this network may be read, else the time until one may be (ms). */
+    measureWait: (network: string): number => spent.peek(network, CPU).waitMs,
+    /**
+     * Charges a refused notification.
+     * @returns 0 while its network has sent few bad ones, else the time until it may send one more (ms)
+     */
+    charge(network: string, { isBad, bytes, tookMs }: Refused): number {
       const ms = Math.min(MAX_CHARGE_MS, tookMs) + REQUEST_MS + bytes * MS_PER_BYTE
       spent.charge(network, CPU, ms)
       return isBad ? bad.take(network, BAD).waitMs : 0

@@ -8,23 +8,9 @@ import { formatRegistered } from '../transactions/due.ts'
 import { type Receipt, storeNotifications } from './readings.ts'
 import type { ReceivedNotification } from './store.ts'
 
-export type Inbox = {
-  /**
-   * Resolves with `stored` once the notification is committed and its transaction is due.
-   * @throws InboxFullError when the queue is full, or this notification waited for too long; database
-   *   errors unchanged
-   */
-  store(notification: ReceivedNotification): Promise<Receipt>
-  /** Whether `store` would refuse the next notification. */
-  isFull(): boolean
-  /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
-  readGauges(): { waiting: number; characters: number }
-  /** Resolves when everything accepted so far is stored or refused. */
-  drain(): Promise<void>
-}
+export type Inbox = ReturnType<typeof createInbox>
 
 export type IpnContext = Context & {
-  /** Queues notifications for the next commit. */
   inbox: Inbox
 }
 
@@ -43,7 +29,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * Makes a queue that commits notifications in batches; an invalid row never fails the rest of its batch.
  * The queue is bounded in number, size and time: a slow database causes refusals, not memory growth.
  */
-export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
+export function createInbox(sql: Sql, patience: InboxPatience) {
   const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {
@@ -57,9 +43,7 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batcher.countQueued() >= MAX_WAITING ||
     characters >= MAX_CHARACTERS ||
     batcher.measureOldestWait() >= patience.staleMs
-  async function run(
-    batch: readonly ReceivedNotification[],
-  ): Promise<PromiseSettledResult<Receipt>[]> {
+  async function run(batch: readonly ReceivedNotification[]) {
     try {
       const results = await storeNotifications(sql, batch)
       wakeReaders(sql, batch, results)
@@ -69,7 +53,12 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     }
   }
   return {
-    store(notification) {
+    /**
+     * Resolves with `stored` once the notification is committed and its transaction is due.
+     * @throws InboxFullError when the queue is full, or this notification waited for too long; database
+     *   errors unchanged
+     */
+    store(notification: ReceivedNotification): Promise<Receipt> {
       if (isFull()) {
         return Promise.reject(new InboxFullError('too many notifications wait for the database'))
       }
@@ -77,7 +66,9 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
       return batcher.add(notification, run)
     },
     isFull,
+    /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),
+    /** Resolves when everything accepted so far is stored or refused. */
     drain: batcher.drain,
   }
 }

@@ -17,6 +17,9 @@ const refuse = (description: string, ...headers: HeaderName[]) =>
 
 const shared = {
   200: describeResponse('Committed; never sent before the commit', Received),
+  400: refuse(
+    'The notification cannot be parsed, has more than 64 members, or names no transaction',
+  ),
   401: refuse('The signature is wrong or missing'),
   403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
   404: refuse('No such merchant account'),
@@ -31,19 +34,17 @@ const shared = {
   ),
 }
 
-const unreadable = {
-  400: refuse(
-    'The notification cannot be parsed, has more than 64 members, or names no transaction',
-  ),
-}
-
 /**
  * Describes the gateway's side for the OpenAPI document only. The handler validates requests itself, because
  * it reports errors in the gateway's format.
  */
 export function describeIpnRoutes(prefix: string): RouteConfig[] {
-  const notification = describeNotification(prefix)
+  const schema = describeNotification(prefix)
   const common = { path: '/ipn', tags: ['Notifications'], security: [] }
+  const content = {
+    'application/json': { schema },
+    'application/x-www-form-urlencoded': { schema },
+  }
   return [
     {
       ...common,
@@ -51,12 +52,8 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
       operationId: 'receiveNotificationByGet',
       summary: 'Receive a notification as query parameters, if `IPN_ACCEPT_GET` is set',
       description: 'Answers 405 unless `IPN_ACCEPT_GET` is set.',
-      request: { query: notification },
-      responses: {
-        ...shared,
-        ...unreadable,
-        405: refuse('`IPN_ACCEPT_GET` is not set', 'Allow'),
-      },
+      request: { query: schema },
+      responses: { ...shared, 405: refuse('`IPN_ACCEPT_GET` is not set', 'Allow') },
     },
     {
       ...common,
@@ -65,18 +62,9 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
       summary: 'Receive a notification from the gateway',
       description:
         'At most 64 KiB. Send every notification again that is not answered 200 with `respcode` 0.',
-      request: {
-        body: {
-          required: true,
-          content: {
-            'application/json': { schema: notification },
-            'application/x-www-form-urlencoded': { schema: notification },
-          },
-        },
-      },
+      request: { body: { required: true, content } },
       responses: {
         ...shared,
-        ...unreadable,
         408: refuse('The body did not arrive in time'),
         413: refuse('The body is larger than 64 KiB'),
         415: refuse('The content type is neither JSON nor a form'),
@@ -90,41 +78,37 @@ function describeNotification(prefix: string) {
   const id = z.union([z.string().min(1).max(128), z.number()]).optional()
   const word = z.union([z.string(), z.number()]).nullable().optional()
   const hint = (what: string) =>
-    word.meta({
-      description: `${what}: a hint, never trusted by itself; of another type it is ignored`,
-    })
+    describe(word, `${what}: a hint, never trusted by itself; of another type it is ignored`)
+  const command = z.string().nullable().optional()
   const members = {
-    Command: z.string().nullable().optional().meta({
-      description: '`REFUND` for the result of a refund; any other value for a payment',
-    }),
-    MerchantCode: word.meta({
-      description: 'May be omitted if there is only one merchant account',
-    }),
-    TransactionID: id.meta({ description: 'Required in the notification of a payment' }),
-    RequestID: id.meta({
-      description: 'Required in the notification of a refund: the id of the refund',
-    }),
+    Command: describe(
+      command,
+      '`REFUND` for the result of a refund; any other value for a payment',
+    ),
+    MerchantCode: describe(word, 'May be omitted if there is only one merchant account'),
+    TransactionID: describe(id, 'Required in the notification of a payment'),
+    RequestID: describe(id, 'Required in the notification of a refund: the id of the refund'),
     PaymentID: hint('The payment that was refunded'),
     OrderID: hint('The order of the shop'),
     MerchantTxnID: hint('The id that the merchant gave the transaction'),
     Currency: hint('The currency of the amount'),
     Amount: hint('The amount of the payment or the refund'),
     ResponseCode: hint("The gateway's result, of which 0 is a success"),
-    SecureHash: z
-      .string()
-      .optional()
-      .meta({ description: 'The signature, computed by the rules of the gateway' }),
+    SecureHash: describe(
+      z.string().optional(),
+      'The signature, computed by the rules of the gateway',
+    ),
   }
   const example = {
-    Command: 'PAY',
-    MerchantCode: 'UFLIYL',
-    TransactionID: '240830080146NDTISR',
-    OrderID: 'DH1',
-    Amount: 20000000,
-    Currency: 'VND',
+    ...{ Command: 'PAY', MerchantCode: 'UFLIYL', TransactionID: '240830080146NDTISR' },
+    ...{ OrderID: 'DH1', Amount: 20000000, Currency: 'VND' },
     SecureHash: '8be17a1cc403dd26d7a175aac42e04f5e173849a3507c6f6e2cf4a70600c276b',
   }
   return z.looseObject(addPrefix(prefix, members)).meta({ examples: [addPrefix(prefix, example)] })
+}
+
+function describe<T extends z.ZodType>(schema: T, description: string): T {
+  return schema.meta({ description })
 }
 
 function addPrefix<T>(prefix: string, members: Readonly<Record<string, T>>): Record<string, T> {

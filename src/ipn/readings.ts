@@ -53,11 +53,13 @@ export async function storeNotifications(
     }
     for (const kind of ['payment', 'refund'] as const) {
       const ofKind = wave.filter(({ notification }) => notification.kind === kind)
-      await storeAtPlaces(sql, kind, ofKind, (one, stored) => {
-        if (stored === true) end(one, STORED)
-        else if (stored) end(one, { status: 'rejected', reason: stored })
+      const stored = await storeAtPlaces(sql, kind, ofKind)
+      for (const [at, one] of ofKind.entries()) {
+        const reason = stored[at]
+        if (reason === true) end(one, STORED)
+        else if (reason) end(one, { status: 'rejected', reason })
         else if (one.tries >= MAX_TRIES) end(one, UNSETTLED)
-      })
+      }
     }
   }
   return results

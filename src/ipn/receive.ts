@@ -1,33 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
-import {
-  createNotificationReader,
-  type Notification,
-  type NotificationReader,
-} from '../gateway/notification.ts'
+import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { describeMethod } from '../http/app.ts'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
+import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import {
-  answerThrottled,
-  answerUnread,
   CLOSE,
   createIpnMeter,
   createRefusalLog,
   type IpnAnswer,
-  OVERLOADED,
+  refuse,
+  retryAfter,
+  STORED,
   sendAnswer,
 } from './answer.ts'
-import { createGuard, type Guard } from './guard.ts'
+import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
 
-/** Serves one request. It always answers. */
-export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
-
-/** Returns whether a request is for `/ipn`. */
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
 }
@@ -38,8 +30,8 @@ export function isIpnTarget(target = ''): boolean {
  * after the commit and never before; anything else makes the gateway send again.
  * @param budget shared with every other route that reads bodies
  */
-export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
-  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config, budget)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
@@ -51,20 +43,13 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     span: ActiveSpan,
   ): Promise<void> {
     const startedAt = performance.now()
-    const { headers, method = '', socket } = request
-    const forwardedFor = headers['x-forwarded-for']
-    const address = findClientAddress(
-      socket.remoteAddress ?? '',
-      typeof forwardedFor === 'string' ? forwardedFor : undefined,
-      isTrustedProxy,
-    )
-    let answer: IpnAnswer
-    try {
-      answer = await receive(ctx, intake, request, address, span)
-    } catch (error) {
-      answer = answerFailure(error)
-      refusals.logFailure(error, answer, { address, requestId })
-    }
+    const { method = '' } = request
+    const address = findAddress(request)
+    const answer = await receive(ctx, intake, request, address, span).catch((error: unknown) => {
+      const failed = error instanceof InboxFullError ? 'overloaded' : 'store_failed'
+      refusals.logFailure(error, failed, { address, requestId })
+      return refuse(failed)
+    })
     sendAnswer(response, answer, requestId, ctx.stopping.aborted)
     meter(method, answer, performance.now() - startedAt)
     const { status, verdict } = answer
@@ -73,7 +58,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
     if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
   }
 
-  return (request, response) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
     const requestId = chooseRequestId(request.headers['x-request-id'])
     void ctx.tracing.run(
       () => describeRequest(request, requestId),
@@ -84,16 +69,7 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
 
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What the settings make of the intake. */
-type Intake = {
-  methods: readonly string[]
-  isAllowed: (address: string) => boolean
-  body: { limit: number; timeoutMs: number; budget: BodyBudget }
-  guard: Guard
-  read: NotificationReader
-}
-
-function createIntake(config: Config, budget: BodyBudget): Intake {
+function createIntake(config: Config, budget: BodyBudget) {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {
     methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],
@@ -104,26 +80,15 @@ function createIntake(config: Config, budget: BodyBudget): Intake {
   }
 }
 
-const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
-const STATUS = {
-  malformed: 400,
-  bad_signature: 401,
-  unknown_merchant: 404,
-} as const
+type Intake = ReturnType<typeof createIntake>
 
 /** What the gateway never sends. An unknown account or another meaning of a signed text may be well signed. */
 const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signature'])
 
-const RECUT: IpnAnswer = {
-  status: 401,
-  verdict: 'recut',
-  why: 'recut: other notifications with this hash were received',
-}
-
 /**
  * Receives a notification: the cheapest checks first, then its body, what it states and whether it is signed; then it is
  * stored, and its transaction is due, in one commit.
- * @throws InboxFullError and database errors: `answerFailure` translates them
+ * @throws InboxFullError and database errors
  */
 async function receive(
   ctx: IpnContext,
@@ -133,10 +98,9 @@ async function receive(
   span: ActiveSpan,
 ): Promise<IpnAnswer> {
   if (!methods.includes(incoming.method ?? '')) {
-    const headers = { allow: methods.join(', ') }
-    return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
+    return refuse('method', `use ${methods.join(' or ')}`, { allow: methods.join(', ') })
   }
-  if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
+  if (!isAllowed(address)) return refuse('address')
   // Before the body takes memory, and its hash CPU time.
   if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
   const network = nameNetwork(address)
@@ -146,32 +110,32 @@ async function receive(
   // Others of the network may have arrived meanwhile.
   const stillMs = guard.measureWait(network)
   if (stillMs > 0) return answerUnread(stillMs)
-  const refuse = (answer: IpnAnswer, bytes: number, tookMs: number) => {
+  const charge = (answer: IpnAnswer, bytes: number, tookMs: number) => {
     const badMs = guard.charge(network, { isBad: BAD.has(answer.verdict), bytes, tookMs })
-    return badMs > 0 ? answerThrottled(badMs) : answer
+    return badMs > 0 ? refuse('throttled', undefined, retryAfter(badMs)) : answer
   }
   if ('status' in request) {
     const announced = Number(incoming.headers['content-length'] ?? MAX_BODY_BYTES)
-    return refuse(request, Math.min(MAX_BODY_BYTES, announced), 0)
+    return charge(request, Math.min(MAX_BODY_BYTES, announced), 0)
   }
   const startedAt = performance.now()
   const found = read(request.format, request.body)
   // All that a refused notification takes: what follows waits for the commit.
   const tookMs = performance.now() - startedAt
   const bytes = request.body.length
-  if ('why' in found) return refuse({ status: STATUS[found.verdict], ...found }, bytes, tookMs)
+  if ('why' in found) return charge(refuse(found.verdict, found.why), bytes, tookMs)
   if (ctx.tracing.enabled) {
     span.setAttributes(describeSubject(found))
     if (found.kind === 'payment') ctx.tracing.remember(formatTransactionKey(found))
   }
   const receipt = await ctx.inbox.store(Object.assign(found, { address }))
-  return receipt === 'stored' ? STORED : refuse(RECUT, bytes, tookMs)
+  return receipt === 'stored' ? STORED : charge(refuse('recut'), bytes, tookMs)
 }
 
-/** The answer to a notification that could not be stored: the gateway has to send it again. */
-function answerFailure(error: unknown): IpnAnswer {
-  if (error instanceof InboxFullError) return OVERLOADED
-  return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
+/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
+function answerUnread(ms: number): IpnAnswer {
+  const why = 'too many notifications of this network were refused, send it again'
+  return { ...refuse('throttled', why, { ...retryAfter(ms), ...CLOSE }), status: 503 }
 }
 
 /**
@@ -187,28 +151,23 @@ async function readRequest(
     return { format: 'form', body }
   }
   const format = findFormat(incoming.headers['content-type'] ?? '')
-  if (!format) {
-    const why = 'send application/json or application/x-www-form-urlencoded'
-    return { status: 415, verdict: 'content_type', why }
-  }
+  if (!format) return refuse('content_type')
   const body = await readBody(incoming, limits)
   switch (body.kind) {
-    case 'too_large': {
-      const why = 'the body is larger than 64 KiB'
-      return { status: 413, verdict: 'too_large', why, headers: CLOSE }
+    case 'whole': {
+      const text = decodeText(body.bytes)
+      if (text !== undefined) return { format, body: text }
+      return refuse('malformed', 'the body is not UTF-8 text')
     }
-    case 'too_slow': {
-      const why = `the body did not arrive within ${limits.timeoutMs} ms`
-      return { status: 408, verdict: 'too_slow', why, headers: CLOSE }
-    }
+    case 'too_large':
+      return refuse('too_large', undefined, CLOSE)
+    case 'too_slow':
+      return refuse('too_slow', `the body did not arrive within ${limits.timeoutMs} ms`, CLOSE)
     case 'broken':
-      return { status: 400, verdict: 'malformed', why: 'the body is incomplete', headers: CLOSE }
+      return refuse('malformed', 'the body is incomplete', CLOSE)
     case 'over_budget':
-      return { ...OVERLOADED, headers: { ...OVERLOADED.headers, ...CLOSE } }
+      return refuse('overloaded', undefined, { ...retryAfter(1_000), ...CLOSE })
   }
-  const text = decodeText(body.bytes)
-  if (text !== undefined) return { format, body: text }
-  return { status: 400, verdict: 'malformed', why: 'the body is not UTF-8 text' }
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {
@@ -230,10 +189,7 @@ function decodeText(bytes: Buffer): string | undefined {
   }
 }
 
-/**
- * The span of a request. The sender is not authenticated yet: its trace is linked, not continued, so that it
- * does not decide what is sampled.
- */
+/** The sender is not authenticated yet: its trace is linked, so that it does not decide what is sampled. */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethod(request.method ?? '')
   const traceParent = request.headers.traceparent

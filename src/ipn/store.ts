@@ -119,32 +119,32 @@ const STORE_REFUNDS = `
 
 const STATEMENTS = { payment: STORE_PAYMENTS, refund: STORE_REFUNDS }
 
+/** `false`: the place of the reading has another meaning. */
+type Stored = boolean | Error
+
 /**
  * Stores readings of one kind at their places and makes their transactions due, in one statement and one commit, and then
  * wakes the sync. If the database rejects a row, each half is stored by itself, and so on down to that row.
  * @param readings at most one of each text
- * @param settle is called once for each: with `true` once it is committed, with `false` when its place has another
- *   meaning, and otherwise with the error
+ * @returns in the order of the readings
  */
 export async function storeAtPlaces(
   sql: Sql,
   kind: Kind,
   readings: readonly PlacedReading[],
-  settle: (one: PlacedReading, stored: boolean | Error) => void,
-): Promise<void> {
-  if (readings.length === 0) return
+): Promise<Stored[]> {
+  if (readings.length === 0) return []
   try {
     const stored = await runStatement(sql, kind, readings)
-    for (const one of readings) settle(one, stored.has(one.notification.textHash))
+    return readings.map((one) => stored.has(one.notification.textHash))
   } catch (error) {
     if (readings.length > 1 && isRowError(error)) {
       const middle = readings.length >> 1
-      await storeAtPlaces(sql, kind, readings.slice(0, middle), settle)
-      await storeAtPlaces(sql, kind, readings.slice(middle), settle)
-      return
+      const first = await storeAtPlaces(sql, kind, readings.slice(0, middle))
+      return [...first, ...(await storeAtPlaces(sql, kind, readings.slice(middle)))]
     }
     const reason = error instanceof Error ? error : new Error(String(error))
-    for (const one of readings) settle(one, reason)
+    return readings.map(() => reason)
   }
 }
 

@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts'
-import type { Context } from '../context.ts'
 import { EXPIRY_LOCK } from '../db/names.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
@@ -63,7 +62,7 @@ async function deleteBatch(
   { sql, config }: Retention,
   { table, written, touched }: (typeof TABLES)[number],
   from: number,
-): Promise<{ removed: number; upTo: number | null }> {
+) {
   const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
   const [row] = await sql<{ removed: number; upTo: number | null }[]>`
     with batch as materialized (
@@ -106,76 +105,49 @@ async function deleteEvents({ sql, config }: Retention): Promise<number> {
   return row?.removed ?? 0
 }
 
-/** How long attempts to deliver webhooks are kept, if `RETENTION_DAYS` is not less. */
+/** How long sessions are kept after their end, and attempts to deliver webhooks if `RETENTION_DAYS` is not less. */
 const KEPT_DAYS = 30
 
-/** Rows of one endpoint per statement. */
-const ATTEMPTS = 200
-
-/**
- * Deletes the oldest attempts of every webhook endpoint's log once they are too old: a batch of each, by primary key.
- * @returns the number of rows deleted; 0 when no expired one was left
- */
-export async function deleteAttempts({
-  sql,
-  config,
-}: {
-  sql: Sql
-  config: Pick<Config, 'RETENTION_DAYS'>
-}): Promise<number> {
-  const days = Math.min(KEPT_DAYS, config.RETENTION_DAYS)
-  const removed = await sql`
+/** What one statement deletes or erases, a batch at a time; `$1` is the number of days a row is kept. */
+const ERASURES = {
+  /** The oldest attempts of every webhook endpoint's log, by primary key. */
+  attempts: `
     with expired as materialized (
       select a.place from webhook_endpoints as e cross join lateral (
         select ctid as place, sent_at from webhook_attempts as a
         where a.merchant_code = e.merchant_code and a.endpoint_id = e.id
-        order by a.id limit ${sql.unsafe(String(ATTEMPTS))}) as a
-      where a.sent_at < now() - ${days} * interval '1 day'
+        order by a.id limit 200) as a
+      where a.sent_at < now() - $1::int * interval '1 day'
     )
-    delete from webhook_attempts where ctid = any(array(select place from expired))`
-  return removed.count
-}
-
-/** How long a session is kept after its end (days): what was done in it stands in the audit log. */
-const SESSION_DAYS = 30
-
-/**
- * Deletes a batch of sign-in links that can no longer be used, and of sessions that are long over.
- * @returns the number of rows deleted; 0 when none was left
- */
-export async function deleteSignIns({ sql }: Pick<Context, 'sql'>): Promise<number> {
-  const { count } = await sql`
+    delete from webhook_attempts where ctid = any(array(select place from expired))`,
+  /** Sign-in links that can no longer be used, and sessions that are long over: the audit log tells of them. */
+  sessions: `
     delete from sessions where id in (
       select id from sessions
-      where least(expires_at, ended_at) < now() - ${SESSION_DAYS} * interval '1 day'
+      where least(expires_at, ended_at) < now() - ${KEPT_DAYS} * interval '1 day'
         or (signed_in_at is null and link_until < now() - interval '1 day')
-      limit ${sql.unsafe(String(BATCH))})`
-  return count
-}
-
-const RECEIVERS = 500
-
-/**
- * Erases the receivers of refunds that have ended and whose outcome can no longer be revised. The masked
- * receiver, which people are shown, stays.
- * @returns the number of receivers erased
- */
-export async function eraseReceivers({ sql }: Pick<Context, 'sql'>): Promise<number> {
-  const erased = await sql`
+      limit ${BATCH})`,
+  /** The receivers of refunds whose outcome can no longer be revised. The masked one, which people are shown, stays. */
+  receivers: `
     update refunds set receiver = null
     where (merchant_code, refund_id) in (
       select merchant_code, refund_id from refunds
-      where receiver is not null and forget_receiver_at <= now() limit ${RECEIVERS} for update skip locked)`
-  return erased.count
+      where receiver is not null and forget_receiver_at <= now() limit 500 for update skip locked)`,
+  /** The webhook secrets from before a rotation whose time has come: they no longer sign anything. */
+  secrets: `
+    update webhook_endpoints set previous_secret = null, previous_secret_until = null
+    where previous_secret_until <= now()`,
 }
 
 /**
- * Erases the webhook secrets from before a rotation whose time has come. They no longer sign anything.
- * @returns the number of secrets erased
+ * Deletes or erases a batch of what is no longer needed.
+ * @returns the number of rows; 0 when none was left
  */
-export async function eraseSecrets({ sql }: Pick<Context, 'sql'>): Promise<number> {
-  const erased = await sql`
-    update webhook_endpoints set previous_secret = null, previous_secret_until = null
-    where previous_secret_until <= now()`
-  return erased.count
+export async function erase(
+  { sql, config }: Retention,
+  what: keyof typeof ERASURES,
+): Promise<number> {
+  const days = Math.min(KEPT_DAYS, config.RETENTION_DAYS)
+  const { count } = await sql.unsafe(ERASURES[what], what === 'attempts' ? [days] : [])
+  return count
 }

@@ -1,8 +1,7 @@
-import { listExpiringKeys } from '../access/keys.ts'
+import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { checkOrder } from '../transactions/check-order.ts'
@@ -26,8 +25,6 @@ export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>)
 /** Transactions or notifications per statement. */
 const BATCH = 500
 
-const CALLS = byKey('g', ['merchant_code', 'transaction_id'], 'p')
-
 /**
  * Deletes transactions that neither a notification nor an answer of the gateway has named within `SYNC_REPOLL_FOR_MS`
  * of the last request to sync, with the records of their queries: mistyped ids. One that was never queried, or whose
@@ -39,7 +36,7 @@ export async function forgetUnconfirmed({
   config,
   log,
 }: Pick<Context, 'sql' | 'config' | 'log'>): Promise<number> {
-  const forgotten = await sql<{ merchantCode: string; transactionId: string }[]>`
+  const forgotten = await sql<TransactionKey[]>`
     with picked as materialized (
       select merchant_code, transaction_id from transactions
       where unconfirmed and asked_for_at < now() - ${config.SYNC_REPOLL_FOR_MS} * interval '1 millisecond'
@@ -47,18 +44,14 @@ export async function forgetUnconfirmed({
       order by asked_for_at limit ${BATCH} for update skip locked
     ), calls as (
       delete from gateway_calls as c using picked as p cross join lateral (
-        select id from gateway_calls as g where ${sql.unsafe(CALLS)} offset 0) as g
+        select id from gateway_calls as g where ${sql.unsafe(byTransaction('g', 'p'))} offset 0) as g
       where c.id = g.id
     )
     delete from transactions as t using picked as p
     where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId"`
-  for (const key of forgotten) {
-    log.info(
-      key,
-      'transaction forgotten: it was only ever asked for, and the gateway does not know it',
-    )
-  }
+  const what = 'transaction forgotten: it was only ever asked for, and the gateway does not know it'
+  for (const key of forgotten) log.info(key, what)
   return forgotten.length
 }
 
@@ -105,13 +98,13 @@ export function createExpiryWarning(
   /** @returns the number of keys warned of */
   return async (): Promise<number> => {
     if (now() - warnedAt < DAY_MS) return 0
-    const keys = await listExpiringKeys(sql)
+    const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`
+      select id as "keyId", name, expires_at as "expiresAt" from actors as k
+      where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
     warnedAt = now()
-    for (const { id: keyId, name, expiresAt } of keys) {
-      log.warn(
-        { keyId, name, expiresAt: toIso(expiresAt) },
-        `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`,
-      )
+    for (const { keyId, name, expiresAt } of keys) {
+      const what = `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`
+      log.warn({ keyId, name, expiresAt: toIso(expiresAt) }, what)
     }
     return keys.length
   }

@@ -1,6 +1,6 @@
 import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import {
   buildDiscrepancyEvents,
   logDiscrepancies,
@@ -8,32 +8,24 @@ import {
   resolveDiscrepancies,
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
-
-/** Work of an account that is no longer configured: its transactions cannot be queried, nor its refunds sent. */
-export type MissingWork = {
-  merchantCode: string
-  /** Refunds that have not ended, and transactions with a query due. Counted up to `MAX_COUNTED`. */
-  refunds: number
-  transactions: number
-}
 
 const MAX_COUNTED = 10_000
 const BATCH = 500
-
 const UNENDED = isUnendedSql('r')
 
-type MissingContext = Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>
-
-/** Reads the accounts that are no longer configured and have open work. */
-export async function readMissingWork({
+/**
+ * Logs a warning for each account that is no longer configured and has refunds that have not ended, or a query due:
+ * its transactions cannot be queried, nor its refunds sent. Call it at start.
+ */
+export async function warnOfMissingAccounts({
   sql,
   config,
-}: Pick<Context, 'sql' | 'config'>): Promise<MissingWork[]> {
-  const rows = await sql<MissingWork[]>`
+  log,
+}: Pick<Context, 'sql' | 'config' | 'log'>): Promise<void> {
+  const missing = await sql<{ merchantCode: string; refunds: number; transactions: number }[]>`
     select m.merchant_code as "merchantCode", r.n as refunds, t.n as transactions
     from merchant_accounts as m cross join lateral (
       select count(*) as n from (
@@ -47,19 +39,9 @@ export async function readMissingWork({
     ) as t
     where m.merchant_code <> all(${listMerchantCodes(config)}) and r.n + t.n > 0
     order by m.merchant_code`
-  return [...rows]
-}
-
-/** Logs a warning for each account with open work that is no longer configured. Call it at start. */
-export async function warnOfMissingAccounts(
-  ctx: Pick<Context, 'sql' | 'config' | 'log'>,
-): Promise<void> {
-  for (const work of await readMissingWork(ctx)) {
-    ctx.log.warn(
-      work,
-      'a merchant account with open work is no longer configured; configure it again, or cancel its refunds or decide their outcome',
-    )
-  }
+  const what =
+    'a merchant account with open work is no longer configured; configure it again, or cancel its refunds or decide their outcome'
+  for (const work of missing) log.warn(work, what)
 }
 
 /**
@@ -67,21 +49,17 @@ export async function warnOfMissingAccounts(
  * if it has none, for the one whose query has been due the longest. Resolves those that are over.
  * @returns the number recorded
  */
-export async function checkMissingAccounts(ctx: MissingContext): Promise<number> {
+export async function checkMissingAccounts(
+  ctx: Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>,
+): Promise<number> {
   const accounts = listMerchantCodes(ctx.config)
   const found = await runInTransaction(ctx.sql, async (tx) => {
-    const over = await selectOver(tx, accounts)
-    const kind = 'account_missing' as const
-    await resolveDiscrepancies(
-      tx,
-      over.map((key) => ({ ...key, kind })),
-    )
-    const keys = await selectMissing(tx, accounts)
+    await resolveDiscrepancies(tx, await selectOver(tx, accounts))
+    const missing = await selectMissing(tx, accounts)
     const recorded = await recordDiscrepancies(
       tx,
-      keys.map(({ hasRefunds, ...key }) => ({
-        ...key,
-        kind,
+      missing.map(({ hasRefunds, ...one }) => ({
+        ...one,
         ours: hasRefunds ? 'has refunds that have not ended' : 'a query is due',
         theirs: 'the merchant account is not configured',
       })),
@@ -97,13 +75,11 @@ export async function checkMissingAccounts(ctx: MissingContext): Promise<number>
 const STANDING = `d.kind = 'account_missing'
   and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))`
 
-const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-
-type MissingTransaction = TransactionKey & { hasRefunds: boolean }
+type OfTransaction = TransactionKey & { kind: 'account_missing' }
 
 /** The transactions to record, locked; one that another process holds waits for the next round. */
-async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<MissingTransaction[]> {
-  return await tx<MissingTransaction[]>`
+async function selectMissing(tx: Tx, accounts: readonly string[]) {
+  return await tx<(OfTransaction & { hasRefunds: boolean })[]>`
     with missing as materialized (
       select merchant_code from merchant_accounts where merchant_code <> all(${[...accounts]})
     ), unended as materialized (
@@ -120,11 +96,11 @@ async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<Missi
         and not exists (select from discrepancies d
           where d.merchant_code = missing.merchant_code and ${tx.unsafe(STANDING)})
     )
-    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", 'account_missing' as kind,
       work.has_refunds as "hasRefunds"
     from work cross join lateral (
       select merchant_code, transaction_id from transactions as t
-      where ${tx.unsafe(byKey('t', OF_TRANSACTION, 'work'))} limit 1 for update skip locked) as t
+      where ${tx.unsafe(byTransaction('t', 'work'))} limit 1 for update skip locked) as t
     where not exists (select from discrepancies d
       where d.merchant_code = work.merchant_code and d.transaction_id = work.transaction_id
         and ${tx.unsafe(STANDING)})
@@ -132,16 +108,16 @@ async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<Missi
 }
 
 /** Transactions whose account is configured again, or that no longer have open work. */
-async function selectOver(sql: Sql | Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
-  return await sql<TransactionKey[]>`
-    select d.merchant_code as "merchantCode", d.transaction_id as "transactionId"
+async function selectOver(tx: Tx, accounts: readonly string[]): Promise<OfTransaction[]> {
+  return await tx<OfTransaction[]>`
+    select d.merchant_code as "merchantCode", d.transaction_id as "transactionId", 'account_missing' as kind
     from merchant_accounts as m cross join lateral (
       select merchant_code, transaction_id from discrepancies as d
-      where d.merchant_code = m.merchant_code and ${sql.unsafe(STANDING)} offset 0
+      where d.merchant_code = m.merchant_code and ${tx.unsafe(STANDING)} offset 0
     ) as d
     where m.merchant_code = any(${[...accounts]}) or not exists (
       select from refunds r where r.merchant_code = d.merchant_code
-        and r.transaction_id = d.transaction_id and ${sql.unsafe(UNENDED)}
+        and r.transaction_id = d.transaction_id and ${tx.unsafe(UNENDED)}
       union all
       select from transactions t where t.merchant_code = d.merchant_code
         and t.transaction_id = d.transaction_id and t.due_at is not null)`

@@ -9,20 +9,17 @@ import {
   WRITE_GAP_MS,
   writeSeen,
 } from '../db/processes.ts'
-import { transactions } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
-import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { leaseMs } from '../sync/claim-due.ts'
 
-type PresenceContext = Pick<Context, 'sql' | 'log' | 'config' | 'processId' | 'stopping'>
+type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'processId'>
 
 /** Writes every few seconds that this process lives. One that only serves HTTP also says once when it sees no worker. */
-export function keepSeen(ctx: PresenceContext): WorkerLoop {
+export function keepSeen(ctx: OwnProcess & Pick<Context, 'stopping'>): WorkerLoop {
   let forgotten = false
   let isWarned = false
   return startWorkerLoop({
@@ -45,9 +42,6 @@ export function keepSeen(ctx: PresenceContext): WorkerLoop {
   })
 }
 
-const KEY = ['merchant_code', 'transaction_id']
-const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
-
 /**
  * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and of
  * webhook endpoints. Otherwise their leases would have to end first.
@@ -60,7 +54,7 @@ const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
  * Nobody is declared dead while the database takes no writes: this process must have been able to write all that time.
  * @returns the number of transactions made due
  */
-export async function releaseUnseen(ctx: Omit<PresenceContext, 'stopping'>): Promise<number> {
+export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   const { sql, log } = ctx
   const released = await runInTransaction(sql, async (tx) => {
     const held = await lockUnseen(tx, ctx)
@@ -77,10 +71,7 @@ export async function releaseUnseen(ctx: Omit<PresenceContext, 'stopping'>): Pro
 }
 
 /** The processes that are unseen, as `dead`; none while this process could not write. Long dead ones hold no lease. */
-function selectDead(
-  sql: Sql | Tx,
-  { config, processId }: Pick<PresenceContext, 'config' | 'processId'>,
-) {
+function selectDead(sql: Sql | Tx, { config, processId }: OwnProcess) {
   const ms = (value: number) => sql`${value} * interval '1 millisecond'`
   const longest = UNSEEN_MS + 2 * leaseMs(config.GATEWAY_TIMEOUT_MS)
   return sql`(
@@ -91,7 +82,7 @@ function selectDead(
 }
 
 /** Locks what unseen processes hold; what a commit of theirs has locked is skipped. */
-async function lockUnseen(tx: Tx, ctx: Omit<PresenceContext, 'stopping'>) {
+async function lockUnseen(tx: Tx, ctx: OwnProcess) {
   return await tx<TransactionKey[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId"
     from ${selectDead(tx, ctx)} cross join merchant_accounts as a cross join lateral (
@@ -107,17 +98,17 @@ async function releaseTransactions(tx: Tx, held: readonly TransactionKey[]): Pro
   const { count } = await tx`
     update transactions as t set lease_id = null, due_at = now()
     from (
-      select place from ${rowSet(tx, 'k', KEY_COLUMNS, held)} cross join lateral (
-        select ctid as place from transactions as o where ${tx.unsafe(byKey('o', KEY, 'k'))} limit 1) as o
+      select place from ${selectKeys(tx, held)} cross join lateral (
+        select ctid as place from transactions as o where ${tx.unsafe(byTransaction('o'))} limit 1) as o
       where not exists (select from (
-          select status from refunds as r where ${tx.unsafe(byKey('r', KEY, 'k'))} offset 0) as r
+          select status from refunds as r where ${tx.unsafe(byTransaction('r'))} offset 0) as r
         where status in ('awaiting_approval', 'pending', 'sending', 'unknown'))
     ) as s
     where t.ctid = s.place`
   return count
 }
 
-async function releaseEndpoints(ctx: Omit<PresenceContext, 'stopping'>): Promise<number> {
+async function releaseEndpoints(ctx: OwnProcess): Promise<number> {
   const { count } = await ctx.sql`
     with held as materialized (
       select e.id from ${selectDead(ctx.sql, ctx)} join webhook_endpoints as e on e.lease_owner = dead.id

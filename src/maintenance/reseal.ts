@@ -20,45 +20,32 @@ export async function resealData(
   encryption: Encryption,
   batch: number = BATCH,
 ): Promise<Resealed> {
-  const sum: Resealed = { receivers: 0, endpoints: 0, events: 0, unreadable: 0 }
-  for (let isLeft = true; isLeft; ) {
-    const done = await resealOnce(sql, encryption, batch)
-    sum.receivers += done.receivers
-    sum.endpoints += done.endpoints
-    sum.events += done.events
-    sum.unreadable = done.unreadable
-    // Processes that were writing as the key came into use may have written under the one before.
-    isLeft = done.receivers + done.endpoints + done.events > 0
-  }
-  return sum
-}
-
-async function resealOnce(sql: Sql, encryption: Encryption, batch: number): Promise<Resealed> {
   const done: Resealed = { receivers: 0, endpoints: 0, events: 0, unreadable: 0 }
   const pass = { sql, encryption, batch, done }
-  await resealReceivers(pass)
-  await resealSecrets(pass)
-  // The publisher moves events from the first table to the end of the second.
-  await resealEvents(pass, 'event_outbox')
-  await resealEvents(pass, 'events')
+  for (let isLeft = true; isLeft; ) {
+    const before = done.receivers + done.endpoints + done.events
+    done.unreadable = 0
+    await resealReceivers(pass)
+    await resealSecrets(pass)
+    // The publisher moves events from the first table to the end of the second.
+    await resealEvents(pass, 'event_outbox')
+    await resealEvents(pass, 'events')
+    // Processes that were writing as the key came into use may have written under the one before.
+    isLeft = done.receivers + done.endpoints + done.events > before
+  }
   return done
 }
 
 type Pass = { sql: Sql; encryption: Encryption; batch: number; done: Resealed }
 
-type RefundRow = {
-  merchantCode: string
-  refundId: string
-  receiver: Buffer | null
-  receiver_shown: Buffer | null
-}
-
-async function resealReceivers({ sql, encryption, batch, done }: Pass): Promise<void> {
+async function resealReceivers(pass: Pass): Promise<void> {
+  const { sql, encryption, batch, done } = pass
   const head = encryption.getActiveHead()
   const isOld = (column: string) =>
     sql`substring(${sql(column)} from 1 for ${head.length}) <> ${head}`
+  type Row = Record<'receiver' | 'receiver_shown', Buffer | null>
   for (let last = { merchantCode: '', refundId: '00000000-0000-0000-0000-000000000000' }; ; ) {
-    const rows = await sql<RefundRow[]>`
+    const rows = await sql<(Row & typeof last)[]>`
       select merchant_code as "merchantCode", refund_id as "refundId", receiver, receiver_shown
       from refunds
       where (merchant_code, refund_id) > (${last.merchantCode}, ${last.refundId}::uuid)
@@ -67,9 +54,8 @@ async function resealReceivers({ sql, encryption, batch, done }: Pass): Promise<
     for (const { merchantCode, refundId, ...columns } of rows) {
       for (const column of ['receiver', 'receiver_shown'] as const) {
         const before = columns[column]
-        const after = before && reseal(encryption, before, placeReceiver(column, refundId))
-        if (after === 'unreadable') done.unreadable += 1
-        if (!(after instanceof Buffer)) continue
+        const after = reseal(pass, before, placeReceiver(column, refundId))
+        if (!after) continue
         const written = await sql`
           update refunds set ${sql(column)} = ${after}
           where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`
@@ -82,15 +68,15 @@ async function resealReceivers({ sql, encryption, batch, done }: Pass): Promise<
   }
 }
 
-async function resealSecrets({ sql, encryption, done }: Pass): Promise<void> {
+async function resealSecrets(pass: Pass): Promise<void> {
+  const { sql, done } = pass
   const rows = await sql<{ id: string; secret: Buffer; previous_secret: Buffer | null }[]>`
     select id, secret, previous_secret from webhook_endpoints order by id`
   for (const { id, ...columns } of rows) {
     for (const column of ['secret', 'previous_secret'] as const) {
       const before = columns[column]
-      const after = before && reseal(encryption, before, placeSecret(id, column))
-      if (after === 'unreadable') done.unreadable += 1
-      if (!(after instanceof Buffer)) continue
+      const after = reseal(pass, before, placeSecret(id, column))
+      if (!after) continue
       const written = await sql`
         update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`
       done.endpoints += written.count
@@ -120,17 +106,18 @@ async function resealEvents(
   }
 }
 
-/** @returns undefined for what is under the key in use already */
+/** @returns undefined for nothing, for what is under the key in use already, and for what no key can decrypt */
 function reseal(
-  encryption: Encryption,
-  before: Buffer,
+  { encryption, done }: Pass,
+  before: Buffer | null,
   place: Place,
-): Buffer | 'unreadable' | undefined {
+): Buffer | undefined {
   const head = encryption.getActiveHead()
-  if (before.subarray(0, head.length).equals(head)) return undefined
+  if (!before || before.subarray(0, head.length).equals(head)) return undefined
   try {
     return encryption.encrypt(encryption.decrypt(before, place), place)
   } catch {
-    return 'unreadable'
+    done.unreadable += 1
+    return undefined
   }
 }

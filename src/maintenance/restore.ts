@@ -1,8 +1,10 @@
 import { type Actor, recordWrite } from '../access/audit.ts'
 import {
   compareServer,
+  describeStop,
   raiseEpoch,
   resumeSending,
+  type Sighting,
   type Stop,
   stopSending,
 } from '../db/installation.ts'
@@ -10,6 +12,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import { changeHold } from '../decisions/holds.ts'
 import { lockTransaction, recheckTransaction } from '../decisions/unit-of-work.ts'
 import { DomainError } from '../errors.ts'
+import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
@@ -21,6 +24,7 @@ type RestoreContext = Pick<Parameters<typeof changeHold>[0], 'encryption'> & { s
 export type Restored = { epoch: number; held: number; asked: number }
 
 const OPERATION = 'restored'
+const UNSENT = listStatusesSql('unsent')
 
 const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
@@ -64,39 +68,35 @@ const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: nu
 
 type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
 
-const BATCH = 100
-const UNSENT = listStatusesSql('unsent')
-
 /**
  * Holds the refunds that were not sent and are not held, also those that were asked for since: one of them may repeat a
  * request whose row was lost, and that was sent.
  */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
-  let held = 0
-  for (;;) {
+  for (let held = 0; ; ) {
     const rows = await ctx.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
         payment_id as "paymentId"
       from refunds where status in ${ctx.sql.unsafe(UNSENT)} and hold is null
-      order by requested_at limit ${BATCH}`
+      order by requested_at limit 100`
     if (rows.length === 0) return held
-    for (const row of rows) held += (await holdOne(ctx, actor, row)) ? 1 : 0
+    for (const row of rows) held += await holdOne(ctx, actor, row)
   }
 }
 
-/** @returns whether it is held; a payment that moves meanwhile is read again */
+/** @returns how many are held: none of a payment that moves meanwhile, which is read again */
 async function holdOne(
   ctx: RestoreContext,
   actor: Actor,
   { merchantCode, transactionId, refundId, paymentId }: UnsentRefund,
-): Promise<boolean> {
+): Promise<number> {
   const transaction = { merchantCode, transactionId }
   const subject = { target: 'refund' as const, merchantCode, id: refundId, transaction, paymentId }
   try {
     await changeHold(ctx, actor, subject, { held: true, reason: REASON, operation: OPERATION })
-    return true
+    return 1
   } catch (error) {
-    if (error instanceof DomainError && error.code === 'unavailable') return false
+    if (error instanceof DomainError && error.code === 'unavailable') return 0
     throw error
   }
 }
@@ -118,4 +118,22 @@ async function askAboutOpen(sql: Sql): Promise<number> {
     })
   }
   return keys.length
+}
+
+const SAY_EVERY_MS = 60_000
+
+/**
+ * Makes a pass that finds out whether the database is another server than before, or continues from an earlier moment: then
+ * nothing is sent, which is a line of the log when it is found, and one a minute while it lasts.
+ */
+export function createServerWatch({ sql, log }: { sql: Sql; log: Log }): () => Promise<void> {
+  const throttle = createThrottle(SAY_EVERY_MS)
+  const sighting: Sighting = { seenAt: undefined }
+  let isStopped = false
+  return async () => {
+    const stop = await compareServer(sql, sighting)
+    if (stop && throttle(stop.since)) log.error({ since: stop.since }, describeStop(stop))
+    if (!stop && isStopped) log.info('refunds and events are sent again')
+    isStopped = stop !== undefined
+  }
 }

@@ -1,10 +1,9 @@
 import { payments } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import type { ChangeRow, NewEvent } from '../events/record-events.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
-import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
+import { insertRows, listColumns, pickColumns, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentRecord } from './find-payments.ts'
 import {
@@ -23,32 +22,16 @@ import {
 } from './odd-readings.ts'
 import { showPayment } from './view.ts'
 
-const KEY_COLUMNS = pickColumns(payments, 'merchantCode', 'transactionId')
-const COLUMNS = pickColumns(
-  payments,
-  'merchantCode',
-  'transactionId',
-  'paymentId',
-  'status',
-  'amount',
-  'refundedAmount',
-  'refundedAtFirst',
-  'paymentMethod',
-  'missing',
-  'unlistedSince',
-  'unreadable',
-  'countedStatus',
-  'countedAmount',
-  'amountChangedAt',
-  'countedRefunded',
-  'refundedFellAt',
-  'expectedFall',
-  'firstAsOf',
-  'asOf',
-  'updatedAt',
-)
-
-type PaymentKey = { merchantCode: string; paymentId: string }
+/** What is stored of a payment as an answer shows it, and compared with the next one. */
+const STORED = [
+  ...(['paymentId', 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const),
+  ...(['unlistedSince', 'unreadable', 'countedStatus', 'countedAmount'] as const),
+  ...(['amountChangedAt', 'countedRefunded', 'refundedFellAt', 'expectedFall', 'asOf'] as const),
+] as const satisfies readonly (keyof StoredPayment)[]
+const COLUMNS = {
+  ...pickColumns(payments, 'merchantCode', 'transactionId', ...STORED),
+  ...pickColumns(payments, 'refundedAtFirst', 'firstAsOf', 'updatedAt'),
+}
 
 /** What an answer makes of a transaction's payments, to be written. */
 export type PaymentsToWrite = {
@@ -78,21 +61,17 @@ export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[])
 
 /** Lists every difference, as rows of `changes`. */
 export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeRow[] {
-  return answers.flatMap(({ key: { merchantCode, transactionId }, snapshot, applied }) =>
-    applied.changes.map((change) => ({
-      merchantCode,
-      transactionId,
-      ...change,
-      callId: snapshot.callId,
-      cause: 'query',
-    })),
+  return answers.flatMap(
+    ({ key: { merchantCode, transactionId }, snapshot: { callId }, applied }) =>
+      applied.changes.map((change) => {
+        return { merchantCode, transactionId, ...change, callId, cause: 'query' }
+      }),
   )
 }
 
-async function upsertPayments(
-  tx: Tx,
-  rows: readonly (TransactionKey & StoredPayment & { touched: boolean })[],
-): Promise<number> {
+type PaymentToWrite = TransactionKey & StoredPayment & { touched: boolean }
+
+async function upsertPayments(tx: Tx, rows: readonly PaymentToWrite[]): Promise<number> {
   // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
   const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
     ...payment,
@@ -113,10 +92,12 @@ async function upsertPayments(
 }
 
 /** In key order, so that two batches cannot deadlock. */
-function compareKeys(a: PaymentKey, b: PaymentKey): number {
+function compareKeys(a: PaymentToWrite, b: PaymentToWrite): number {
   if (a.merchantCode !== b.merchantCode) return a.merchantCode < b.merchantCode ? -1 : 1
   return a.paymentId < b.paymentId ? -1 : 1
 }
+
+const LISTED_COLUMNS = listColumns(payments, 'p', STORED)
 
 /**
  * Locks the stored payments of transactions for `writePayments`.
@@ -127,23 +108,15 @@ export async function lockPayments(
   keys: readonly TransactionKey[],
 ): Promise<StoredPayment[][]> {
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
-    select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
-      payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
-      payment_method as "paymentMethod", missing, unlisted_since::text as "unlistedSince", unreadable,
-      counted_status as "countedStatus", counted_amount as "countedAmount",
-      amount_changed_at::text as "amountChangedAt", counted_refunded as "countedRefunded",
-      refunded_fell_at::text as "refundedFellAt", expected_fall as "expectedFall", as_of::text as "asOf"
-    from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
-      select * from payments as p
-      where ${tx.unsafe(byKey('p', ['merchant_code', 'transaction_id'], 'k'))} for update
+    select p.merchant_code as "merchantCode", p.transaction_id as "transactionId", ${tx.unsafe(LISTED_COLUMNS)}
+    from ${selectKeys(tx, keys)} cross join lateral (
+      select * from payments as p where ${tx.unsafe(byTransaction('p'))} for update
     ) as p
     order by payment_id`
+  const isOf = (key: TransactionKey) => (row: TransactionKey) =>
+    row.merchantCode === key.merchantCode && row.transactionId === key.transactionId
   return keys.map((key) =>
-    rows
-      .filter(
-        (row) => row.merchantCode === key.merchantCode && row.transactionId === key.transactionId,
-      )
-      .map(({ merchantCode: _, transactionId: __, ...payment }) => payment),
+    rows.filter(isOf(key)).map(({ merchantCode: _, transactionId: __, ...payment }) => payment),
   )
 }
 
@@ -210,13 +183,8 @@ function keepNotation(old: string | undefined, listed: string): string {
 }
 
 const COMPARED_FIELDS = [
-  'status',
-  'amount',
-  'refundedAmount',
-  'paymentMethod',
-  'missing',
-  'unreadable',
-] as const
+  ...(['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing', 'unreadable'] as const),
+]
 
 function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after
@@ -229,24 +197,16 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
 
 /** Two answers agree: the amounts that were shown before, and count for refunds from now on. */
 function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChange[] {
-  const { paymentId, amount, refundedAmount } = after
-  const counted = [
-    {
-      field: 'countedAmount',
-      isShown: before.amount === amount,
-      before: getCountedAmount(before),
-      after: getCountedAmount(after),
-    },
-    {
-      field: 'countedRefunded',
-      isShown: before.refundedAmount === refundedAmount,
-      before: getCountedRefunded(before),
-      after: getCountedRefunded(after),
-    },
-  ]
-  return counted
-    .filter((one) => one.isShown && compareAmounts(one.before, one.after) !== 0)
-    .map(({ isShown: _, ...change }) => ({ paymentId, ...change }))
+  const { paymentId } = after
+  const amounts = [
+    ['countedAmount', 'amount', getCountedAmount],
+    ['countedRefunded', 'refundedAmount', getCountedRefunded],
+  ] as const
+  return amounts.flatMap(([field, shown, count]) => {
+    const [old, now] = [count(before), count(after)]
+    const isConfirmed = before[shown] === after[shown] && compareAmounts(old, now) !== 0
+    return isConfirmed ? [{ paymentId, field, before: old, after: now }] : []
+  })
 }
 
 /**

@@ -1,7 +1,6 @@
 import { Big } from 'big.js'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
@@ -102,7 +101,9 @@ export async function findPayment(
 ): Promise<FoundPayment> {
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
   const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
-  const [first, second] = await selectPayments(db.with(found)).prepare('find_payment').execute()
+  // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
+  const select = db.with(found).select(describeColumns()).from(payments).prepare('find_payment')
+  const [first, second] = await select.execute()
   if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (second) {
     throw new DomainError(
@@ -124,31 +125,25 @@ export async function listPayments(
   // What the index is chosen by is no condition beside it.
   const ofOrder = orderId !== undefined
   const isFew = ofOrder || transactionId !== undefined
-  const newest = pickNewest(
-    db,
-    { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId },
-    {
-      merchants,
-      filter: and(
-        status === undefined ? undefined : eq(p.status, status),
-        paymentMethod === undefined ? undefined : eq(p.paymentMethod, paymentMethod),
-        ofOrder && transactionId !== undefined ? eq(p.transactionId, transactionId) : undefined,
-        isFew && amount !== undefined ? eq(p.amount, amount) : undefined,
-      ),
-      from,
-      to,
-      only:
-        orderId !== undefined
-          ? { rows: (account) => selectOfOrder(p, account, orderId) }
-          : transactionId !== undefined
-            ? { column: p.transactionId, from: transactionId, to: transactionId }
-            : amount !== undefined
-              ? { sorted: p.amount, value: amount }
-              : undefined,
-      limit,
-      after,
-    },
-  )
+  const key = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
+  const newest = pickNewest(db, key, {
+    merchants,
+    filter: and(
+      status === undefined ? undefined : eq(p.status, status),
+      paymentMethod === undefined ? undefined : eq(p.paymentMethod, paymentMethod),
+      ofOrder && transactionId !== undefined ? eq(p.transactionId, transactionId) : undefined,
+      isFew && amount !== undefined ? eq(p.amount, amount) : undefined,
+    ),
+    ...{ from, to, limit, after },
+    only:
+      orderId !== undefined
+        ? { rows: (account) => selectOfOrder(p, account, orderId) }
+        : transactionId !== undefined
+          ? { column: p.transactionId, from: transactionId, to: transactionId }
+          : amount !== undefined
+            ? { sorted: p.amount, value: amount }
+            : undefined,
+  })
   const rows = await db
     .with(newest)
     .select({ ...describeColumns(), ...EXAMINATION })
@@ -173,11 +168,6 @@ export function selectOfOrder(
     ) as k cross join lateral (
       select * from ${table} as own where ${sql.raw(byKey('own', TRANSACTION_KEY, 'k'))} offset 0
     ) as own`
-}
-
-/** Selects payments. Statements built on it are prepared: otherwise Postgres parses each read again, in a round trip of its own. */
-function selectPayments(db: Pick<Db, 'select'>) {
-  return db.select(describeColumns()).from(payments)
 }
 
 function describeColumns() {

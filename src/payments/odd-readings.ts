@@ -53,19 +53,12 @@ export type AppliedPayments = {
 }
 
 /** What counts of a payment where that is not what the newest answer shows. */
-export type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>
+type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>
 
-const NO_ODD_SUCCESS: OddReading = {
-  countedStatus: null,
-  countedAmount: null,
-  amountChangedAt: null,
-}
+const NO_ODD_SUCCESS = { countedStatus: null, countedAmount: null, amountChangedAt: null }
 
 /** The refunded amount that counts where the newest answer shows less. */
-export type FallenReading = Pick<
-  StoredPayment,
-  'countedRefunded' | 'refundedFellAt' | 'expectedFall'
->
+type FallenReading = Pick<StoredPayment, 'countedRefunded' | 'refundedFellAt' | 'expectedFall'>
 
 const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
 
@@ -76,27 +69,20 @@ export const NOTHING_ODD: OddReading & FallenReading = {
 }
 
 /** The status that counts for the state and the sums of the transaction. */
-export function getCountedStatus({
-  status,
-  countedStatus,
-}: Pick<StoredPayment, 'status' | 'countedStatus'>): string {
-  return countedStatus ?? status
+export function getCountedStatus(one: Pick<StoredPayment, 'status' | 'countedStatus'>): string {
+  return one.countedStatus ?? one.status
 }
 
 /** The amount that counts for refunds (decimal string). */
-export function getCountedAmount({
-  amount,
-  countedAmount,
-}: Pick<StoredPayment, 'amount' | 'countedAmount'>): string {
-  return countedAmount ?? amount
+export function getCountedAmount(one: Pick<StoredPayment, 'amount' | 'countedAmount'>): string {
+  return one.countedAmount ?? one.amount
 }
 
 /** The refunded amount that counts for what is left (decimal string). */
-export function getCountedRefunded({
-  refundedAmount,
-  countedRefunded,
-}: Pick<StoredPayment, 'refundedAmount' | 'countedRefunded'>): string {
-  return countedRefunded ?? refundedAmount
+export function getCountedRefunded(
+  one: Pick<StoredPayment, 'refundedAmount' | 'countedRefunded'>,
+): string {
+  return one.countedRefunded ?? one.refundedAmount
 }
 
 /**

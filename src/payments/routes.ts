@@ -1,14 +1,50 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { serveListing } from '../access/listing.ts'
+import { type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
-import { Id, MerchantCode } from '../http/fields.ts'
-import { describePage, pageParameters } from '../http/list.ts'
-import { findPayment } from './find-payments.ts'
-import { PAYMENTS, showFound } from './listing.ts'
-import { Payment } from './view.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter } from '../http/fields.ts'
+import { cutPage, describePage, pageParameters } from '../http/list.ts'
+import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
+import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
+
+const query = {
+  status: z.enum(STATUSES).optional().openapi({ description: 'Only payments with this status' }),
+  paymentMethod: z
+    .enum(METHODS)
+    .optional()
+    .openapi({ description: 'Only payments made in this way' }),
+  orderId: Id.optional().openapi({ description: 'Only payments of this order' }),
+  transactionId: Id.optional().openapi({ description: 'Only payments of this transaction' }),
+  amount: AmountParameter,
+  from: TimeParameter,
+  to: TimeParameter,
+}
+
+/** Payments, newest first. */
+export const PAYMENTS: Listing<typeof query, z.infer<typeof Payment>> = {
+  name: 'payments',
+  scope: 'payments:read',
+  query,
+  schema: Payment,
+  async read(ctx, filter, limit, after) {
+    const rows = await listPayments(ctx, filter, limit, after)
+    return cutPage(rows, limit, locate, showFound)
+  },
+}
+
+/** Writes out a payment that was found by itself. */
+function showFound({ payment, order, refundable, accountHold }: FoundPayment) {
+  const of = { ...order, merchantCode: payment.merchantCode }
+  return showPayment(payment, of, refundable, accountHold)
+}
+
+const locate = ({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) => ({
+  time: firstSeenAt,
+  id: paymentId,
+  merchantCode,
+})
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
 const merchantCode = MerchantCode
@@ -32,13 +68,7 @@ const list = createRoute({
   operationId: 'listPayments',
   summary: 'Payments, newest first',
   ...shared,
-  request: {
-    query: z.strictObject({
-      ...PAYMENTS.query,
-      merchantCode,
-      ...pageParameters,
-    }),
-  },
+  request: { query: z.strictObject({ ...query, merchantCode, ...pageParameters }) },
   responses: { 200: describePage(Payment), ...describeRefusals() },
 })
 
@@ -47,10 +77,8 @@ export function paymentRoutes(ctx: Context) {
   return createRouter()
     .openapi(readOne, async (c) => {
       const merchants = narrowMerchants(c.get('access'), c.req.valid('query').merchantCode)
-      return c.json(
-        showFound(await findPayment(ctx, merchants, c.req.valid('param').paymentId)),
-        200,
-      )
+      const found = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
+      return c.json(showFound(found), 200)
     })
     .openapi(list, (c) => serveListing(ctx, c, PAYMENTS, c.req.valid('query')))
 }

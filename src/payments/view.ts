@@ -17,32 +17,15 @@ export function isKnownStatus(status: string): boolean {
 }
 
 /** Whether a payment's status and method are both among those that the gateway documents. */
-export function isRecognised({
-  status,
-  paymentMethod,
-}: {
-  status: string
-  paymentMethod: string
-}): boolean {
-  return isKnownStatus(status) && KNOWN_METHODS.includes(paymentMethod)
+export function isRecognised(payment: Pick<PaymentRow, 'status' | 'paymentMethod'>): boolean {
+  return isKnownStatus(payment.status) && KNOWN_METHODS.includes(payment.paymentMethod)
 }
 
 const EXAMPLE = {
-  id: '1439211',
-  transactionId: '240830080146NDTISR',
-  merchantCode: 'UFLIYL',
-  orderId: 'DH1',
-  merchantTxnId: 'T1',
-  status: 'SUCCESS',
-  amount: '20000000',
-  refundedAmount: '0',
-  refundableAmount: '20000000',
-  currency: 'VND',
-  paymentMethod: 'QR',
-  unrecognised: false,
-  missing: false,
-  unreadable: false,
-  hold: null,
+  ...{ id: '1439211', transactionId: '240830080146NDTISR', merchantCode: 'UFLIYL' },
+  ...{ orderId: 'DH1', merchantTxnId: 'T1', status: 'SUCCESS', amount: '20000000' },
+  ...{ refundedAmount: '0', refundableAmount: '20000000', currency: 'VND', paymentMethod: 'QR' },
+  ...{ unrecognised: false, missing: false, unreadable: false, hold: null },
   firstSeenAt: '2026-11-21T09:33:03.254Z',
   updatedAt: '2026-11-21T09:33:03.254Z',
   asOf: '2026-11-21T09:33:03.230Z',
@@ -113,18 +96,9 @@ export const Payment = z
 
 /** The columns of a payment that the API shows. */
 export const SHOWN_COLUMNS = [
-  'paymentId',
-  'transactionId',
-  'status',
-  'amount',
-  'refundedAmount',
-  'paymentMethod',
-  'missing',
-  'unreadable',
-  'hold',
-  'firstSeenAt',
-  'updatedAt',
-  'asOf',
+  ...(['paymentId', 'transactionId', 'status', 'amount', 'refundedAmount'] as const),
+  ...(['paymentMethod', 'missing', 'unreadable', 'hold'] as const),
+  ...(['firstSeenAt', 'updatedAt', 'asOf'] as const),
 ] as const satisfies readonly (keyof PaymentRow)[]
 
 /** A stored hold; null when there is none. */

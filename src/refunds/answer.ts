@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { refundAttempts } from '../db/schema.ts'
 import { describeCode, explainCode } from '../gateway/response-codes.ts'
 import { build } from '../platform/postgres/drizzle.ts'
@@ -8,26 +8,48 @@ import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './li
 import { maskAccountIn, maskAccountNumber } from './receiver.ts'
 
 /**
- * Records the outcome of an attempt and applies it to its refund. The caller holds the lease under which the
- * attempt was made.
- * @throws Error when the attempt is not in progress, which the lease excludes
+ * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds the
+ * lease by now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's row.
+ * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
  */
-export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<void> {
-  const { attemptId } = sent.attempt
-  const [row] = await build(tx)
-    .update(refundAttempts)
-    .set(describeOutcome(sent))
-    .where(
-      and(
-        eq(refundAttempts.id, attemptId),
-        eq(refundAttempts.merchantCode, draft.now.merchantCode),
-      ),
+export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<boolean> {
+  if (draft.now.status === 'sending' && !isLast(draft, sent.attempt)) return false
+  const ended = await saveOutcome(tx, sent)
+  if (ended) applyAnswer(draft, sent, ended)
+  return true
+}
+
+/** Whether the record of the attempt was lost, and when it ended. */
+type Ended = { isLost: boolean; endedAt: string }
+
+/** @returns undefined when an outcome is recorded already */
+async function saveOutcome(tx: Tx, sent: SentAttempt): Promise<Ended | undefined> {
+  const { attemptId, recorded, prepared, snapshotCallId } = sent.attempt
+  const { merchantCode, refundId, lastSentAt } = recorded
+  const { outcome, httpStatus, code, message, durationMs, received } = describeOutcome(sent)
+  // After a failover its id may belong to another attempt.
+  const [ended] = await tx<Ended[]>`
+    with found as materialized (
+      select id, outcome is null or (outcome = 'unknown' and message = ${INTERRUPTED}) as open
+      from refund_attempts
+      where merchant_code = ${merchantCode} and id = ${attemptId} and refund_id = ${refundId}
+        and recorded_at = ${lastSentAt}::timestamptz for update
+    ), ended as (
+      update refund_attempts as a set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
+        message = ${message}, duration_ms = ${durationMs}, received = ${received}
+      from found where a.merchant_code = ${merchantCode} and a.id = found.id and found.open
+      returning false as "isLost"
+    ), restored as (
+      insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id,
+        recorded_at, outcome, http_status, code, message, duration_ms, received)
+      select ${merchantCode}, ${refundId}, ${prepared.bodyHmac.value}, ${prepared.bodyHmac.keyId}, ${snapshotCallId},
+        ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received}
+      where not exists (select from found)
+      returning true as "isLost"
     )
-    .returning({ endedAt: sql<string>`clock_timestamp()::text` })
-  if (!row || draft.now.status !== 'sending') {
-    throw new Error(`attempt ${attemptId} is not in progress`)
-  }
-  applyOutcome(draft, sent, row.endedAt)
+    select "isLost", clock_timestamp()::text as "endedAt"
+    from (select * from ended union all select * from restored) as saved`
+  return ended
 }
 
 /** The columns of an attempt's outcome, with the receiver's account number masked wherever it occurs. */
@@ -138,49 +160,10 @@ function applyRejection(
   )
 }
 
-/**
- * Records the outcome of an attempt whose lease has ended since: the gateway's answer is evidence, whoever holds
- * the lease now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's
- * row.
- * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
- */
-export async function endLateAttempt(
-  tx: Tx,
-  draft: RefundDraft,
-  sent: SentAttempt,
-): Promise<boolean> {
-  const { attempt } = sent
-  if (draft.now.status === 'sending' && !isLast(draft, attempt)) return false
-  const found = await readAttempt(tx, attempt)
-  const isRecorded = found !== undefined && found.outcome !== null && !found.interrupted
-  if (isRecorded) return true
-  const { outcome, httpStatus, code, message, durationMs, received } = describeOutcome(sent)
-  const { merchantCode, refundId, lastSentAt } = attempt.recorded
-  const { bodyHmac } = attempt.prepared
-  const [row] = found
-    ? await tx<{ endedAt: string }[]>`
-        update refund_attempts set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
-          message = ${message}, duration_ms = ${durationMs}, received = ${received}
-        where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
-        returning clock_timestamp()::text as "endedAt"`
-    : await tx<{ endedAt: string }[]>`
-        insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id,
-          recorded_at, outcome, http_status, code, message, duration_ms, received)
-        values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
-          ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
-        returning clock_timestamp()::text as "endedAt"`
-  if (row) applyLateAnswer(draft, sent, { isLost: !found, endedAt: row.endedAt })
-  return true
-}
-
-/** Applies the answer of an attempt whose lease has ended since. Another attempt may have followed it. */
-export function applyLateAnswer(
-  draft: RefundDraft,
-  sent: Answered,
-  { isLost, endedAt }: { isLost: boolean; endedAt: string },
-): void {
+/** Applies the answer of an attempt, which another one may have followed. */
+export function applyAnswer(draft: RefundDraft, sent: Answered, { isLost, endedAt }: Ended): void {
   if (isLost) restoreAttempt(draft, sent.attempt, sent.call.outcome.kind)
-  if (isLast(draft, sent.attempt)) applyLate(draft, sent, endedAt)
+  if (isLast(draft, sent.attempt)) applyLast(draft, sent, endedAt)
   else applyEarlier(draft, sent)
 }
 
@@ -198,17 +181,6 @@ function applyEarlier(draft: RefundDraft, { call: { outcome } }: Answered): void
 
 function isLast({ now }: RefundDraft, { recorded }: Answered['attempt']): boolean {
   return now.lastSentAt === recorded.lastSentAt
-}
-
-/** Finds the record of an attempt. After a failover its id may belong to another attempt. */
-async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
-  const [found] = await tx<{ outcome: string | null; interrupted: boolean }[]>`
-    select outcome, outcome = 'unknown' and message = ${INTERRUPTED} as interrupted
-    from refund_attempts
-    where id = ${attemptId} and merchant_code = ${recorded.merchantCode}
-      and refund_id = ${recorded.refundId} and recorded_at = ${recorded.lastSentAt}::timestamptz
-    for update`
-  return found
 }
 
 /**
@@ -239,7 +211,7 @@ function restoreAttempt(
 }
 
 /** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
-function applyLate(draft: RefundDraft, sent: Answered, endedAt: string): void {
+function applyLast(draft: RefundDraft, sent: Answered, endedAt: string): void {
   const { status } = draft.now
   if (status !== 'sending' && status !== 'unknown') return
   // Its only reason was that this answer was missing.

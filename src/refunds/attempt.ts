@@ -2,22 +2,20 @@ import type { Context } from '../context.ts'
 import { MAY_SEND_SQL } from '../db/installation.ts'
 import { DomainError } from '../errors.ts'
 import type { BodyHmac, GatewayCall, PreparedCall } from '../gateway/types.ts'
+import { shortenAmount } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { chooseSendable, startAttempt } from './choose.ts'
-import { move, type RefundDraft, type RefundRow } from './lifecycle.ts'
-import { checkApproved, NOT_HELD_SQL } from './obstacle.ts'
+import { chooseSendable, failCheck, startAttempt } from './choose.ts'
+import type { RefundDraft, RefundRow } from './lifecycle.ts'
 import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, type Receiver } from './receiver.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
 
-/** The context needed to prepare an attempt. */
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
 
-/** Permission to send one refund. */
 export type SendPermit = {
-  /** The circuit breaker's permit for the call. */
   breaker: BreakerPermit
   /** `performance.now()` after which the call must not start: the lease would not outlast it. */
   sendBefore: number
@@ -37,25 +35,68 @@ export type Attempt = {
   permit: SendPermit
 }
 
-/** An attempt and its outcome. */
 export type SentAttempt = { attempt: Attempt; call: GatewayCall<string | undefined> }
 
-/** Whether the refund is what was approved. One that is not, and was never sent, fails. */
+/** What of a refund is approved: whatever decides how much money goes where, and for whom. */
+export type ApprovedContent = Pick<
+  RefundRow,
+  'merchantCode' | 'refundId' | 'paymentId' | 'amount' | 'reason' | 'onBehalfOf'
+>
+
+/** Formats what is approved, for a fingerprint. */
+export function formatApproved(
+  { merchantCode, refundId, paymentId, amount, reason, onBehalfOf }: ApprovedContent,
+  receiver: Receiver | undefined,
+): string {
+  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
+  const value = shortenAmount(amount)
+  return JSON.stringify([
+    ...['approved', merchantCode, refundId, paymentId],
+    ...[value, to ?? null, reason, onBehalfOf],
+  ])
+}
+
+/** Whether the refund is what was approved, if it needed that. One that is not, and was never sent, fails. */
 export function isAsApproved(
   { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
   draft: RefundDraft,
   receiver: Receiver | undefined,
 ): boolean {
-  const checked = checkApproved(encryption, draft.now, receiver)
+  const { merchantCode, refundId, status, needsApproval } = draft.now
+  const { approvedFingerprint: value, approvedFingerprintKeyId: keyId } = draft.now
+  if (!needsApproval) return true
+  const isStored = value !== null && keyId !== null
+  const checked = isStored
+    ? encryption.checkFingerprint(formatApproved(draft.now, receiver), { value, keyId })
+    : 'different'
   if (checked === 'same') return true
-  const { merchantCode, refundId, status } = draft.now
   log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
-  if (checked === 'unknown' || status !== 'pending') return false
-  const failureMessage = 'it has changed since it was approved'
-  const reason = `check before sending: ${failureMessage}; nothing was sent`
-  move(draft, 'check_failed', { reason }, { failureReason: 'approval_mismatch', failureMessage })
+  if (checked === 'different' && status === 'pending') {
+    failCheck(draft, 'approval_mismatch', 'it has changed since it was approved')
+  }
   return false
 }
+
+/**
+ * Locks the account's hold for a commit that may record an attempt, before any other lock. A hold that is being set
+ * waits for such commits, and those that begin later see it. Commits do not block each other, nor the call rate's
+ * update of the same row.
+ */
+export async function lockHold(tx: Tx, merchantCode: string): Promise<void> {
+  await tx`select from merchant_accounts where merchant_code = ${merchantCode} for key share`
+}
+
+const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
+const REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
+
+/**
+ * The condition that neither the account, the payment nor the refund of `k` (`merchant_code`, `payment_id`,
+ * `refund_id`) is held. It counts only in a statement that starts after `lockHold`.
+ */
+export const NOT_HELD_SQL = `(
+    select m.hold from merchant_accounts as m where m.merchant_code = k.merchant_code) is null
+  and (select p.hold from payments as p where ${PAYMENT} limit 1) is null
+  and (select r.hold from refunds as r where ${REFUND} limit 1) is null`
 
 /**
  * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot.
@@ -87,7 +128,7 @@ type AttemptToRecord = {
   permit: SendPermit
 }
 
-/** @returns undefined when the refund cannot be sent under this lease or is held, or its receiver cannot be decrypted */
+/** @returns undefined when it cannot be sent under this lease, is held, or its receiver cannot be decrypted */
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,

@@ -5,7 +5,7 @@ import { DomainError } from '../errors.ts'
 import { addAmounts, compareAmounts, subtractAmount } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** What a key and those it was rotated from have refunded on a day, by verified currency; amounts are decimal strings. */
+/** What a key and those it was rotated from have refunded on a day, by verified currency. */
 export type DayTotals = { day: string; byCurrency: Readonly<Record<string, string>> }
 
 /** Stands in the totals for payments without a verified currency. */
@@ -71,7 +71,7 @@ export function requireWithinCaps(access: Access, { amount, currency, today, zon
   }
 }
 
-/** What the key may refund in the rest of the day (decimal string). An amount without a verified currency counts in every one. */
+/** What the key may refund in the rest of the day. An amount without a verified currency counts in every one. */
 function findLeft(access: Access, { byCurrency }: DayTotals, currency: string | null): string {
   const { refundDailyMax, refundDailyMaxByCurrency: caps } = access
   const total = addAmounts(['0', ...Object.values(byCurrency)])

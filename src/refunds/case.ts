@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { payments, transactions } from '../db/schema.ts'
+import { payments, refunds, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ListedPayment } from '../gateway/types.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
-import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID, selectRefundNotifications } from '../transactions/due.ts'
-import { lockRefundRows } from './draft.ts'
 import { countExternal } from './external.ts'
-import { startDraft } from './lifecycle.ts'
+import { type Ages, type RefundRow, startDraft } from './lifecycle.ts'
 import type {
   ExternalDraft,
   ExternalRow,
@@ -149,7 +148,7 @@ async function lockExternalRefunds(
   return await tx<ExternalRow[]>`
     select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.source, f.matched,
       f.outcome, f.ipn_event_id as "ipnEventId", f.failure_notified_at::text as "failureNotifiedAt",
-      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution ->> 'by' as "decidedBy",
+      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution,
       f.outcome is null and not f.matched
         and ${tx.unsafe(isOtherShown('f.ipn_event_id', 'f.merchant_code'))} as "isOtherReading",
       coalesce(f.notified_at < p.first_as_of, false) as "notifiedBeforeFirst",
@@ -163,6 +162,48 @@ async function lockExternalRefunds(
       where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`
+}
+
+/** Where the ages of a refund begin. */
+const SINCE: Record<keyof Ages, string> = {
+  sinceRequestedMs: 'coalesce(approved_at, requested_at)',
+  sinceFirstSentMs: 'first_sent_at',
+  sinceSentMs: 'last_sent_at',
+  sinceRefusedMs: 'refused_at',
+  sinceFailureNotifiedMs: 'failure_notified_at',
+  sinceNoGrowthMs: 'no_growth_since',
+  sinceReturnSeenMs: 'return_seen_at',
+  sinceResolvedMs: 'resolved_at',
+}
+const AGES = Object.entries(SINCE)
+  .map(
+    ([age, time]) => `(extract(epoch from clock_timestamp() - ${time}) * 1000)::float8 as "${age}"`,
+  )
+  .join(', ')
+
+/** Locks and reads the refunds of a transaction, oldest first. Its row and its payments are locked before. */
+export async function lockRefundRows(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  asOf: string | null,
+): Promise<RefundRow[]> {
+  return await tx<RefundRow[]>`
+    select ${tx.unsafe(listColumns(refunds, 'r'))}, ${tx.unsafe(AGES)},
+      clock_timestamp()::text as "lockedAt",
+      (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
+      coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
+      coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
+      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
+      coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
+      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
+      coalesce(success_notified_at < (
+        select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'r'))} limit 1
+      ), false) as "notifiedBeforeFirst"
+    from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
+    cross join lateral (
+      select * from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} for update
+    ) as r
+    order by requested_at, refund_id`
 }
 
 const ANSWER_COLUMNS = {

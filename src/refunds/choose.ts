@@ -1,16 +1,88 @@
+import { addAmounts, compareAmounts } from '../money.ts'
+import { computeRefundable } from '../payments/find-payments.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { hasNotGrown, mayResend, type RefundSettings } from './deadlines.ts'
-import { isDue, mayLeaveRefundedAmount, move, type RefundDraft, sendToReview } from './lifecycle.ts'
+import {
+  isDue,
+  isFreed,
+  isOpen,
+  mayLeaveRefundedAmount,
+  move,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+} from './lifecycle.ts'
 import {
   explainMayHaveMoved,
-  findObstacle,
+  isInferredUnmatched,
   mayBeItsOwnGrowth,
-  mayClear,
   measureCounted,
   measureUnexplained,
-  type Obstacle,
-} from './obstacle.ts'
+} from './measure.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
+
+/** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
+export type Obstacle = { reason: string; message: string; left?: string }
+
+/**
+ * Checks a refund against the newest snapshot. The amount left to refund is computed without the refund
+ * itself.
+ * @param own the drafts of the payment
+ * @returns undefined when the refund may be sent
+ */
+export function findObstacle(
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  draft: RefundDraft,
+): Obstacle | undefined {
+  if (payment.status !== 'SUCCESS' || payment.missing) {
+    const message = payment.missing
+      ? 'the gateway no longer lists the payment'
+      : `the payment is ${payment.status}`
+    return { reason: 'payment_not_refundable', message }
+  }
+  const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
+  const left = computeRefundable({
+    amount: payment.amount,
+    refundedNow: payment.countedRefunded ?? payment.refundedNow,
+    refundedAtFirst: payment.refundedAtFirst,
+    matched: [
+      ...others.filter(({ matched }) => matched).map(({ amount }) => amount),
+      ...payment.external.filter(({ matched }) => matched).map(({ amount }) => amount),
+    ],
+    // A notified external refund has moved money, even while the gateway's own sum lags.
+    reserved: [
+      ...others.filter((one) => !one.matched && one.status !== 'failed' && !isFreed(one)),
+      ...payment.external.filter(({ matched }) => !matched),
+    ].map(({ amount }) => amount),
+  })
+  if (compareAmounts(left, draft.now.amount) >= 0) return undefined
+  const inferred = others.filter(isInferredUnmatched).map(describeInferred)
+  const message = [`only ${left} is left to refund`, ...inferred].join('; ')
+  return { reason: 'exceeds_refundable', message, left }
+}
+
+function describeInferred({ refundId, amount }: RefundRow): string {
+  return `refund ${refundId} of ${amount} was inferred, and stays reserved until it is confirmed`
+}
+
+/**
+ * Whether the obstacle may clear by itself. An unmatched delta may belong to refunds that are still
+ * reserved; their amount is then counted twice until it is matched. The caller neither sends nor fails such
+ * a refund.
+ */
+export function mayClear(
+  { left }: Obstacle,
+  own: readonly RefundDraft[],
+  { now: { amount } }: RefundDraft,
+  unmatchedDelta = '0',
+): boolean {
+  if (left === undefined) return false
+  const open = own.filter(({ now }) => isOpen(now) || isInferredUnmatched(now))
+  const reserved = addAmounts(open.map(({ now }) => now.amount))
+  const twice = compareAmounts(reserved, unmatchedDelta) < 0 ? reserved : unmatchedDelta
+  return compareAmounts(addAmounts([left, twice]), amount) >= 0
+}
 
 type Sendable = { draft: RefundDraft; payment: LockedPayment }
 
@@ -34,7 +106,7 @@ export function* chooseSendable(
   }
 }
 
-/** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
+/** Whether what the newest answer shows of the payment does not count yet: nothing is sent or failed meanwhile. */
 function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
   return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
 }
@@ -79,7 +151,7 @@ function* pickSendable(
   }
 }
 
-/** The restored database may have forgotten that the refund was sent, and the payment shows growth that it may have made. */
+/** The restored database may have forgotten that it was sent, and the payment shows growth that it may have made. */
 function reviewForgotten(draft: RefundDraft, callId: number): void {
   const reason =
     'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
@@ -91,17 +163,27 @@ function failUnsent(
   payment: LockedPayment,
   own: readonly RefundDraft[],
   draft: RefundDraft,
-  { reason: failureReason, message, callId }: Obstacle & { callId: number },
+  { reason, message, callId }: Obstacle & { callId: number },
 ): void {
-  const reason = `check before sending: ${message}`
   const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
-  if (mayHaveMoved !== undefined) {
-    const cause = { reason: `${reason}; ${mayHaveMoved}`, callId }
-    sendToReview(draft, 'may_have_moved', 'contradicted', cause)
+  if (mayHaveMoved === undefined) {
+    failCheck(draft, reason, message, callId)
     return
   }
-  const failure = { failureReason, failureMessage: message }
-  move(draft, 'check_failed', { reason: `${reason}; nothing was sent`, callId }, failure)
+  const cause = { reason: `check before sending: ${message}; ${mayHaveMoved}`, callId }
+  sendToReview(draft, 'may_have_moved', 'contradicted', cause)
+}
+
+/** Fails a pending refund at the check before sending. */
+export function failCheck(
+  draft: RefundDraft,
+  failureReason: string,
+  failureMessage: string,
+  callId?: number,
+): void {
+  const reason = `check before sending: ${failureMessage}; nothing was sent`
+  const cause = callId === undefined ? { reason } : { reason, callId }
+  move(draft, 'check_failed', cause, { failureReason, failureMessage })
 }
 
 /** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */

@@ -7,7 +7,7 @@ import { repoll } from '../platform/concurrency/timing.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
-import type { Disagreement } from './types.ts'
+import type { Disagreement, LockedPayment } from './types.ts'
 
 export type RefundSettings = Pick<
   Config,
@@ -17,6 +17,7 @@ export type RefundSettings = Pick<
   | 'REFUND_CONFIRM_FAILED_MS'
   | 'REFUND_RESEND_AFTER_MS'
   | 'REFUND_RESEND_FOR_MS'
+  | 'REFUND_APPROVAL_WITHIN_MS'
   | 'REFUND_SEND_WITHIN_MS'
   | 'GATEWAY_REFUND_DEDUPES'
   | 'GATEWAY_REFUND_FINAL_CODES'
@@ -24,42 +25,33 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** What an answer shows about a payment once its refunded delta is matched; amounts are decimal strings. */
-export type SnapshotView = {
+/** What an answer shows about a payment once its refunded delta is matched. */
+export type SnapshotView = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
   callId: number
-  /** Change of the refunded amount that matches no refund; `0` for none. */
   unmatchedDelta: string
-  /** `refundedAmount` of the payment, now and when it was first seen. */
-  refundedNow: string
-  refundedAtFirst: string
-  /** By how much it may have fallen since, because refunds of the payment came back. */
-  returning: string
 }
+
+/** How long a refund that was never sent may wait in a status, and the move that ends it then. */
+const UNSENT_FOR = {
+  awaiting_approval: ['REFUND_APPROVAL_WITHIN_MS', 'approval_expired', 'not approved'],
+  pending: ['REFUND_SEND_WITHIN_MS', 'not_sent_in_time', 'not sent'],
+} as const
 
 /**
- * Ends a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer expects
- * it. Needs no answer from the gateway. It fails, unless a row of it that is lost may have been sent: then a person
- * decides.
+ * Ends a refund that was not approved, or not sent, in time: whoever requested it no longer expects it. Needs no answer
+ * from the gateway. It fails, unless a row of it that is lost may have been sent: then a person decides.
  * @param mayHaveMoved why it may have been, from `explainMayHaveMoved`
  */
-export function expireUnsent(
+function expireUnsent(
   draft: RefundDraft,
   mayHaveMoved: string | undefined,
-  { REFUND_SEND_WITHIN_MS: withinMs }: Pick<RefundSettings, 'REFUND_SEND_WITHIN_MS'>,
+  settings: RefundSettings,
 ): void {
   const { status, attempts, sinceRequestedMs } = draft.now
-  if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
-  const message = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
-  failUnsent(draft, 'not_sent_in_time', message, mayHaveMoved)
-}
-
-/** Fails a refund that was not sent, unless a row of it that is lost may have been: then a person decides. */
-export function failUnsent(
-  draft: RefundDraft,
-  failureReason: 'not_sent_in_time' | 'approval_expired',
-  failureMessage: string,
-  mayHaveMoved: string | undefined,
-): void {
+  if ((status !== 'awaiting_approval' && status !== 'pending') || attempts > 0) return
+  const [within, failureReason, what] = UNSENT_FOR[status]
+  if (sinceRequestedMs < settings[within]) return
+  const failureMessage = `${what} within ${settings[within]} ms (${within})`
   if (mayHaveMoved !== undefined) {
     const reason = `${failureMessage}, but ${mayHaveMoved}`
     sendToReview(draft, 'may_have_moved', 'contradicted', { reason })
@@ -69,7 +61,7 @@ export function failUnsent(
 }
 
 /**
- * Ends a refund that was not sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
  * gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
@@ -126,8 +118,7 @@ function isConfirmed(
 
 /**
  * Ends a refund whose failure was notified once two later answers show no growth. A code that is not known to be final
- * may mean that the bank still works on it: a person decides.
- * @returns whether the refund ended, or was left to a person
+ * may mean that the bank still works on it: a person decides. @returns whether either has happened
  */
 function judgeNotifiedFailure(
   draft: RefundDraft,
@@ -152,11 +143,7 @@ function judgeNotifiedFailure(
   return true
 }
 
-/**
- * Ends a refund whose only attempt was refused, once two later answers show no growth. With a code that is not known to
- * be final, a person decides.
- * @returns whether the refund ended, or was left to a person
- */
+/** The same of a refund whose only attempt was refused. */
 function judgeRefusal(
   draft: RefundDraft,
   snapshot: SnapshotView | undefined,
@@ -218,7 +205,6 @@ export function mayResend(now: RefundRow, settings: RefundSettings): boolean {
   )
 }
 
-/** How long after the last attempt to send again (ms): doubles with every attempt. */
 function resendAfter(now: RefundRow, settings: RefundSettings): number {
   const { REFUND_RESEND_AFTER_MS: base, REFUND_BACKOFF_MAX_MS } = settings
   return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
@@ -255,10 +241,7 @@ function listConfirmations(
   return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
 }
 
-/**
- * Schedules the deletion of a finished refund's receiver. The account number is kept while the outcome may
- * still be revised (`REFUND_CONFIRM_FAILED_MS`).
- */
+/** Schedules the deletion of a finished refund's receiver, which is kept while the outcome may still be revised. */
 export async function scheduleReceiverErasure(
   tx: Tx,
   config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,

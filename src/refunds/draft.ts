@@ -1,11 +1,8 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Config } from '../config/config.ts'
 import { refunds } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-events.ts'
-import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
-import { listColumns } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { mayResend, scheduleNextCheck, scheduleReceiverErasure } from './deadlines.ts'
@@ -14,53 +11,9 @@ import {
   isOver,
   isResting,
   type RefundDraft,
-  type RefundRow,
   type RefundStatus,
   STATES,
 } from './lifecycle.ts'
-
-const COLUMNS = listColumns(refunds, 'r')
-const OF_TRANSACTION = byExpressions(
-  ['r.merchant_code', 'r.transaction_id'],
-  ['k.key_merchant', 'k.key_transaction'],
-)
-
-/**
- * Locks and reads the refunds of a transaction, oldest first. Lock the rows of the transaction and its
- * payments before.
- * @param asOf when the current snapshot's query was sent (database time); null without one
- */
-export async function lockRefundRows(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  asOf: string | null,
-): Promise<RefundRow[]> {
-  return await tx<RefundRow[]>`
-    select ${tx.unsafe(COLUMNS)},
-      clock_timestamp()::text as "lockedAt",
-      (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
-      (extract(epoch from clock_timestamp() - coalesce(approved_at, requested_at)) * 1000)::float8 as "sinceRequestedMs",
-      (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
-      (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
-      (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",
-      (extract(epoch from clock_timestamp() - failure_notified_at) * 1000)::float8 as "sinceFailureNotifiedMs",
-      (extract(epoch from clock_timestamp() - no_growth_since) * 1000)::float8 as "sinceNoGrowthMs",
-      (extract(epoch from clock_timestamp() - return_seen_at) * 1000)::float8 as "sinceReturnSeenMs",
-      (extract(epoch from clock_timestamp() - resolved_at) * 1000)::float8 as "sinceResolvedMs",
-      coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
-      coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
-      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
-      coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
-      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
-      coalesce(success_notified_at < (
-        select p.first_as_of from payments as p
-        where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'r'))} limit 1), false) as "notifiedBeforeFirst"
-    from (select ${merchantCode}::text as key_merchant, ${transactionId}::text as key_transaction) as k
-    cross join lateral (
-      select * from refunds as r where ${tx.unsafe(OF_TRANSACTION)} for update
-    ) as r
-    order by requested_at, refund_id`
-}
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */
 export function hasVisibleChange({ before, now, transitions }: RefundDraft): boolean {
@@ -104,11 +57,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   await writeDraft(tx, draft)
 }
 
-/**
- * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it
- * was read with.
- * @throws Error when the row has changed since, which the locks exclude
- */
+/** Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. */
 async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
   const isDueChanged = dueInMs !== before.dueInMs
@@ -161,13 +110,11 @@ async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
 const TABLE = getTableColumns(refunds)
 const NAMES = Object.keys(TABLE).filter((name): name is keyof typeof TABLE => name in TABLE)
 
-/** The columns that differ from what was read. */
 function pickChanged({ before, now }: RefundDraft): Partial<typeof refunds.$inferInsert> {
   const changed = NAMES.filter((name) => before[name] !== now[name])
   return Object.fromEntries(changed.map((name) => [name, now[name]]))
 }
 
-/** Whether waiting refunds could have been sent in this commit. */
 export type SendingTurn = {
   /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
   had: boolean

@@ -1,12 +1,12 @@
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
-import { externalRefunds, refunds } from '../db/schema.ts'
+import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { type NewEvent, recordChanges } from '../events/record-events.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type ExternalRecord, showExternalRefund } from './external-view.ts'
+import { type ExternalRecord, readExternalRefunds, showExternalRefund } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
 import type { ExternalChange } from './types.ts'
 import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
@@ -63,41 +63,6 @@ export function buildRefundEvent(
   return { merchantCode, transactionId, type, data: { ...view, receiver } }
 }
 
-const EXTERNAL_COLUMNS = listColumns(externalRefunds, 'f')
-
-/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
-export async function readExternalRefunds(
-  tx: Tx,
-  merchantCode: string,
-  ids: readonly string[],
-): Promise<ExternalRecord[]> {
-  if (ids.length === 0) return []
-  return await tx<ExternalRecord[]>`
-    select ${tx.unsafe(EXTERNAL_COLUMNS)}, p.transaction_id as "transactionId", ${tx.unsafe(ORDER_COLUMNS)}
-    from foreign_refunds f
-      join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
-      join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
-    where f.merchant_code = ${merchantCode} and f.id = any(${ids}::uuid[])
-    order by f.first_seen_at, f.id`
-}
-
-/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
-export async function listExternalIds(
-  tx: Tx,
-  merchantCode: string,
-  paymentIds: readonly string[],
-): Promise<string[]> {
-  if (paymentIds.length === 0) return []
-  const rows = await tx<{ id: string }[]>`
-    select f.id from (
-      select ${merchantCode}::text as merchant_code, payment_id
-      from unnest(${[...paymentIds]}::text[]) as payment_id
-    ) as k cross join lateral (
-      select * from foreign_refunds as f
-      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
-  return rows.map(({ id }) => id)
-}
-
 /**
  * Builds one event for each external refund that a commit found, changed or moved with its payment.
  * @param changed the external refunds as the commit leaves them
@@ -112,6 +77,16 @@ export function buildExternalEvents(
     const type = isNew ? 'external_refund.found' : 'external_refund.updated'
     return { merchantCode, transactionId, type, data: showExternalRefund(one) }
   })
+}
+
+/** Reads the external refunds that a commit found or changed, and builds their events. */
+export async function readExternalEvents(
+  tx: Tx,
+  merchantCode: string,
+  changes: readonly ExternalChange[],
+): Promise<NewEvent[]> {
+  const ids = changes.map(({ externalId }) => externalId)
+  return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
 }
 
 /** The field of `changes` that holds the states of external refunds. */

@@ -13,15 +13,15 @@ type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount
 
 /** How much a notification counts for a refund of ours. */
 export type Weight = {
-  /** Request id (a UUID, in whatever case), payment and amount are those of the refund: then its place does not matter. */
+  /** Request id (in whatever case), payment and amount are those of the refund: then its place does not matter. */
   same: boolean
   /** The outcome that it settles; undefined for none. */
   settles: 'success' | 'failure' | undefined
-  /** It shows that the gateway has the refund, whatever is recorded here: that is not ended as one that was not sent. */
+  /** It shows that the gateway has the refund, which is not ended as one that was not sent. */
   stops: boolean
 }
 
-/** Weighs a notification: everything that believes one, or stops at one, asks here. One that is not verified is a hint. */
+/** Everything that believes a notification, or stops at one, asks here. One that is not verified is a hint. */
 export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
   const isOwn = one.verified && one.requestId.toLowerCase() === own.refundId
   const { paymentId, amount } = one

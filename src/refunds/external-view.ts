@@ -8,6 +8,7 @@ import { Amount, Id, isUuid, MerchantTxnId, OrderId, Time } from '../http/fields
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, toIso } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 
 /** The beginning of the cause of every change that a person decided, and what the actor follows. */
 export const DECIDED = 'resolved'
@@ -129,7 +130,9 @@ const COLUMNS = listColumns(externalRefunds, 'f')
 
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
-const WITH_TRANSACTION = `
+/** External refunds `f`, each with the transaction `t` of its payment. */
+const SELECT = `
+  select ${COLUMNS}, p.transaction_id as "transactionId", ${ORDER_COLUMNS}
   from foreign_refunds f
     join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id`
@@ -145,8 +148,7 @@ export async function listExternalRefunds(
   after: Position | undefined,
 ): Promise<ExternalRecord[]> {
   return await sql<ExternalRecord[]>`
-    select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", ${sql.unsafe(ORDER_COLUMNS)}
-    ${sql.unsafe(WITH_TRANSACTION)}
+    ${sql.unsafe(SELECT)}
     where f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
       and ${
         after
@@ -177,12 +179,7 @@ export async function listExternalOfTransaction(
     order by f.first_seen_at desc, f.id desc limit ${limit}`
 }
 
-/**
- * Finds an external refund of one of the accounts.
- * @param merchants the accounts the caller may write for
- * @param id unvalidated text from the request
- * @throws DomainError `external_refund_not_found`
- */
+/** Finds one of the accounts. @param id unvalidated text @throws DomainError `external_refund_not_found` */
 export async function findExternalRefund(
   { sql }: Pick<Context, 'sql'>,
   merchants: readonly string[],
@@ -190,10 +187,39 @@ export async function findExternalRefund(
 ): Promise<ExternalRecord> {
   const [found] = isUuid(id)
     ? await sql<ExternalRecord[]>`
-        select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", ${sql.unsafe(ORDER_COLUMNS)}
-        ${sql.unsafe(WITH_TRANSACTION)}
+        ${sql.unsafe(SELECT)}
         where f.merchant_code = any(${[...merchants]}::text[]) and f.id = ${id}`
     : []
   if (!found) throw new DomainError('external_refund_not_found', `No external refund ${id}`)
   return found
+}
+
+/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
+export async function readExternalRefunds(
+  tx: Tx,
+  merchantCode: string,
+  ids: readonly string[],
+): Promise<ExternalRecord[]> {
+  if (ids.length === 0) return []
+  return await tx<ExternalRecord[]>`
+    ${tx.unsafe(SELECT)}
+    where f.merchant_code = ${merchantCode} and f.id = any(${ids}::uuid[])
+    order by f.first_seen_at, f.id`
+}
+
+/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
+export async function listExternalIds(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<string[]> {
+  if (paymentIds.length === 0) return []
+  const rows = await tx<{ id: string }[]>`
+    select f.id from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from foreign_refunds as f
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
+  return rows.map(({ id }) => id)
 }

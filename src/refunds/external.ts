@@ -11,8 +11,11 @@ import type {
   RefundNotification,
 } from './types.ts'
 
-/** Changes the state of an external refund. */
-function changeState(draft: ExternalDraft, patch: Partial<ExternalRow>, cause: Cause): void {
+export function changeExternal(
+  draft: ExternalDraft,
+  patch: Partial<ExternalRow>,
+  cause: Cause,
+): void {
   const before = deriveExternalState(draft.now)
   draft.now = { ...draft.now, ...patch }
   recordState(draft, before, cause)
@@ -67,7 +70,7 @@ export function markExternal(
     if (draft.now.paymentId !== paymentId) continue
     if (!marked.some((one) => one.id === id && one.amount === amount)) continue
     const reason = `the refunded amount shows ${shown} the refund of ${amount} made elsewhere (request ${id})`
-    changeState(draft, end, { reason, callId })
+    changeExternal(draft, end, { reason, callId })
   }
 }
 
@@ -80,7 +83,7 @@ export function releaseOtherReadings({ external }: LockedRefunds): void {
     const { before, now } = draft
     if (before?.outcome !== null || !before.isOtherReading) continue
     const reason = `another reading of its notification was matched (request ${now.id})`
-    changeState(draft, { outcome: 'released' }, { reason })
+    changeExternal(draft, { outcome: 'released' }, { reason })
   }
 }
 
@@ -128,33 +131,51 @@ function contradict(draft: ExternalDraft, one: ExternalNotification): Finding[] 
 function reserve(locked: LockedRefunds, one: ExternalNotification): Finding[] {
   const { paymentId, amount } = one
   if (!locked.payments.some((payment) => payment.paymentId === paymentId)) return []
-  const draft: ExternalDraft = {
-    before: undefined,
-    now: {
-      ...{ externalId: one.externalId, id: one.requestId, paymentId, amount, ipnEventId: one.id },
-      ...{ source: 'notification', matched: false, outcome: null, decidedBy: null },
-      ...{ knownAt: one.receivedAt, notifiedBeforeFirst: one.beforeFirst, sinceSeenMs: 0 },
-      ...{ isOtherReading: one.isOtherShown, failureNotifiedAt: one.failedAt },
-    },
-    changes: [],
-  }
-  locked.external.push(draft)
+  const draft = addExternal(locked, {
+    ...{ externalId: one.externalId, id: one.requestId, paymentId, amount, ipnEventId: one.id },
+    ...{ knownAt: one.receivedAt, notifiedBeforeFirst: one.beforeFirst },
+    ...{ isOtherReading: one.isOtherShown, failureNotifiedAt: one.failedAt },
+  })
   recordState(draft, null, describeReserved(one))
   return describeContradiction(draft)
 }
 
+/** Enters growth that nothing explains as a refund made elsewhere, on a person's word: it is matched at once. */
+export function enterExternal(
+  locked: LockedRefunds,
+  row: NewExternal & Pick<ExternalRow, 'resolution'>,
+  cause: Cause,
+): void {
+  recordState(addExternal(locked, { ...row, source: 'person', matched: true }), null, cause)
+}
+
+type NewExternal = Pick<ExternalRow, 'externalId' | 'id' | 'paymentId' | 'amount'> &
+  Partial<ExternalRow>
+
+/** Adds one that has no row yet: notified and reserved, if nothing else is given. */
+function addExternal({ external }: LockedRefunds, row: NewExternal): ExternalDraft {
+  const now: ExternalRow = {
+    ...{ source: 'notification', matched: false, outcome: null, resolution: null },
+    ...{ ipnEventId: null, failureNotifiedAt: null, knownAt: '', sinceSeenMs: 0 },
+    ...{ isOtherReading: false, notifiedBeforeFirst: false, ...row },
+  }
+  const draft: ExternalDraft = { before: undefined, now, changes: [] }
+  external.push(draft)
+  return draft
+}
+
 /** What is known already changes nothing; what a person decided never to have happened is a discrepancy. */
 function reserveAgain(draft: ExternalDraft, one: ExternalNotification): Finding[] {
-  const { id, paymentId, amount, outcome, decidedBy } = draft.now
+  const { id, paymentId, amount, outcome, resolution } = draft.now
   if (outcome === 'never_happened') {
-    const ours = `${nameExternal(id, amount)} decided as never_happened by ${decidedBy}`
+    const ours = `${nameExternal(id, amount)} decided as never_happened by ${resolution?.by}`
     const kind = 'decided_against_evidence'
     return [{ kind, ours, theirs: 'another notification of its success', paymentId }]
   }
   if (outcome !== 'released') return []
   const counted = { outcome: null, matched: false }
   const notified = { ipnEventId: one.id, isOtherReading: one.isOtherShown }
-  changeState(draft, { ...counted, ...notified }, describeReserved(one))
+  changeExternal(draft, { ...counted, ...notified }, describeReserved(one))
   return describeContradiction(draft)
 }
 
@@ -170,7 +191,6 @@ function describeContradiction({ now }: ExternalDraft): Finding[] {
   return [{ kind: 'external_refund_contradicted', ours, theirs, paymentId: now.paymentId }]
 }
 
-/** Names an external refund in its discrepancies. */
 export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
 }

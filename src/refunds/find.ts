@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
@@ -43,12 +43,7 @@ export type RefundFilter = {
   status?: Exclude<RefundStatus, 'sending'> | undefined
 }
 
-/**
- * Finds a refund of one of the accounts.
- * @param merchants the accounts the caller may read
- * @param refundId unvalidated text from the request
- * @throws DomainError `refund_not_found`
- */
+/** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
   ctx: Pick<Context, 'db'>,
   merchants: readonly string[],
@@ -70,7 +65,14 @@ async function selectRefund(
   return found
 }
 
-/** Lists refunds, newest first. */
+/** The filters of a value, the one first that leaves the fewest rows, each with the column that an index has. */
+const FILTERS = [
+  { name: 'paymentId', column: refunds.paymentId, isSorted: false },
+  { name: 'transactionId', column: refunds.transactionId, isSorted: false },
+  { name: 'amount', column: refunds.amount, isSorted: true },
+  { name: 'requestedBy', column: refunds.requestedBy, isSorted: true },
+] as const satisfies readonly { name: keyof RefundFilter; column: object; isSorted: boolean }[]
+
 export async function listRefunds(
   { db }: Pick<Context, 'db'>,
   filter: RefundFilter,
@@ -78,13 +80,17 @@ export async function listRefunds(
   after: Position | undefined,
 ): Promise<PageRead<FoundRefund>> {
   const r = refunds
-  const { merchants, status, from, to } = filter
+  const { merchants, orderId, status, from, to } = filter
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
   // predicate.
   const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
-  const { by, only } = chooseIndex(filter, mayBeFinished ? [] : shown)
+  const given = FILTERS.flatMap(({ name, ...of }) => {
+    const value = filter[name]
+    return value === undefined ? [] : [{ ...of, value }]
+  })
+  const [best] = orderId === undefined ? given : []
   const newest = pickNewest(
     db,
     { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
@@ -93,11 +99,14 @@ export async function listRefunds(
       filter: and(
         shown.length > 0 ? inArray(r.status, shown) : undefined,
         mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
-        ...listConditions({ ...filter, ...(by && { [by]: undefined }) }),
+        ...given.filter((one) => one !== best).map(({ column, value }) => eq(column, value)),
       ),
       from,
       to,
-      only,
+      only:
+        orderId !== undefined
+          ? { rows: (account) => selectOfOrder(r, account, orderId) }
+          : ((best && selectBy(best)) ?? selectByStatus(mayBeFinished ? [] : shown)),
       limit,
       after,
     },
@@ -112,43 +121,15 @@ export async function listRefunds(
   return cutRead(rows, limit)
 }
 
-function listConditions(filter: RefundFilter): SQL[] {
-  const r = refunds
-  const { transactionId, paymentId, requestedBy, amount } = filter
-  return [
-    ...(transactionId === undefined ? [] : [eq(r.transactionId, transactionId)]),
-    ...(paymentId === undefined ? [] : [eq(r.paymentId, paymentId)]),
-    ...(requestedBy === undefined ? [] : [eq(r.requestedBy, requestedBy)]),
-    ...(amount === undefined ? [] : [eq(r.amount, amount)]),
-  ]
+type Given = { column: (typeof FILTERS)[number]['column']; isSorted: boolean; value: string }
+
+function selectBy({ column, isSorted, value }: Given): Selection {
+  return isSorted ? { sorted: column, value } : { column, from: value, to: value }
 }
 
-/**
- * Chooses the index that leaves the fewest rows, as far as that can be known.
- * @returns what to read by it, and the filter that it makes superfluous
- */
-function chooseIndex(
-  { orderId, transactionId, paymentId, requestedBy, amount }: RefundFilter,
-  open: readonly RefundStatus[],
-): { by?: keyof RefundFilter; only?: Selection | undefined } {
-  const r = refunds
-  if (orderId !== undefined) {
-    return { only: { rows: (account) => selectOfOrder(r, account, orderId) } }
-  }
-  if (paymentId !== undefined) {
-    return { by: 'paymentId', only: { column: r.paymentId, from: paymentId, to: paymentId } }
-  }
-  if (transactionId !== undefined) {
-    const only = { column: r.transactionId, from: transactionId, to: transactionId }
-    return { by: 'transactionId', only }
-  }
-  if (amount !== undefined) return { by: 'amount', only: { sorted: r.amount, value: amount } }
-  if (requestedBy !== undefined) {
-    return { by: 'requestedBy', only: { sorted: r.requestedBy, value: requestedBy } }
-  }
-  // `returned` is between `pending` and `sending`; the filter leaves it out.
-  const [first, last = first] = open
-  return first && last ? { only: { column: r.status, from: first, to: last } } : {}
+/** `returned` is between `pending` and `sending`; the filter leaves it out. */
+function selectByStatus([first, last = first]: readonly RefundStatus[]): Selection | undefined {
+  return first && last ? { column: refunds.status, from: first, to: last } : undefined
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {
@@ -166,7 +147,6 @@ function describeColumns() {
 /** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */
 export type WaitingStatus = 'awaiting_approval' | 'needs_review' | 'accepted' | 'unknown'
 
-/** A refund that waits. */
 export type WaitingRefund = RefundRecord['refund'] &
   OrderFacts & {
     /** When it was last sent, or else requested. */
@@ -235,7 +215,6 @@ export async function listWaitingRefunds(
     order by ${since}, r.refund_id, r.merchant_code`
 }
 
-/** Whether a principal requested a refund. */
 export function isRequestedBy(
   who: Principal,
   { requestedPrincipal }: Pick<RefundRecord['refund'], 'requestedPrincipal'>,

@@ -21,13 +21,11 @@ export type OwnRefund = {
     | 'expired'
     | 'contradicted'
     | 'unsent'
-  /** Its amount is already matched. */
   matched: boolean
   /** It was sent before the snapshot's query: only then can the snapshot show it. */
   sentBefore: boolean
-  /** The refunded amount has grown by its amount since it was first sent. */
+  /** The refunded amount has grown by its amount since it was first sent; or may have, beside what came back. */
   hasGrown: boolean
-  /** It may have, because as much of it may have come back since. */
   mayHaveGrown: boolean
   /** It was never sent from here, and its success was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
@@ -55,10 +53,8 @@ export type RefundedDelta = {
 
 /** The result of matching; refunds of ours by their ids. */
 export type DeltaMatch = {
-  /** Confirmed refunds whose amounts are part of the delta. */
   matchedOwn: string[]
   matchedExternal: ExternalRefund[]
-  /** Refunds that are part of what was refunded when the payment was first seen. */
   firstSightOwn: string[]
   firstSightExternal: ExternalRefund[]
   /** The open refund that must have happened, because the unmatched delta equals its amount. It stays reserved. */
@@ -67,14 +63,10 @@ export type DeltaMatch = {
   doubtful: string[]
   /** Refunds that failed after bytes had left, and whose amount the unmatched delta equals. */
   contradicted: string[]
-  /**
-   * The part of the delta that matches no known refund, `0` for none; negative when the refunded amount fell below what
-   * is matched.
-   */
+  /** The part of the delta that matches no known refund; negative when less is refunded than is matched. */
   unmatchedDelta: string
 }
 
-/** What is not matched yet of the delta and of the first sight, and what is matched so far. */
 type Matching = Pick<
   DeltaMatch,
   'matchedOwn' | 'matchedExternal' | 'firstSightOwn' | 'firstSightExternal'
@@ -116,17 +108,12 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   }
 }
 
-/**
- * Finds the refunds inferred earlier that the stored delta does not show any more, because an external refund appeared
- * or changed. Matches nothing: only an answer does.
- * @returns their ids
- */
+/** Finds what was inferred and the stored delta does not show any more. Matches nothing: only an answer does. */
 export function findDoubtful(delta: RefundedDelta): string[] {
   const shown = findShown(startMatching(delta), delta)
   return delta.own.filter((one) => isInferred(one) && one !== shown).map(({ id }) => id)
 }
 
-/** Subtracts what is matched already. */
 function startMatching({ atFirst, explainedAtFirst, now, own, external }: RefundedDelta): Matching {
   const matched = [...own, ...external].filter((one) => one.matched)
   const grown = new Big(now).minus(atFirst)
@@ -193,7 +180,6 @@ function mayBelongToFirstSight(
   return !notifiedBeforeFirst && firstSight.gte(amount)
 }
 
-/** Whether the remaining delta may be a refund of ours whose outcome is not certain. */
 function mayBeShown({ amount, evidence, matched, sentBefore }: OwnRefund, { left }: Matching) {
   return left.gte(amount) && sentBefore && evidence !== 'confirmed' && !matched
 }
@@ -219,7 +205,6 @@ function findShown(matching: Matching, { own, external, released }: RefundedDelt
   return isShown && !mayBeElsewhere ? candidate : undefined
 }
 
-/** Whether this refund of ours, which is not open, may have caused the growth instead. */
 function isRival({ evidence, amount }: OwnRefund, left: Big): boolean {
   if (evidence === 'expired') return left.eq(amount)
   return evidence === 'failed' || evidence === 'contradicted'

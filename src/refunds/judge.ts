@@ -1,9 +1,9 @@
-import { applyDeadlines, type RefundSettings } from './deadlines.ts'
+import { applyDeadlines, type RefundSettings, type SnapshotView } from './deadlines.ts'
 import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
 import type { RefundDraft } from './lifecycle.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
+import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications } from './notifications.ts'
-import { explainMayHaveMoved } from './obstacle.ts'
 import type { ExternalRefund, Finding, LockedRefunds, Snapshot } from './types.ts'
 
 /**
@@ -64,9 +64,10 @@ function viewSnapshot(
   { callId }: Snapshot,
   { now: { paymentId } }: RefundDraft,
   { payments }: LockedRefunds,
-) {
+): SnapshotView | undefined {
   const payment = payments.find((one) => one.paymentId === paymentId)
-  if (payment?.unmatchedDelta === undefined) return undefined
-  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
-  return { callId, unmatchedDelta, refundedNow, refundedAtFirst, returning }
+  const { unmatchedDelta } = payment ?? {}
+  return payment && unmatchedDelta !== undefined
+    ? { ...payment, unmatchedDelta, callId }
+    : undefined
 }

@@ -5,19 +5,23 @@ export type RefundStatus = RefundRow['status']
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
 export type ReviewReason = NonNullable<RefundRow['review']>
 
-/** What the database knows of a refund's row at the moment when it is locked: ages are in ms by the database's clock. */
-type Ages = {
-  /** Since it was requested or, if it needed approval, approved. */
+/** What is how long ago when a refund is locked (ms, by the database's clock); null for what was not yet. */
+export type Ages = {
+  /** Requested or, if it needed approval, approved. */
   sinceRequestedMs: number
-  /** Since the first and since the last attempt; null before the first. */
-  sinceFirstSentMs: number | null
-  sinceSentMs: number | null
-  /** Since its refusal, since its failure was notified, and so on, each null before. */
-  sinceRefusedMs: number | null
-  sinceFailureNotifiedMs: number | null
-  sinceNoGrowthMs: number | null
-  sinceReturnSeenMs: number | null
-  sinceResolvedMs: number | null
+} & Record<
+  | 'sinceFirstSentMs'
+  | 'sinceSentMs'
+  | 'sinceRefusedMs'
+  | 'sinceFailureNotifiedMs'
+  | 'sinceNoGrowthMs'
+  | 'sinceReturnSeenMs'
+  | 'sinceResolvedMs',
+  number | null
+>
+
+/** What the database knows of a refund's row at the moment when it is locked. */
+type Moment = Ages & {
   /** When it was locked (database time). */
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
@@ -25,7 +29,7 @@ type Ages = {
   /** The refusal was received before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
-  /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
+  /** And approved: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
   /** The database was restored since, and may have forgotten that it was sent. */
   requestedBeforeRestore: boolean
@@ -35,7 +39,7 @@ type Ages = {
 }
 
 /** A refund's row, locked until the commit; amounts are decimal strings. */
-export type RefundRow = typeof refunds.$inferSelect & Ages
+export type RefundRow = typeof refunds.$inferSelect & Moment
 
 /** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
@@ -45,7 +49,6 @@ export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
 /** Own evidence that changed no status: kept in `changes` for the proof. */
 export type Note = { code: string; cause: string; ipnEventId: number }
 
-/** A locked refund during a commit: as it was read, and as it will be saved. */
 export type RefundDraft = {
   before: RefundRow
   now: RefundRow
@@ -59,9 +62,7 @@ export type RefundDraft = {
   missing?: { move: MoveName; status: RefundStatus }
 }
 
-/** What a status means. */
 type StateOfRefund = {
-  /** What readers are shown. */
   shown: Exclude<RefundStatus, 'sending'>
   /** As far as is known nothing was sent, and it may still be. */
   unsent?: true
@@ -106,7 +107,6 @@ const SENT = ['sending', 'unknown'] as const
 const AWAITED = ['accepted', 'unknown'] as const
 const UNDECIDED = [...UNSENT, 'sending', ...AWAITED] as const
 
-/** A move: the statuses that a refund may be in, the one it gets, and who is the source of a failure. */
 type Move = {
   from: readonly RefundStatus[]
   to: RefundStatus
@@ -156,7 +156,6 @@ export const MOVES = {
 
 export type MoveName = keyof typeof MOVES
 
-/** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
   return { before: row, now: row, transitions: [], notes: [], dueInMs: row.dueInMs }
 }
@@ -197,7 +196,6 @@ export function sendToReview(
   else move(draft, name, cause, { review })
 }
 
-/** Clears the failure of a refund that succeeded after all. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
 /** What every refund of a status has in common; only one in review has a reason for it. */
@@ -223,22 +221,19 @@ export function isOver({ now }: RefundDraft): boolean {
   return STATES[now.status].over === true
 }
 
-/** Whether the outcome of a refund that was sent is still open: growth of the refunded amount may show it. */
+/** Whether growth of the refunded amount may show its outcome. */
 export function isOpen({ status, review }: RefundRow): boolean {
   return isAwaited({ status }) || (status === 'needs_review' && review === 'no_evidence')
 }
 
-/** Whether no check of the refund is scheduled. */
 export function isResting(draft: RefundDraft): boolean {
   return isOver(draft) && !isOpen(draft.now)
 }
 
-/** Whether as far as is known nothing was sent, and the refund may still be. */
 export function isUnsent({ status }: Pick<RefundRow, 'status'>): boolean {
   return STATES[status].unsent === true
 }
 
-/** Whether it was sent, and the gateway may still end it. */
 export function isAwaited({ status }: Pick<RefundRow, 'status'>): boolean {
   return STATES[status].awaited === true
 }
@@ -248,10 +243,7 @@ export function isDecidedFailed({ status, failureReason, failureSource }: Refund
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'
 }
 
-/**
- * Whether it failed after bytes had left, also those of a row that was lost, which a notification or a person's decision
- * shows: growth of its amount may show that it moved all the same.
- */
+/** Whether it failed after bytes had left, also those of a row that was lost: it may have moved all the same. */
 export function isFailedAfterSending(row: RefundRow): boolean {
   const { status, firstSentAt, failureCode, successNotifiedAt } = row
   const isKnown = firstSentAt !== null || failureCode !== null || successNotifiedAt !== null
@@ -265,7 +257,9 @@ export function isExpired({ status, failureReason }: RefundRow): boolean {
 
 const EXPIRED = ['not_sent_in_time', 'approval_expired']
 
-/** Whether it came back and its amount is released: two answers show that, or a second person says so. */
+/** `returnSightings` of a returned refund whose amount is released: two answers show it, or a second person says so. */
+export const RELEASED = 2
+
 export function isFreed({ status, returnSightings }: RefundRow): boolean {
   return status === 'returned' && returnSightings >= RELEASED
 }
@@ -274,9 +268,6 @@ export function isFreed({ status, returnSightings }: RefundRow): boolean {
 export function isFreedByPeople(row: RefundRow): boolean {
   return isFreed(row) && row.returnSeenAt === null
 }
-
-/** `returnSightings` of a returned refund whose amount is released. */
-export const RELEASED = 2
 
 /** Whether it came back and the refunded amount, which includes it, does not show that yet. */
 export function mayLeaveRefundedAmount(row: RefundRow): boolean {
@@ -292,7 +283,6 @@ export function isShownByPayment(row: RefundRow): boolean {
   return row.status !== 'succeeded' || row.inferred || row.matched || row.inFirstSight
 }
 
-/** Whether its next check is due. */
 export function isDue({ dueInMs }: RefundDraft): boolean {
   return dueInMs !== null && dueInMs <= 0
 }

@@ -83,8 +83,7 @@ export type OwnNotification = {
 } & Partial<RefundDetails>
 
 /**
- * Applies a success notification to its refund. The caller has checked that all of its members match. One that
- * follows a failure notification contradicts it: a person decides. What is known already changes nothing.
+ * Applies a success notification to its refund. One that follows a failure notification contradicts it: a person decides.
  * @returns the disagreement when the refund was shown as failed
  */
 export function applySuccessNotification(
@@ -120,7 +119,6 @@ export function applySuccessNotification(
 /**
  * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status until
  * later answers confirm the failure, or a person decides; of several attempts, nobody can say which one it is about.
- * What is known already changes nothing.
  * @returns the disagreement when the refund was shown as succeeded
  */
 export function applyFailureNotification(
@@ -168,7 +166,7 @@ function keepForReturned(
   return { kind: 'decided_against_evidence', ours: 'decided as returned', theirs }
 }
 
-/** Why a failure notification cannot simply be confirmed by a query; undefined when it can. */
+/** Why a query cannot simply confirm a failure notification. */
 function findContradiction(now: RefundRow, otherCode: string | null): string | undefined {
   if (now.status === 'succeeded') return 'after the refund had succeeded'
   if (otherCode !== null) return `and another one (code ${otherCode})`

@@ -7,11 +7,12 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
-import { isFreed, move, type RefundDraft } from './lifecycle.ts'
-import { transactionVersionSql } from './target.ts'
+import { failCheck } from './choose.ts'
+import { isFreed, type RefundDraft } from './lifecycle.ts'
+import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
 
-/** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */
+/** A payment of an order that counts as successful, and that the newest answer lists readably. */
 export type OrderPayment = {
   transactionId: string
   paymentId: string
@@ -23,13 +24,13 @@ export type OrderPayment = {
   refundedLater: string
   /** The order's amount, as its transaction was notified of it. */
   expectedAmount: string | null
-  /** It belongs to the transaction asked about, not to another one of the order. */
+  /** Of the transaction asked about. */
   own: boolean
   /** The newest answer gives it a status that nobody knows: it counts, and cannot be refunded. */
   unrecognised: boolean
   /** Its status is unrecognised, or its amount changed and is not confirmed yet. */
   doubtful: boolean
-  /** A query sent after the surplus refund was requested, or approved, has shown it, and nothing about it is doubtful. */
+  /** Not doubtful, and shown by a query that was sent after the surplus refund was requested, or approved. */
   confirmed: boolean
 }
 
@@ -64,13 +65,11 @@ const OTHERS = `
 const IS_DOUBTFUL =
   '(payments.counted_status is not null or payments.amount_changed_at is not null)'
 
-/** The transaction itself, and the others of its order. */
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
 /**
- * Locks a transaction, and the others of its order, in the order of their keys: two surplus refunds of one order, or a
- * surplus refund and another one of the same payments, are counted one after the other. The lock of the key's day comes
- * before, those of payments after.
+ * Locks a transaction, and the others of its order, in the order of their keys: refunds of one order are counted one after
+ * the other. The lock of the key's day comes before, those of payments after.
  */
 export async function lockOrder(
   tx: Tx,
@@ -86,10 +85,7 @@ export async function lockOrder(
   )
 }
 
-/**
- * Reads the version of an order for `expectedVersion`: it differs once anything visible of one of its transactions has
- * changed, or another one belongs to it.
- */
+/** Reads the version of an order for `expectedVersion`: that of all its transactions. */
 export async function readOrderVersion(
   sql: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -142,11 +138,7 @@ export async function readOrderPayments(
   )
 }
 
-/**
- * Makes the other transactions of the order due, unless they are being queried or retried, or are locked: waiting for
- * their rows could deadlock.
- * @returns whether any was made due
- */
+/** Makes the others of the order due, unless they are queried, retried or locked: waiting could deadlock. */
 export async function requestConfirmation(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -178,7 +170,6 @@ export type Surplus = {
 /**
  * Counts the surplus of an order: what is left of its successful payments, less one success. One success is the largest
  * payment, or the order's amount if that is known to be more: then several payments are parts of it.
- * @param payments the payments that succeeded, of all transactions of the order
  */
 export function countSurplus(payments: readonly OrderPayment[]): Surplus {
   const paid = sum(payments.map(({ amount }) => amount))
@@ -230,10 +221,8 @@ export async function isStillSurplus(
     if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
     return false
   }
-  const failureMessage = 'nothing is left of what was paid beyond one success of the order'
-  const reason = `check before sending: ${failureMessage}; nothing was sent`
-  const failure = { failureReason: 'not_surplus', failureMessage }
-  move(draft, 'check_failed', { reason, callId }, failure)
+  const message = 'nothing is left of what was paid beyond one success of the order'
+  failCheck(draft, 'not_surplus', message, callId)
   return false
 }
 

@@ -105,15 +105,17 @@ export const Proof = z
 
 export type RefundProof = z.infer<typeof Proof>
 
-/** Reads everything recorded about a refund: its attempts, transitions, notifications and discrepancies, and what they indicate. */
+/** Reads everything recorded about a refund, and what it indicates. */
 export async function readProof(
   ctx: Pick<Context, 'sql'>,
   { refund }: RefundRecord,
 ): Promise<RefundProof> {
   const { sql } = ctx
   const attempts = await readAttempts(sql, refund)
-  const transitions = await readTransitions(sql, refund)
-  const notifications = await readNotifications(sql, refund)
+  const history = await readHistory(sql, refund)
+  const transitions = history.filter(({ field }) => field === 'status')
+  // They changed no status by themselves.
+  const notifications = history.filter(({ field }) => field === 'notification')
   const discrepancies = await readDiscrepancies(sql, refund)
   const indications = await readIndications(ctx, refund, attempts, transitions)
   return {
@@ -127,17 +129,14 @@ export async function readProof(
       received: showReceived(received),
       snapshotBefore: queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
     })),
-    transitions: transitions.map(
-      ({ at, from, to, cause, queried, notified, queriedAt, payments, rest, ...ipn }) => ({
-        at: toIso(at),
-        from,
-        to,
-        cause,
-        notification: notified && ipn.receivedAt === null ? REMOVED : showNotification(ipn),
-        snapshot:
-          queried && queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
-      }),
-    ),
+    transitions: transitions.map(({ at, from, to, cause, queried, notified, ...of }) => ({
+      at: toIso(at),
+      from,
+      to,
+      cause,
+      notification: notified && of.receivedAt === null ? REMOVED : showNotification(of),
+      snapshot: queried && of.queriedAt === null ? REMOVED : showSnapshot(of),
+    })),
     notifications: notifications.map(({ cause, ...ipn }) => ({
       cause,
       notification: showNotification(ipn) ?? REMOVED,
@@ -163,32 +162,20 @@ async function readAttempts(
     where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
 }
 
-async function readTransitions(
+/** Reads the changes of its status, and its notifications. */
+async function readHistory(
   sql: Context['sql'],
   { merchantCode, transactionId, refundId }: StoredRefund,
-): Promise<TransitionRow[]> {
-  return await sql<TransitionRow[]>`
-    select h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
+): Promise<HistoryRow[]> {
+  return await sql<HistoryRow[]>`
+    select h.field, h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
       h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer::text as payments, c.received as rest,
       e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
     from changes h
       left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
       left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
     where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
-      and h.refund_id = ${refundId} and h.field = 'status' order by h.id`
-}
-
-/** Notifications that changed no status by themselves. */
-async function readNotifications(
-  sql: Context['sql'],
-  { merchantCode, transactionId, refundId }: StoredRefund,
-): Promise<(IpnFacts & { cause: string })[]> {
-  return await sql<(IpnFacts & { cause: string })[]>`
-    select h.cause, e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
-    from changes h
-      left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
-    where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
-      and h.refund_id = ${refundId} and h.field = 'notification' order by h.id`
+      and h.refund_id = ${refundId} and h.field in ('status', 'notification') order by h.id`
 }
 
 async function readDiscrepancies(
@@ -228,7 +215,8 @@ type IpnFacts = {
 /** Shown for a referenced record that retention has removed. */
 const REMOVED = { removed: true as const }
 
-type TransitionRow = {
+type HistoryRow = {
+  field: 'status' | 'notification'
   queried: boolean
   notified: boolean
   at: string

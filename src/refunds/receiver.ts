@@ -5,7 +5,7 @@ import { DomainError, type FieldError } from '../errors.ts'
 import type { GatewayOutcome } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
-/** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
+/** What every member has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
 const ReceiverText = z
   .string()
   .trim()
@@ -41,7 +41,6 @@ export type Receiver = z.infer<typeof Receiver>
 /** What a masked account number begins with. */
 const MASK = '••••'
 
-/** Masks the account number, as receivers are shown. */
 export function maskReceiver(receiver: Receiver): Receiver {
   return { ...receiver, accountNumber: maskAccount(receiver.accountNumber) }
 }
@@ -93,7 +92,6 @@ export function maskAccountNumber<T>(
   return { ...outcome, message }
 }
 
-/** The columns that hold a receiver. */
 type ReceiverColumn = 'receiver' | 'receiver_shown'
 
 /** Where a receiver of a refund is stored. Events hold a copy of `receiver_shown` as it is. */
@@ -112,9 +110,8 @@ export function encryptReceiver(
 }
 
 /**
- * Decrypts a stored receiver.
  * @returns undefined when it was encrypted for another column or refund, or its data key is not there
- * @throws DomainError while it is not known whether its data key is there
+ * @throws DomainError while that is not known
  */
 export function decryptReceiver(
   encryption: Pick<Encryption, 'decrypt'>,
@@ -170,10 +167,7 @@ export function findReceiverHints(receiver: Receiver | undefined): FieldError[] 
   return findUnusual(receiver).map(({ path, name }) => ({ path, message: `is not ${name}` }))
 }
 
-/**
- * Refuses an unusual receiver with `REFUND_RECEIVER_CHECK=strict`.
- * @throws DomainError `invalid_request`
- */
+/** Refuses an unusual receiver with `REFUND_RECEIVER_CHECK=strict`. */
 export function refuseReceiver(
   { REFUND_RECEIVER_CHECK: check }: Pick<Config, 'REFUND_RECEIVER_CHECK'>,
   receiver: Receiver | undefined,

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { endAttempt, endInterrupted, endLateAttempt, saveInterrupted } from './answer.ts'
+import { endAttempt, endInterrupted, saveInterrupted } from './answer.ts'
 import {
   type Attempt,
   type AttemptContext,
@@ -18,10 +18,8 @@ import { readDetails } from './notifications.ts'
 import { type SavedRefunds, saveRefunds } from './save.ts'
 import type { ExternalChange, LockedPayment, LockedRefunds } from './types.ts'
 
-/** The context needed to reconcile refunds. */
 export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>
 
-/** What refunds need to know of a query's answer. */
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
   snapshot: SnapshotRef | undefined
@@ -68,41 +66,24 @@ export async function reconcileRefunds(
 
 /**
  * Records the result of an attempt and applies it to its refund, together with the notifications received in
- * the meantime. The caller holds the lease under which the attempt was made.
- * @returns `moved` when the refund no longer belongs to the transaction
+ * the meantime. The caller holds the transaction's row.
+ * @param isLeased the caller holds the lease under which the attempt was made: other attempts were interrupted
+ * @returns `busy` while another attempt of the refund is in progress, `gone` when the transaction has no such refund
  */
 export async function recordAttemptResult(
   ctx: RefundsContext,
   tx: Tx,
   key: TransactionKey,
   sent: SentAttempt,
-): Promise<ReconciledRefunds | 'moved'> {
-  const locked = await lockRefunds(tx, key, null)
-  if (!locked.drafts.some(({ now }) => now.refundId === sent.attempt.refundId)) return 'moved'
-  for (const draft of locked.drafts) {
-    if (draft.now.refundId !== sent.attempt.refundId) endInterrupted(draft)
-    else if (draft.now.status === 'sending') await endAttempt(tx, draft, sent)
-    // A failover may keep the lease and lose the record of the attempt.
-    else await endLateAttempt(tx, draft, sent)
-  }
-  await saveInterrupted(tx, locked.drafts)
-  return await finish(ctx, tx, key, locked)
-}
-
-/**
- * Records the result of an attempt whose lease has ended since. The caller holds the transaction's row.
- * @returns `busy` while another attempt of the refund is in progress, `gone` when the refund's row is lost
- */
-export async function recordLateResult(
-  ctx: RefundsContext,
-  tx: Tx,
-  key: TransactionKey,
-  sent: SentAttempt,
+  isLeased: boolean,
 ): Promise<ReconciledRefunds | 'busy' | 'gone'> {
   const locked = await lockRefunds(tx, key, null)
-  const draft = locked.drafts.find(({ now }) => now.refundId === sent.attempt.refundId)
-  if (!draft) return 'gone'
-  if (!(await endLateAttempt(tx, draft, sent))) return 'busy'
+  const own = locked.drafts.find(({ now }) => now.refundId === sent.attempt.refundId)
+  if (!own) return 'gone'
+  if (!(await endAttempt(tx, own, sent))) return 'busy'
+  const others = isLeased ? locked.drafts.filter((draft) => draft !== own) : []
+  for (const draft of others) endInterrupted(draft)
+  await saveInterrupted(tx, others)
   return await finish(ctx, tx, key, locked)
 }
 

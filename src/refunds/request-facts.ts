@@ -1,13 +1,76 @@
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
+import { DomainError } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import type { Fingerprint } from '../platform/crypto/encryption.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
 import { isUnendedSql } from './lifecycle.ts'
-import { type InferredRefund, transactionVersionSql } from './target.ts'
+import type { RefundSubject } from './request-schema.ts'
+
+/** What a refund was asked for: a payment, or a transaction of whose order more than one success was paid. */
+export type RefundTarget = {
+  merchantCode: string
+  transactionId: string
+  /** The refund that was stored under the idempotency key, with the fingerprint of its request; null for none. */
+  replay: (Fingerprint & { refundId: string }) | null
+}
+
+const TARGETS = {
+  payment: { table: 'payments', column: 'payment_id', unknown: 'payment_not_found' },
+  transaction: {
+    table: 'transactions',
+    column: 'transaction_id',
+    unknown: 'transaction_not_found',
+  },
+} as const
+
+type TargetRow = Omit<RefundTarget, 'replay'> & {
+  refundId: string | null
+  value: Buffer
+  keyId: string
+}
+
+/**
+ * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets the
+ * same answer whatever has changed since.
+ * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
+ */
+export async function findTarget(
+  sql: Tx,
+  merchants: readonly string[],
+  subject: RefundSubject,
+  idempotencyKey: string,
+): Promise<RefundTarget> {
+  const [kind, id] =
+    'paymentId' in subject
+      ? (['payment', subject.paymentId] as const)
+      : (['transaction', subject.transactionId] as const)
+  const { table, column, unknown } = TARGETS[kind]
+  const [row, second] = await sql<TargetRow[]>`
+    select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
+      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
+    from (
+      select merchant_code, ${id}::text as ${sql(column)}, ${idempotencyKey}::text as idempotency_key
+      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
+    ) as k cross join lateral (
+      select merchant_code, transaction_id from ${sql(table)} as s
+      where ${sql.unsafe(byKey('s', ['merchant_code', column], 'k'))} limit 1
+    ) as s left join lateral (
+      select * from refunds as r
+      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
+  if (!row) throw new DomainError(unknown, `No ${kind} ${id}`)
+  if (second) {
+    const detail = `Several merchant accounts have a ${kind} ${id}; select one with ?merchantCode=`
+    throw new DomainError('ambiguous_merchant', detail)
+  }
+  const { merchantCode, transactionId, refundId, value, keyId } = row
+  const replay = refundId === null ? null : { refundId, value, keyId }
+  return { merchantCode, transactionId, replay }
+}
 
 /**
  * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all of
@@ -15,7 +78,6 @@ import { type InferredRefund, transactionVersionSql } from './target.ts'
  */
 export const MAX_OPEN = 100
 
-/** The key of a payment, and of its transaction. */
 export type PaymentKey = { merchantCode: string; transactionId: string; paymentId: string }
 
 /** What is known of a request's payment under its locks; amounts are decimal strings. */
@@ -64,10 +126,9 @@ export type PriorEvidence = {
 }
 
 /**
- * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by. What
- * is summed is read in statements of their own, after the locks: a sum from before the wait would be stale.
- * @returns undefined when the payment is no longer the transaction's: it is not locked
- * @throws DomainError of `lockActor`
+ * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by, in
+ * statements of their own: a sum from before the wait would be stale.
+ * @returns undefined when the payment is no longer the transaction's
  */
 export async function lockAndReadFacts(
   tx: Tx,
@@ -92,7 +153,6 @@ export async function lockAndReadFacts(
   return { payment, order, prior, inferred, today: today || undefined }
 }
 
-/** The keys of the payment and of its transaction, as `k` for `byKey`. */
 function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKey) {
   return tx`(
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
@@ -102,7 +162,6 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKe
 const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
 const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
 
-/** Locks the transaction, then the payment, if it is still the transaction's. */
 async function lockPayment(tx: Tx, key: PaymentKey): Promise<void> {
   await tx`
     select from ${selectKey(tx, key)} cross join lateral (
@@ -154,17 +213,12 @@ const NOTIFIED = byExpressions(
   ['k.merchant_code', 'k.request_id'],
 )
 
-/**
- * Nothing contradicts its success: no failure was notified, no other reading of its notification was matched, and no
- * person decided that it never happened.
- */
 const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
 /**
  * Reads what is known of a request id before its refund is stored, the first notified first: its verified notifications,
  * and its external refunds, which are kept for longer. Only a row that was lost can have been sent before.
- * @param refundId in lower case, as the gateway may spell it otherwise
  */
 export async function readPriorEvidence(
   tx: Tx,
@@ -188,10 +242,10 @@ export async function readPriorEvidence(
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }
 
-/**
- * Finds the oldest refund of payments whose success was inferred and whose amount is still reserved: the one that a
- * person can confirm, so that more is left to refund. The caller holds the rows of the payments.
- */
+/** A refund whose success was inferred from growth, and whose amount stays reserved until it is known. */
+export type InferredRefund = { refundId: string; amount: string }
+
+/** Finds the oldest of them, which a person can confirm, so that more is left. The payments are locked. */
 export async function findInferred(
   tx: Tx,
   merchantCode: string,
@@ -207,4 +261,17 @@ export async function findInferred(
         and ${tx.unsafe(byKey('r', ['merchant_code', 'payment_id'], 'k'))} offset 0) as r
     order by r.requested_at, r.refund_id limit 1`
   return found
+}
+
+/** Formats the version of a transaction for `expectedVersion`; a payment that moves has another one. */
+export function formatTransactionVersion(transaction: {
+  transactionId: string
+  version: number
+}): string {
+  return `${transaction.transactionId}@${transaction.version}`
+}
+
+/** The same in SQL, of a row of `transactions`. */
+export function transactionVersionSql(alias: string): string {
+  return `${alias}.transaction_id || '@' || ${alias}.version`
 }

@@ -7,7 +7,7 @@ import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
 import { findReceiverHints, maskReceiver } from './receiver.ts'
-import { previewRefund, requestRefund } from './request.ts'
+import { findReplayed, previewRefund, requestRefund } from './request.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
@@ -17,7 +17,6 @@ import {
   readIdempotencyKey,
   withDryRun,
 } from './request-schema.ts'
-import { findReplayed } from './target.ts'
 import { Refund, RefundPreview, SurplusPreview, showRefund } from './view.ts'
 
 type RequestRoute<P, Params, Preview> = {

@@ -6,20 +6,23 @@ import { requireWithinCaps } from './caps.ts'
 import { weigh } from './evidence.ts'
 import { refuseReceiver } from './receiver.ts'
 import {
+  type InferredRefund,
   MAX_OPEN,
   type PaymentKey,
   type PriorEvidence,
   type RequestFacts,
 } from './request-facts.ts'
 import type { RequestParams } from './request-schema.ts'
-import { type InferredRefund, StaleVersionError } from './target.ts'
 
 export type RequestSettings = Pick<
   Config,
   'REFUNDS_ENABLED' | 'REFUND_RECEIVER_CHECK' | 'REFUND_APPROVAL_ABOVE' | 'CAPS_TIME_ZONE'
 > & { accounts: readonly { merchantCode: string }[] }
 
-/** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. Runs before anything is locked. */
+/** Something visible has changed since the caller decided on the refund: nothing is stored. */
+export class StaleVersionError extends Error {}
+
+/** Refuses what could not be sent now, before anything is locked: stored, it would be sent unexpectedly later. */
 export function requireSendable(
   config: RequestSettings,
   merchantCode: string,
@@ -46,7 +49,6 @@ export type AskedRefund = {
   surplus?: string | undefined
 }
 
-/** What a request becomes. */
 export type JudgedRequest = {
   amount: string
   status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review'
@@ -135,7 +137,6 @@ function judgePrior(
   }
 }
 
-/** What a request asks for. Amounts are decimal strings, without one for all that is left. */
 type AskedAmount = {
   amount: string | undefined
   currency: string | null
@@ -146,7 +147,6 @@ type AskedAmount = {
 /**
  * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise a
  * payment could be refunded in a million parts, each of them a call of the gateway.
- * @throws DomainError `invalid_request` on `amount`
  */
 function requireAmount({ amount, currency, whole }: AskedAmount): void {
   if (amount === undefined) return
@@ -203,10 +203,7 @@ function requireRefundable(
   }
 }
 
-/**
- * Refuses a refund of more than is left. Where an inferred refund is still reserved it is named, with what makes it known.
- * @param refundable decimal string
- */
+/** Refuses a refund of more than is left. Where an inferred refund is still reserved it is named, with what makes it known. */
 export function refuseExceeding(
   detail: string,
   refundable: string,

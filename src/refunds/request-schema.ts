@@ -45,13 +45,11 @@ export const RefundId = z.string().openapi({
   example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
 })
 
-/** A query parameter of refund requests. */
 export const DryRunParameter = z.enum(['true', 'false']).optional().openapi({
   type: 'boolean',
   description: 'Returns what would be sent; stores and sends nothing. Needs no `Idempotency-Key`.',
 })
 
-/** The headers of refund requests. */
 export const IdempotencyHeaders = z.object({
   'idempotency-key': z.string().optional().openapi({
     description:
@@ -60,7 +58,6 @@ export const IdempotencyHeaders = z.object({
   }),
 })
 
-/** The body of a refund request. */
 export const RefundRequest = z
   .strictObject({
     amount: z.union([z.string(), z.number()], NO_AMOUNT).optional().openapi({
@@ -99,8 +96,7 @@ export const RefundRequest = z
   })
 
 /**
- * Reads the amount exactly as it is written in the body, without parsing JSON numbers as binary floating point.
- * @returns a decimal string, or undefined when the body has no amount
+ * Reads the amount exactly as it is written in the body: JSON numbers are no binary floating point here.
  * @throws DomainError `invalid_request`, or `invalid_json` when a member occurs twice
  */
 export function readExactAmount(body: string): string | undefined {
@@ -118,10 +114,7 @@ export function readExactAmount(body: string): string | undefined {
   })
 }
 
-/**
- * Parses an amount that was written as text: a decimal above zero, without an exponent.
- * @returns undefined for anything else
- */
+/** Parses an amount that was written as text: a decimal above zero, without an exponent. */
 export function parseRefundAmount(text: string): string | undefined {
   return /e/i.test(text) ? undefined : requirePositive(parseAmount(text))
 }
@@ -141,15 +134,12 @@ function readMember(body: string, name: string): unknown {
   }
 }
 
-/** The parameters of a refund request, parsed. */
 export type RequestParams = {
   /** Decimal string; undefined for all that is left to refund. */
   amount: string | undefined
   receiver: Receiver | undefined
   reason: string | undefined
-  /** The person for whom the caller asks. */
   onBehalfOf?: string | undefined
-  /** The caller's own pairs. */
   metadata?: Readonly<Record<string, string>> | undefined
   /**
    * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The refund is
@@ -161,7 +151,6 @@ export type RequestParams = {
 /** What is refunded: a payment, or what was paid for the order of a transaction beyond one success. */
 export type RefundSubject = { paymentId: string } | { transactionId: string }
 
-/** A refund request, parsed. */
 export type RefundParams = RequestParams & RefundSubject
 
 /** `stored` is the new refund; a replayed refund has to be read. */

@@ -10,17 +10,18 @@ import { confirmCommits, runInTransaction, runPipelined } from '../platform/post
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, lockDay } from './caps.ts'
 import { buildRefundEvent } from './events.ts'
-import { lockAndReadFacts } from './request-facts.ts'
+import { type FoundRefund, findRefund, isRequestedBy } from './find.ts'
+import { findTarget, lockAndReadFacts, type RefundTarget } from './request-facts.ts'
 import {
   type AcceptedRefund,
   type AskedRefund,
   judgeRequest,
   requireSendable,
+  StaleVersionError,
 } from './request-rules.ts'
 import { formatParams, type RefundParams, type RequestedRefund } from './request-schema.ts'
 import { storeRefund } from './store-refund.ts'
 import { choosePayment } from './surplus.ts'
-import { findTarget, type RefundTarget, replayRefund, StaleVersionError } from './target.ts'
 
 /**
  * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
@@ -43,7 +44,6 @@ export function deriveRefundId(merchantCode: string, idempotencyKey: string): st
  * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads, judges
  * and stores it, and its id is the wire's request id from then on. The same idempotency key with the same parameters
  * returns the refund it created the first time.
- * @param merchants the accounts the caller may use
  * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
  *   stored then
  */
@@ -87,6 +87,55 @@ export async function requestRefund(
   }
 }
 
+/**
+ * Replays the refund of an idempotency key; undefined when the key is new.
+ * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
+ */
+export function replayRefund(
+  { encryption, log }: Pick<Context, 'encryption' | 'log'>,
+  { merchantCode, replay }: Pick<RefundTarget, 'merchantCode' | 'replay'>,
+  params: string,
+): RequestedRefund | undefined {
+  if (!replay) return undefined
+  const { refundId } = replay
+  const checked = encryption.checkFingerprint(params, replay)
+  if (checked === 'same') return { refundId, merchantCode, replayed: true }
+  if (checked === 'unknown') {
+    log.error(
+      { merchantCode, refundId, keyId: replay.keyId },
+      'a repeated refund request cannot be compared with the first: its fingerprint was made with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS',
+    )
+    const detail = `This Idempotency-Key belongs to refund ${refundId}, and its request cannot be compared with this one at the moment; read that refund, or repeat this request later with the same key`
+    throw new DomainError('unavailable', detail, { retryAfterS: RETRY_AFTER_S })
+  }
+  throw new DomainError(
+    'idempotency_key_reused',
+    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver or reason; read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
+    { extra: { refundId } },
+  )
+}
+
+/** The key has to be set by an operator first (s). */
+const RETRY_AFTER_S = 60
+
+/**
+ * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that it
+ * was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
+ * @throws DomainError `scope_missing`
+ */
+export async function findReplayed(
+  ctx: Context,
+  access: Access,
+  { merchantCode, refundId }: RequestedRefund,
+): Promise<FoundRefund> {
+  const found = await findRefund(ctx, [merchantCode], refundId)
+  if (access.scopes.includes('refunds:read')) return found
+  if (isRequestedBy(access, found.refund)) return found
+  const detail =
+    'This Idempotency-Key belongs to a refund that another API key has requested: do not request it again under another Idempotency-Key. To read it, this API key needs the scope refunds:read'
+  throw new DomainError('scope_missing', detail)
+}
+
 function isRefusal(error: unknown): boolean {
   const isTaken = ['refunds_pkey', 'refunds_idempotency_key'].some((name) =>
     violatesConstraint(error, name),
@@ -94,11 +143,7 @@ function isRefusal(error: unknown): boolean {
   return isTaken || error instanceof DomainError || error instanceof StaleVersionError
 }
 
-/**
- * Locks what a request concerns (the key's day, the transactions of an order, the transaction, the payment), reads it and
- * judges the request.
- * @throws DomainError, StaleVersionError
- */
+/** Locks what a request concerns (the key's day, the order, the transaction, the payment) and judges it. */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -148,11 +193,7 @@ export type PreviewedRefund = {
   surplus: string | undefined
 }
 
-/**
- * Judges a refund as a request would, and stores nothing.
- * @param merchants the accounts the caller may use
- * @throws DomainError the refusal the refund would get
- */
+/** Judges a refund as a request would, and stores nothing. @throws DomainError the refusal the refund would get */
 export async function previewRefund(
   ctx: Pick<Context, 'config' | 'sql'>,
   access: Access,
@@ -174,7 +215,6 @@ export async function previewRefund(
   })
 }
 
-/** Runs work in a transaction that is rolled back, and returns its result. */
 async function runAndRollBack<T extends object>(
   { sql }: Pick<Context, 'sql'>,
   work: (tx: Tx) => Promise<T>,

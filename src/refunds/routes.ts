@@ -1,11 +1,11 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { serveListing } from '../access/listing.ts'
+import { type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
-import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
 import {
   cutPage,
   DEFAULT_LIMIT,
@@ -23,11 +23,42 @@ import {
   listExternalRefunds,
   showExternalRefund,
 } from './external-view.ts'
-import { type FoundRefund, findRefund } from './find.ts'
-import { REFUNDS } from './listing.ts'
+import { type FoundRefund, findRefund, listRefunds } from './find.ts'
 import { readProof } from './proof.ts'
 import { RefundId } from './request-schema.ts'
-import { Refund, type ShownRefund, showRefund } from './view.ts'
+import { Refund, RefundState, type RefundView, type ShownRefund, showRefund } from './view.ts'
+
+const query = {
+  paymentId: Id.optional().openapi({ description: 'Only refunds of this payment' }),
+  transactionId: Id.optional().openapi({ description: 'Only refunds of this transaction' }),
+  orderId: Id.optional().openapi({ description: 'Only refunds of this order' }),
+  requestedBy: Id.optional().openapi({
+    description: 'Only refunds requested with API keys of this name',
+  }),
+  amount: AmountParameter,
+  from: TimeParameter,
+  to: TimeParameter,
+  status: RefundState.optional().openapi({ description: 'Only refunds with this status' }),
+}
+
+/** Refunds, newest first. */
+export const REFUNDS: Listing<typeof query, RefundView> = {
+  name: 'refunds',
+  scope: 'refunds:read',
+  query,
+  idForm: z.uuid(),
+  schema: Refund,
+  async read(ctx, filter, limit, after) {
+    const rows = await listRefunds(ctx, filter, limit, after)
+    return cutPage(rows, limit, locate, (found) => showRefund(ctx.encryption, found))
+  },
+}
+
+const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund) => ({
+  time: requestedAt,
+  id: refundId,
+  merchantCode,
+})
 
 const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 

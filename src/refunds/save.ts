@@ -16,9 +16,8 @@ import { type SendingTurn, saveDrafts } from './draft.ts'
 import { recordExternalChanges } from './events.ts'
 import type { RefundDraft } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
-import type { ExternalDraft, LockedRefunds } from './types.ts'
+import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
 
-/** What a commit has saved of the refunds. */
 export type SavedRefunds = {
   /** Something visible to readers has changed. */
   changed: boolean
@@ -37,14 +36,24 @@ export async function saveRefunds(
   locked: LockedRefunds,
   { judged, turn }: { judged: MatchedPayments; turn: SendingTurn },
 ): Promise<SavedRefunds> {
-  for (const one of locked.external) await saveExternal(tx, key, one)
+  await saveExternalRefunds(tx, key, locked)
   await saveHandled(tx, key, locked)
   await saveFreed(tx, key, locked)
   const found = await saveFindings(tx, key, locked, judged)
-  const changes = locked.external.flatMap((one) => one.changes)
-  await recordExternalChanges(tx, key, changes)
   const changed = await saveDrafts(tx, config, locked.drafts, turn)
   return { changed: changed || judged.externalChanged, found }
+}
+
+/** Writes the external refunds, with their history. @returns what was recorded of them */
+export async function saveExternalRefunds(
+  tx: Tx,
+  key: TransactionKey,
+  { external }: Pick<LockedRefunds, 'external'>,
+): Promise<ExternalChange[]> {
+  for (const one of external) await saveExternal(tx, key, one)
+  const changes = external.flatMap((one) => one.changes)
+  await recordExternalChanges(tx, key, changes)
+  return changes
 }
 
 /**
@@ -57,9 +66,10 @@ async function saveExternal(
   { before, now }: ExternalDraft,
 ): Promise<void> {
   if (now === before) return
-  const { externalId: id, id: requestId, paymentId, amount } = now
-  const { matched, outcome, ipnEventId, failureNotifiedAt } = now
-  const state = { matched, outcome, ipnEventId, failureNotifiedAt }
+  const { externalId: id, id: requestId, paymentId, source } = now
+  const { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution } = now
+  const state = { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution }
+  const notifiedAt = source === 'person' ? null : now.knownAt
   const saved = before
     ? await build(tx)
         .update(externalRefunds)
@@ -68,15 +78,7 @@ async function saveExternal(
         .returning({ id: externalRefunds.id })
     : await build(tx)
         .insert(externalRefunds)
-        .values({
-          id,
-          merchantCode,
-          requestId,
-          paymentId,
-          amount,
-          notifiedAt: now.knownAt,
-          ...state,
-        })
+        .values({ id, merchantCode, requestId, paymentId, source, notifiedAt, ...state })
         .onConflictDoNothing()
         .returning({ id: externalRefunds.id })
   if (saved.length !== 1) {
@@ -99,7 +101,11 @@ async function saveHandled(
 }
 
 /** Saves what refunds that came back leave of their payments, also of what was refunded at first. */
-async function saveFreed(tx: Tx, key: TransactionKey, locked: LockedRefunds): Promise<void> {
+export async function saveFreed(
+  tx: Tx,
+  key: TransactionKey,
+  locked: Pick<LockedRefunds, 'payments' | 'freed'>,
+): Promise<void> {
   const { merchantCode, transactionId } = key
   for (const { paymentId, refundedAtFirst } of locked.payments) {
     const freed = locked.freed.filter((one) => one.paymentId === paymentId)

@@ -12,7 +12,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
-import { buildExternalEvents, readExternalRefunds, recordExternalChanges } from './events.ts'
+import { readExternalEvents, recordExternalChanges } from './events.ts'
 import { deriveExternalState } from './external-view.ts'
 import { encryptReceiver, maskReceiver, type Receiver } from './receiver.ts'
 import type { PriorEvidence } from './request-facts.ts'
@@ -150,6 +150,5 @@ async function takeOver(
   const before = deriveExternalState({ matched, outcome })
   const changes = [{ externalId, paymentId, before, after: 'own' as const, cause: { reason } }]
   await recordExternalChanges(tx, key, changes)
-  const found = await readExternalRefunds(tx, merchantCode, [externalId])
-  return buildExternalEvents(found, changes)
+  return await readExternalEvents(tx, merchantCode, changes)
 }

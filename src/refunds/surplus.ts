@@ -2,7 +2,7 @@ import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { compareAmounts, isPositive } from '../money.ts'
+import { compareAmounts } from '../money.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
   countSurplus,
@@ -11,12 +11,11 @@ import {
   readOrderPayments,
   readOrderVersion,
 } from './order-surplus.ts'
-import { findInferred, readPriorEvidence } from './request-facts.ts'
-import { refuseExceeding } from './request-rules.ts'
+import { findInferred, type InferredRefund, readPriorEvidence } from './request-facts.ts'
+import { refuseExceeding, StaleVersionError } from './request-rules.ts'
 import type { RequestParams } from './request-schema.ts'
-import { type InferredRefund, StaleVersionError } from './target.ts'
 
-/** Which payment a surplus refund refunds, and how much of it; no amount if that follows from what is known of its id. */
+/** Which payment is refunded, and how much of it; no amount if that follows from what is known of the refund's id. */
 export type ChosenPayment = {
   paymentId: string
   amount: string | undefined
@@ -80,7 +79,7 @@ export function rankPayments(
     .sort((a, b) => compareAmounts(b.most, a.most) || Number(b.isWhole) - Number(a.isWhole))
 }
 
-/** @param inferred a refund of the order that was inferred and is still reserved: it is named if a surplus is left once it is known */
+/** @param inferred it is named if a surplus is left once it is known */
 function explainNothingLeft(
   own: readonly OrderPayment[],
   surplus: string,
@@ -112,20 +111,6 @@ async function findNotified(
   return other ? undefined : row?.paymentId
 }
 
-/**
- * Reads what was paid for a transaction's order beyond one success and is still there, without any lock: enough to show
- * it. A request counts again.
- * @returns a decimal string; undefined when there is none, or no payment of this transaction holds any of it
- */
-export async function readSurplus(sql: Sql, key: TransactionKey): Promise<string | undefined> {
-  const payments = await readOrderPayments(sql, key)
-  const { amount } = countSurplus(payments)
-  const isHere = payments.some(
-    ({ own, unrecognised, refundable }) => own && !unrecognised && isPositive(refundable),
-  )
-  return isHere && !amount.startsWith('-') && isPositive(amount) ? amount : undefined
-}
-
 /** How the surplus of an order is counted. Amounts are decimal strings. */
 export type SurplusDescription = {
   /** The payments that count, of all transactions of the order, oldest first. */
@@ -150,7 +135,20 @@ export async function describeSurplus(
 ): Promise<SurplusDescription> {
   // Read first: a version older than what is shown refuses a refund, a newer one would let it pass.
   const version = await readOrderVersion(sql, key)
-  const payments = await readOrderPayments(sql, key)
+  return { ...countOrder(await readOrderPayments(sql, key)), version }
+}
+
+/**
+ * Reads what was paid for a transaction's order beyond one success and is still there, without any lock: enough to show
+ * it. A request counts again.
+ * @returns a decimal string; undefined when there is none, or no payment of this transaction holds any of it
+ */
+export async function readSurplus(sql: Sql, key: TransactionKey): Promise<string | undefined> {
+  const { surplus, chosen } = countOrder(await readOrderPayments(sql, key))
+  return chosen && surplus
+}
+
+function countOrder(payments: OrderPayment[]): Omit<SurplusDescription, 'version'> {
   const { amount, success, unpaid } = countSurplus(payments)
   const isNone = unpaid || compareAmounts(amount, '0') <= 0
   const surplus = isNone ? '0' : amount
@@ -158,5 +156,5 @@ export async function describeSurplus(
   const [best] = isNone ? [] : rankPayments(own, surplus, undefined)
   const payment = own.find(({ paymentId }) => paymentId === best?.paymentId)
   const chosen = best && payment ? { payment, amount: best.most } : undefined
-  return { payments, success, surplus, chosen, version }
+  return { payments, success, surplus, chosen }
 }

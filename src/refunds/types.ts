@@ -11,7 +11,14 @@ import type { Cause, RefundDraft } from './lifecycle.ts'
  */
 export type ExternalRow = Pick<
   typeof externalRefunds.$inferSelect,
-  'paymentId' | 'amount' | 'source' | 'matched' | 'outcome' | 'ipnEventId' | 'failureNotifiedAt'
+  | 'paymentId'
+  | 'amount'
+  | 'source'
+  | 'matched'
+  | 'outcome'
+  | 'ipnEventId'
+  | 'failureNotifiedAt'
+  | 'resolution'
 > & {
   /** Of its row. */
   externalId: string
@@ -19,8 +26,6 @@ export type ExternalRow = Pick<
   id: string
   /** When it was notified or entered; orders those of a payment. */
   knownAt: string
-  /** Who decided about it last. */
-  decidedBy: string | null
   /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
   isOtherReading: boolean
   /** It was notified before the payment was first seen. */
@@ -38,7 +43,7 @@ export type ExternalRefund = Pick<
   contradicted: boolean
 }
 
-/** An external refund during a commit: as it was read, if it was known, and as it will be saved. */
+/** As it was read, if it was known, and as it will be saved. */
 export type ExternalDraft = {
   before: ExternalRow | undefined
   now: ExternalRow
@@ -71,9 +76,9 @@ export type LockedPayment = {
   listed: boolean
   /** SUCCESS while the newest answer gives the payment a status that nobody knows; otherwise null. */
   countedStatus: string | null
-  /** The amount that counts for refunds, while answers do not agree about another one; otherwise null. */
+  /** The amount that counts, while answers do not agree about another one; otherwise null. */
   countedAmount: string | null
-  /** The refunded amount that counts for what is left, while answers show less that is not confirmed; otherwise null. */
+  /** The refunded amount that counts, while answers show less that is not confirmed; otherwise null. */
   countedRefunded: string | null
   /** The part of it that the newest answers may lack already, because refunds of ours came back. */
   returning: string
@@ -84,7 +89,6 @@ export type LockedPayment = {
   unmatchedDelta: string | undefined
 }
 
-/** Two sides that disagree, for `discrepancies`. */
 export type Disagreement = { kind: DiscrepancyKind; ours: string; theirs: string }
 
 /** A disagreement about a payment, or about one refund of it. */
@@ -140,7 +144,6 @@ export type LockedRefunds = {
   freed: FreedAmount[]
 }
 
-/** An applied answer of the gateway. */
 export type Snapshot = SnapshotRef & {
   /** It differs from the one before. */
   changed: boolean

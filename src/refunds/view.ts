@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import type { OrderFacts } from '../db/order-facts.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
@@ -133,40 +132,8 @@ export const UNREADABLE = {
 
 export type RefundView = z.infer<typeof Refund>
 
-/** The members of a stored refund that are shown, and what it shows of its transaction. */
-export type ShownRefund = {
-  refund: Pick<
-    RefundRecord['refund'],
-    | 'merchantCode'
-    | 'refundId'
-    | 'paymentId'
-    | 'transactionId'
-    | 'amount'
-    | 'reason'
-    | 'status'
-    | 'receiverShown'
-    | 'inferred'
-    | 'gatewayRefundId'
-    | 'notifiedReference'
-    | 'fee'
-    | 'failureSource'
-    | 'failureReason'
-    | 'failureMessage'
-    | 'hold'
-    | 'resolution'
-    | 'requestedBy'
-    | 'onBehalfOf'
-    | 'metadata'
-    | 'needsApproval'
-    | 'decidedBy'
-    | 'decidedReason'
-    | 'approvedAt'
-    | 'declinedAt'
-    | 'selfDecided'
-    | 'requestedAt'
-    | 'updatedAt'
-  >
-  order: OrderFacts
+/** A stored refund, and what it shows of its transaction. */
+export type ShownRefund = RefundRecord & {
   /** Of a refund that is read by itself. */
   accountHold?: StoredHold
 }

@@ -1,13 +1,18 @@
+import type { z } from 'zod'
 import { DEMO_ACCOUNT } from '../config/accounts.ts'
-import { findMerchant } from './control/requests.ts'
-import { ControlError, readInput } from './control-input.ts'
-import { faultInput } from './faults.ts'
-import { sendPaymentIpn } from './ipn.ts'
-import { type JournalEntry, listEntries } from './journal.ts'
-import { addTransaction, transactionInput } from './paygate/transactions.ts'
-import { type SandboxOptions, startSandbox } from './start-sandbox.ts'
-import type { SandboxState, SandboxTransaction } from './state.ts'
-import type { Fault } from './types.ts'
+import { parseBody } from './control.ts'
+import { listEntries } from './exchange.ts'
+import { ControlError, type Fault, faultInput, readInput, transactionInput } from './input.ts'
+import { addTransaction } from './ledger.ts'
+import { sendPaymentIpn } from './notify.ts'
+import { startSandbox } from './start.ts'
+import {
+  findMerchant,
+  type JournalEntry,
+  type SandboxOptions,
+  type SandboxState,
+  type SandboxTransaction,
+} from './state.ts'
 
 /**
  * A payment to make. Amounts are decimal text or numbers. Defaults: method ATM, status SUCCESS,
@@ -30,16 +35,8 @@ export type PaymentWish = {
   transAmount?: string | number
 }
 
-/** A fault to add. Without `times` it applies until the faults are cleared. */
-export type FaultWish = {
-  command: Fault['command']
-  kind: Fault['kind']
-  times?: number
-  probability?: number
-  /** Milliseconds, for kind `delay`. Default 1,000. */
-  delayMs?: number
-  code?: number
-}
+/** A fault to add. Defaults: until the faults are cleared, always, code 1, and a second for kind `delay`. */
+export type FaultWish = Pick<Fault, 'command' | 'kind'> & Partial<Fault>
 
 /** A running sandbox gateway, controlled by a test. */
 export type TestSandbox = {
@@ -85,34 +82,28 @@ export async function createSandbox(options: Partial<SandboxOptions> = {}): Prom
       return { transactionId: transaction.transactionId, paymentId: added.id }
     },
     addFault(fault) {
-      state.faults.push(withMemberName(() => readInput(faultInput, JSON.stringify(fault))))
+      state.faults.push(withMemberName(() => readMembers(faultInput, fault)))
     },
     clearFaults() {
       state.faults.length = 0
     },
     listCalls(command) {
-      return listEntries(state.journal, command)
+      return listEntries(state, command)
     },
   }
 }
 
-function addPayment(
-  state: SandboxState,
-  {
-    amount,
-    orderAmount,
-    paymentMethod = 'ATM',
-    status = 'SUCCESS',
-    paymentId,
-    ...members
-  }: PaymentWish,
-): SandboxTransaction {
+function addPayment(state: SandboxState, payment: PaymentWish): SandboxTransaction {
+  const { amount, orderAmount, paymentId, ...members } = payment
+  const { paymentMethod = 'ATM', status = 'SUCCESS', ...others } = members
   const payments = [{ id: paymentId, amount, paymentMethod, status }]
-  const input = readInput(
-    transactionInput,
-    JSON.stringify({ ...members, amount: orderAmount, payments }),
-  )
+  const input = readMembers(transactionInput, { ...others, amount: orderAmount, payments })
   return addTransaction(state, findMerchant(state, input.merchantCode), input)
+}
+
+/** Reads what a test gives as a control route reads its body. */
+function readMembers<T>(schema: z.ZodType<T>, members: object): T {
+  return readInput(schema, parseBody(JSON.stringify(members)))
 }
 
 /** Puts the member of a `ControlError` into the message of the error it throws. */

@@ -1,8 +1,8 @@
 import { DEMO_ACCOUNT } from '../config/accounts.ts'
 import { readSandboxConfig } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
-import { makeDefaultClient } from './cards/tokens.ts'
-import { startSandbox } from './start-sandbox.ts'
+import { startSandbox } from './start.ts'
+import { makeDefaultClient } from './tokens.ts'
 
 /** Runs the sandbox gateway on its own: `npm run sandbox`. */
 async function main(): Promise<void> {
@@ -52,15 +52,8 @@ function formatBanner(url: string, ipnUrl: string, accounts: readonly Account[])
   ]
 }
 
-function explain(error: unknown): string {
-  const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-  return inUse
-    ? `${error.message}: another program uses this port; stop it, or set SANDBOX_PORT`
-    : String(error)
-}
-
 main().catch((error: unknown) => {
-  const lines = error instanceof ConfigError ? error.lines : [explain(error)]
+  const lines = error instanceof ConfigError ? error.lines : [String(error)]
   process.stderr.write(
     `The sandbox gateway cannot start:\n${lines.map((line) => `  ${line}\n`).join('')}`,
   )

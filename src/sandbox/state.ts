@@ -1,21 +1,19 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import type { Agent } from 'undici'
 import type { TokenSource } from '../config/accounts.ts'
-import type { BackgroundTasks } from './background-tasks.ts'
-import type { Journal } from './journal.ts'
-import type { Fault, RefundMode, SandboxCard, TokenStore } from './types.ts'
+import type { SignatureVerdict } from '../gateway/signature.ts'
+import {
+  ControlError,
+  type Fault,
+  type FaultKind,
+  type RefundMode,
+  type SandboxCard,
+  type TokenMode,
+} from './input.ts'
 
 /** What the specification leaves open about cards: the `code` of a success, and the pages of a list. */
 export type CardRules = { successCode: number; firstPage: number; maxPageSize: number }
-
-export type Settings = {
-  fieldPrefix: string
-  paygatePath: string
-  refundHashExclude: readonly string[]
-  ipnHashExclude: readonly string[]
-  refundMs: number
-  cards: CardRules
-  ipnRetryMs: readonly number[]
-}
 
 /** A merchant account of the gateway. Without `token` its default client reads its cards. */
 export type SandboxAccount = {
@@ -23,6 +21,47 @@ export type SandboxAccount = {
   secret: string
   token?: TokenSource | undefined
 }
+
+export type SandboxOptions = {
+  /** Control requests that name no account use the first one. */
+  accounts: readonly SandboxAccount[]
+  /** A token that can read the cards of all accounts. */
+  sharedToken?: TokenSource | undefined
+  /** Where notifications are sent; none are sent while it is unset. */
+  ipnUrl?: string
+  host?: string
+  /** 0 selects a free port. */
+  port?: number
+  fieldPrefix?: string
+  paygatePath?: string
+  refundHashExclude?: readonly string[]
+  ipnHashExclude?: readonly string[]
+  /** Milliseconds after which an accepted refund settles by itself. */
+  refundMs?: number
+  /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
+  ipnRetryMs?: readonly number[]
+  /** How the card envelopes look, and the pages of the list. */
+  cards?: CardRules
+  /** Lifetime of a card token in seconds. */
+  tokenLifetimeS?: number
+  /** Seeds fault probabilities and the shuffling of notifications. */
+  seed?: number
+  /** Maximum number of journal entries. */
+  journalLimit?: number
+}
+
+export type Settings = Required<
+  Pick<
+    SandboxOptions,
+    | 'fieldPrefix'
+    | 'paygatePath'
+    | 'refundHashExclude'
+    | 'ipnHashExclude'
+    | 'refundMs'
+    | 'cards'
+    | 'ipnRetryMs'
+  >
+>
 
 /** A payment. Amounts are decimal strings; `refundedAmountShown` overrides the one of QUERY_PT. */
 export type SandboxPayment = {
@@ -88,12 +127,58 @@ export type SandboxMerchant = {
   cards: Map<string, SandboxCard>
 }
 
+type Outcome = 'received' | 'answered' | FaultKind | 'sending' | DeliveryOutcome
+type DeliveryOutcome = 'acknowledged' | 'refused' | 'unanswered'
+
+/**
+ * A request received, or an attempt to deliver a notification (`attempt`). An entry has the members of
+ * its command; those that are not known are null. `status` and `code` were sent in the answer,
+ * `workStatus` and `workCode` are the result of the execution: a fault makes them differ. Of tokens only
+ * the verdict is recorded, of clients only those that exist.
+ */
+export type JournalEntry = {
+  command: string
+  at: string
+  outcome: Outcome
+  status?: number | null
+  code?: number | null
+  workStatus?: number | null
+  workCode?: number | null
+  merchantCode?: string | null
+  transactionId?: string | null
+  paymentId?: string | null
+  requestId?: string | null
+  signature?: SignatureVerdict | 'unchecked'
+  rawBodySha256?: string
+  params?: Readonly<Record<string, unknown>>
+  url?: string
+  attempt?: number
+  respcode?: number | null
+  operation?: 'detail' | 'list'
+  token?: 'accepted' | 'missing' | 'unknown' | 'expired'
+  virtualCardRequestId?: string | null
+  query?: Readonly<Record<string, string>>
+  language?: string | null
+  clientId?: string | null
+}
+
+/** Access to virtual cards: configured tokens and clients with the accounts they can read, and issued tokens. */
+export type TokenStore = {
+  grants: readonly { source: TokenSource; merchantCodes: readonly string[] }[]
+  /** `expiresAt` is on the clock of `performance.now()`. */
+  issued: Map<string, { merchantCodes: readonly string[]; expiresAt: number }>
+  mode: TokenMode
+}
+
+/** What the last form of the page did, or why it did nothing. `at` is on the clock of `performance.now()`. */
+export type FormResult = { tone: 'good' | 'bad'; text: string; at: number }
+
 /** The in-memory state of one sandbox, lost when it stops. */
 export type SandboxState = {
   settings: Settings
   merchants: Map<string, SandboxMerchant>
   faults: Fault[]
-  journal: Journal
+  journal: { entries: JournalEntry[]; limit: number }
   ledger: Movement[]
   refundMode: RefundMode
   ipnUrl: string | undefined
@@ -103,30 +188,83 @@ export type SandboxState = {
   /** Used by IPN deliveries, whose order varies from run to run: `random` stays repeatable. */
   deliveryRandom: () => number
   tokens: TokenStore
-  background: BackgroundTasks
+  background: ReturnType<typeof createBackgroundTasks>
   agent: Agent
+  formResult?: FormResult
 }
 
-/** Creates empty records for each account; control routes default to the first account. */
-export function createMerchants(accounts: readonly SandboxAccount[]): Map<string, SandboxMerchant> {
-  return new Map(
-    accounts.map(({ merchantCode, secret }) => [
-      merchantCode,
-      {
-        merchantCode,
-        secret,
-        transactions: new Map(),
-        payments: new Map(),
-        refunds: new Map(),
-        cards: new Map(),
-      },
-    ]),
-  )
+/**
+ * Finds the merchant of an account; without a code the first one.
+ * @throws ControlError 422 if there is none
+ */
+export function findMerchant(
+  { merchants }: SandboxState,
+  merchantCode: string | undefined,
+): SandboxMerchant {
+  const [first] = merchants.values()
+  const merchant = merchantCode === undefined ? first : merchants.get(merchantCode)
+  if (merchant === undefined) throw new ControlError(422, 'merchantCode', 'no such account')
+  return merchant
 }
 
-/** Returns the next numeric payment identifier that the merchant has not used. */
-export function nextPaymentId(state: SandboxState, merchant: SandboxMerchant): string {
-  do state.lastPaymentId += 1
-  while (merchant.payments.has(String(state.lastPaymentId)))
-  return String(state.lastPaymentId)
+/** Names an object: in the account with this code, or in the first one that has the id. */
+export type ObjectKey = { id: string; merchantCode: string | undefined }
+
+/** @throws ControlError 404 */
+export function findTransaction(state: SandboxState, key: ObjectKey): SandboxTransaction {
+  return findObject(state, key, 'transactionId', ({ transactions }) => transactions.get(key.id))
+}
+
+/** @throws ControlError 404 */
+export function findPayment(state: SandboxState, key: ObjectKey): SandboxPayment {
+  return findObject(state, key, 'paymentId', ({ payments }) => payments.get(key.id))
+}
+
+/**
+ * Finds the refunds with a request id, oldest first; at least one.
+ * @throws ControlError 404
+ */
+export function findRefunds(state: SandboxState, key: ObjectKey): SandboxRefund[] {
+  return findObject(state, key, 'requestId', ({ refunds }) => refunds.get(key.id))
+}
+
+function findObject<T>(
+  state: SandboxState,
+  { id, merchantCode }: ObjectKey,
+  name: string,
+  find: (merchant: SandboxMerchant) => T | undefined,
+): T {
+  const merchants =
+    merchantCode === undefined ? state.merchants.values() : [findMerchant(state, merchantCode)]
+  for (const merchant of merchants) {
+    const found = find(merchant)
+    if (found !== undefined) return found
+  }
+  throw new ControlError(404, name, `unknown: ${id}`)
+}
+
+/** Creates the timers and unfinished tasks of one sandbox. Stopping leaves none of them running. */
+export function createBackgroundTasks() {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  setMaxListeners(0, signal)
+  const running = new Set<Promise<unknown>>()
+  return {
+    /** Resolves `true` after `ms` milliseconds, or `false` immediately when the sandbox stops. */
+    async wait(ms: number): Promise<boolean> {
+      if (signal.aborted || ms <= 0) return !signal.aborted
+      return await setTimeout(ms, true, { signal }).catch(() => false)
+    },
+    /** Starts a task without waiting for it. The task must not reject. */
+    run(task: () => Promise<unknown>): void {
+      if (signal.aborted) return
+      const work = task().finally(() => running.delete(work))
+      running.add(work)
+    },
+    /** Cancels all waits and resolves when all started tasks have ended. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      await Promise.allSettled(running)
+    },
+  }
 }

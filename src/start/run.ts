@@ -83,7 +83,7 @@ const KNOWN: readonly string[] = [...ACTIONS, 'json'].map((name) => `--${name}`)
 
 const HELP = `Usage: node dist/main.js [--check [--json] | --version | --help]
 
-Without an argument the service starts, with the settings of the environment (docs/settings.md).
+Without an argument the service starts, with the settings of the environment (docs/reference.md).
 
   --check     check the settings, the database, its schema, the encryption key, the gateway's TLS
               and the clock, and serve nothing; exit code 0, or 1 when a check failed

@@ -1,28 +1,20 @@
 import type { Config } from '../config/config.ts'
 import { gatewayCalls } from '../db/schema.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { isShownByPayment } from '../refunds/lifecycle.ts'
+import type { ReconciledRefunds } from '../refunds/reconcile.ts'
 import { makeDue } from '../transactions/due.ts'
 import { findElsewhere, movePayments } from '../transactions/move-payments.ts'
-import { summarisePayments } from '../transactions/summarise-payments.ts'
-import type { CommitItem } from './commit-item.ts'
+import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
 import { type LockedAnswer, lockFree } from './fence.ts'
 import type { QueryEnd } from './schedule.ts'
-import { type LockedRow, listAnswered } from './types.ts'
-
-export type AdoptedPayments = {
-  locked: LockedAnswer
-  /** The transactions that lost payments, as this commit has to leave them. */
-  losing: CommitItem[]
-  /** Discrepancies recorded for the first time. */
-  found: RecordedDiscrepancy[]
-}
+import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
 /**
  * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
@@ -31,8 +23,10 @@ export type AdoptedPayments = {
  * A payment moves only while this commit holds the rows of both transactions, so that both are summarised and told about
  * in it. The other row is not waited for, because two such commits could deadlock: while it is locked, the payment stays
  * where it is, and this transaction is open and asked about again. The other transactions are asked about as well.
+ * @returns the answer, the transactions that lost payments as this commit has to leave them, and the discrepancies
+ *   recorded for the first time
  */
-export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<AdoptedPayments> {
+export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
   const { claim, call, row, known } = locked
   const { merchantCode } = claim
   const own = new Set(known.map(({ paymentId }) => paymentId))
@@ -173,4 +167,22 @@ export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Prom
     select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
       duration_ms, outcome, http_status, code, message, answer::jsonb, received
     from ${rowSet(tx, 'c', CALL_COLUMNS, rows)}`
+}
+
+/** Keeps the transaction open until its payments' refunded amounts show every refund that happened, or came back. */
+export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): QueryEnd {
+  if (end.kind !== 'final') return end
+  const unseen =
+    refunds.drafts.some(({ now }) => !isShownByPayment(now)) ||
+    refunds.payments.some(({ external }) => external.some(({ matched }) => !matched))
+  const reason = 'a refund does not show in its payment yet'
+  return unseen ? { kind: 'open', reason, askAgainInMs: end.askAgainInMs } : end
+}
+
+/** The payments of a transaction as its refunds were reconciled with them. */
+export function listFacts({ payments }: Pick<ReconciledRefunds, 'payments'>): PaymentFacts[] {
+  return payments.map(({ refundedNow, ...payment }) => ({
+    ...payment,
+    refundedAmount: refundedNow,
+  }))
 }

@@ -8,18 +8,19 @@ import { isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt } from '../refunds/attempt.ts'
+import { lockHold } from '../refunds/attempt.ts'
 import { needsReconciliation } from '../refunds/case.ts'
-import { lockHold } from '../refunds/obstacle.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
   type AppliedAnswer,
   adoptPayments,
   classifyAnswer,
   compareAnswers,
+  keepOpenForRefunds,
+  listFacts,
   recordCalls,
 } from './apply-answers.ts'
 import { leaseMs } from './claim-due.ts'
-import { keepOpenForRefunds, listFacts } from './commit-item.ts'
 import { type LockedAnswer, lockAnswers } from './fence.ts'
 import { recordFindings } from './find-disagreements.ts'
 import { finishCommit } from './finish-commit.ts'
@@ -59,10 +60,8 @@ export async function commitAnswer(
       { err: error, merchantCode, transactionId },
       'the answer of the gateway could not be stored; the query is retried',
     )
-    const call = {
-      outcome: { kind: 'unknown' as const, reason },
-      record: { ...answer.call.record, received: undefined },
-    }
+    const record = { ...answer.call.record, received: undefined }
+    const call = { outcome: { kind: 'unknown' as const, reason }, record }
     return await commitAlone(ctx, { ...answer, call })
   }
 }
@@ -76,26 +75,23 @@ async function commitTogether(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
 ): Promise<PromiseSettledResult<AnswerCommit>[]> {
-  const keys = answers.map(({ claim, call }) => ({
-    key: claim,
-    listed: listAnswered(call).payments,
-  }))
+  const keys = answers.map(({ claim: key, call }) => ({ key, listed: listAnswered(call).payments }))
   try {
-    const { commits, found } = await runPipelined(ctx.sql, {
+    const { ends, found } = await runPipelined(ctx.sql, {
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
       work: async (tx, [locked, concernRefunds]) => {
         const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
-        const written = await writeAnswers(ctx, tx, own)
-        const committed = new Map(own.map(({ claim }, index) => [claim, written.commits[index]]))
-        const commits = answers.map(({ claim }, index): AnswerCommit => {
+        const { commits, found, last } = await writeAnswers(ctx, tx, own)
+        const committed = new Map(own.map(({ claim }, index) => [claim, commits[index]]))
+        const ends = answers.map(({ claim }, index): AnswerCommit => {
           if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
           return committed.get(claim) ?? LOST_ANSWER
         })
-        return { value: { commits, found: written.found }, last: written.last }
+        return { value: { ends, found }, last }
       },
     })
     logFindings(ctx, found, answers)
-    return commits.map((value) => ({ status: 'fulfilled', value }))
+    return ends.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
     if (explainRefusedAnswer(error) === undefined && !isWorthRepeating(error)) {
       return answers.map(() => ({ status: 'rejected', reason: error }))
@@ -103,9 +99,6 @@ async function commitTogether(
     return answers.map(() => ({ status: 'fulfilled', value: 'needs_own_commit' }))
   }
 }
-
-type Opened = [unknown, (LockedAnswer | undefined)[]]
-type CommittedOne = { end: CommittedAnswer; found: readonly RecordedDiscrepancy[] }
 
 /** Commits one answer, with the payments and the refunds it concerns. */
 async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
@@ -117,17 +110,17 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
   let attempt: Attempt | undefined
   try {
-    const { end, found } = await runPipelined<Opened, CommittedOne>(ctx.sql, {
+    const { commits, found } = await runPipelined(ctx.sql, {
       open: (tx) =>
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {
-        if (!locked) return { value: { end: LOST_ANSWER, found: [] } }
         const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
-        const { commits, found, last } = await writeWithRefunds(ctx, tx, locked, sending)
-        return { value: { end: commits[0] ?? LOST_ANSWER, found }, last }
+        const value = locked ? await writeWithRefunds(ctx, tx, locked, sending) : NOTHING_WRITTEN
+        return { value, last: value.last }
       },
     })
     logFindings(ctx, found, [answer])
+    const [end = LOST_ANSWER] = commits
     attempt = end.attempt
     return end
   } finally {
@@ -138,11 +131,12 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
 
 type WrittenCommit = {
-  /** In the order of the answers. */
   commits: CommittedAnswer[]
   found: readonly RecordedDiscrepancy[]
   last: LastStatement | undefined
 }
+
+const NOTHING_WRITTEN: WrittenCommit = { commits: [], found: [], last: undefined }
 
 /** Writes answers without refunds, and finishes the commit: all in one round trip. */
 async function writeAnswers(
@@ -155,7 +149,7 @@ async function writeAnswers(
     const payments = one.applied?.payments ?? one.known
     return { ...describeItem(one), payments, ended: { claim: one.claim, end: classifyAnswer(one) } }
   })
-  const { ends, found, last } = await finishCommit(ctx, tx, items, { found: recording, changes })
+  const { ends, found, last } = await finishCommit(ctx, tx, items, recording, changes)
   const commits = items.map(({ ended: { end: queryEnd } }, index) => {
     return { end: ends[index] ?? LOST, queryEnd }
   })
@@ -189,9 +183,8 @@ async function writeWithRefunds(
     refunds,
     ended: attempt ? undefined : { claim, end: queryEnd },
   }
-  const { ends, found, last } = await finishCommit(ctx, tx, [item, ...adopted.losing], {
-    found: Promise.resolve([...adopted.found, ...recorded, ...refunds.found]),
-  })
+  const all = Promise.resolve([...adopted.found, ...recorded, ...refunds.found])
+  const { ends, found, last } = await finishCommit(ctx, tx, [item, ...adopted.losing], all)
   return { commits: [{ end: ends[0] ?? LOST, queryEnd, attempt }], found, last }
 }
 
@@ -220,11 +213,10 @@ export function logFindings(
   answers: readonly QueryAnswer[],
 ): void {
   for (const one of found) {
-    const own = answers.find(
-      ({ claim }) =>
-        claim.transactionId === one.transactionId && claim.merchantCode === one.merchantCode,
-    )
-    const resume = own?.resume ?? ((log) => log())
+    const { merchantCode, transactionId } = one
+    const isOwn = ({ claim }: QueryAnswer) =>
+      claim.transactionId === transactionId && claim.merchantCode === merchantCode
+    const resume = answers.find(isOwn)?.resume ?? ((log) => log())
     resume(() => logDiscrepancies(ctx, [one]))
   }
 }

@@ -8,7 +8,7 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { completeNames, type NotifiedPayment, readNotifiedPayments } from './name-transaction.ts'
-import { type LockedRow, listAnswered, type QueryAnswer } from './types.ts'
+import { LOCKED_COLUMNS, type LockedRow, listAnswered, type QueryAnswer } from './types.ts'
 
 const SENT_COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'leaseId'),
@@ -16,12 +16,8 @@ const SENT_COLUMNS = {
   sentAfterMs: 'float8',
 }
 
-/** What every lock reads of a row of `transactions` as `t`. */
-const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', [
-  ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
-  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
-  ...(['expectedAmount', 'orderVerified'] as const),
-])}, nextval('gateway_calls_id_seq') as "callId"`
+const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', LOCKED_COLUMNS)},
+  nextval('gateway_calls_id_seq') as "callId"`
 
 /** The same of a row that no answer is applied to. */
 const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf"`
@@ -83,7 +79,6 @@ export async function lockFree(
 export type LockedAnswer = QueryAnswer & {
   row: LockedRow
   known: StoredPayment[]
-  /** The verified ones. */
   notified: NotifiedPayment[]
   /** The answer has an entry that cannot be read, and that no person has dismissed. */
   hasUnreadable: boolean

@@ -29,6 +29,7 @@ import {
   listOrderConflicts,
   listOtherCurrencies,
   type NotifiedPayment,
+  type Sides,
 } from './name-transaction.ts'
 import { listAnswered } from './types.ts'
 
@@ -36,10 +37,7 @@ type AnswerToJudge = AppliedAnswer & { applied: AppliedPayments }
 
 /** What an answer shows of a transaction, as it is found. */
 type Findings = {
-  add(
-    kind: DiscrepancyKind,
-    sides: { ours: string; theirs: string; paymentId?: string | undefined },
-  ): void
+  add(kind: DiscrepancyKind, sides: Sides & { paymentId?: string | undefined }): void
   /** The sides agree again: of one payment, and in one of our values, if they are given. */
   end(kind: DiscrepancyKind, subject?: { paymentId?: string; ours?: string }): void
 }
@@ -180,14 +178,11 @@ function judgeChange(
   const isConfirmed = field === 'countedAmount' || field === 'countedRefunded'
   // An entry that cannot be read is a discrepancy of its own.
   if (!old || before === null || isConfirmed || field === 'unreadable') return
-  if (field === 'missing' && after !== 'true') {
-    findings.end('payment_missing', { paymentId })
-    return
-  }
   if (field === 'missing') {
     const payment = payments.find((one) => one.paymentId === paymentId)
     const ours = `status ${payment?.status}, amount ${payment?.amount}`
-    findings.add('payment_missing', { paymentId, ours, theirs: 'not listed' })
+    if (after !== 'true') findings.end('payment_missing', { paymentId })
+    else findings.add('payment_missing', { paymentId, ours, theirs: 'not listed' })
     return
   }
   const kind = 'answer_went_backwards'
@@ -225,12 +220,8 @@ export function contradicts(
   return code === '0' ? paid.length === 0 : paid.length === payments.length
 }
 
-const MAX_DESCRIBED = 3
-
 function describePayments(payments: readonly PaymentFacts[]): string {
-  const rest = payments.length - MAX_DESCRIBED
-  const described = payments
-    .slice(0, MAX_DESCRIBED)
-    .map(({ status, amount }) => `${status} ${amount}`)
+  const described = payments.slice(0, 3).map(({ status, amount }) => `${status} ${amount}`)
+  const rest = payments.length - described.length
   return [...described, ...(rest > 0 ? [`and ${rest} more`] : [])].join(', ')
 }

@@ -8,58 +8,36 @@ import {
   prepareRecording,
   recordChanges,
 } from '../events/record-events.ts'
+import { compareAmounts } from '../money.ts'
 import { buildPaymentEvents } from '../payments/apply-payments.ts'
-import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
+import type { PaymentChange } from '../payments/odd-readings.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
-import {
-  buildExternalEvents,
-  buildRefundEvent,
-  listExternalIds,
-  readExternalRefunds,
-  readRefunds,
-} from '../refunds/events.ts'
-import type { ExternalRecord } from '../refunds/external-view.ts'
-import type { RefundRecord } from '../refunds/find.ts'
+import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
+import { listExternalIds, readExternalRefunds } from '../refunds/external-view.ts'
+import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
-import type { TransactionWithPayments } from '../transactions/types.ts'
+import { isPaid, summarisePayments } from '../transactions/summarise-payments.ts'
 import { buildTransactionEvent } from '../transactions/view.ts'
-import {
-  type CommitItem,
-  listChanges,
-  listStateChange,
-  type SummarisedItem,
-  summarise,
-} from './commit-item.ts'
-import type { ClaimEnd, SyncContext } from './types.ts'
+import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
-
-/** What a commit has found and changed beside its items. */
-type CommitRest = {
-  /** Discrepancies recorded for the first time; their statements may still be under way. */
-  found: PromiseLike<readonly RecordedDiscrepancy[]>
-  /** Changes that are still to be recorded. */
-  changes?: readonly ChangeRow[]
-}
-
-type FinishedCommit = {
-  /** In the order of the items; undefined for one whose claim does not end. */
-  ends: (ClaimEnd | undefined)[]
-  found: readonly RecordedDiscrepancy[]
-  last: LastStatement | undefined
-}
 
 /**
  * Finishes a commit: writes the transactions' summaries, ends the claims, and builds the statement that records the
  * events, the commit's last one.
+ * @param found discrepancies recorded for the first time; their statements may still be under way
+ * @param changes those that are still to be recorded
+ * @returns how the claims end, in the order of the items; undefined for one whose claim does not
  */
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
   tx: Tx,
   given: readonly CommitItem[],
-  { found, changes = [] }: CommitRest,
-): Promise<FinishedCommit> {
+  found: PromiseLike<readonly RecordedDiscrepancy[]>,
+  changes: readonly ChangeRow[] = [],
+) {
   const items = given.map((item): SummarisedItem => ({ ...item, summary: summarise(item) }))
   // An attempt that is sent next shows, although the transaction's own row stays as it is.
   for (const { key, summary, ended } of items) {
@@ -84,18 +62,11 @@ export async function finishCommit(
   return { ends, found: recorded, last }
 }
 
-/** The changed objects, as the commit leaves them. */
-type ChangedObjects = {
-  transactions: Map<string, TransactionWithPayments>
-  refunds: RefundRecord[]
-  external: ExternalRecord[]
-}
-
 /**
  * Reads the objects that a commit changes, after all statements that change them. Runs no query without changes. The
  * refunds of payments that moved here, own and external, show this transaction from now on.
  */
-async function readChanged(tx: Tx, items: readonly SummarisedItem[]): Promise<ChangedObjects> {
+async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const changed = items.filter((one) => listTransactionEvents(one).length > 0)
   const [transactions, ...refunds] = await pipeline(
     readTransactions(
@@ -109,7 +80,7 @@ async function readChanged(tx: Tx, items: readonly SummarisedItem[]): Promise<Ch
       return readRefunds(tx, key.merchantCode, shown?.map(({ now }) => now.refundId) ?? [])
     }),
   )
-  const external: ExternalRecord[] = []
+  const external: Awaited<ReturnType<typeof readExternalRefunds>> = []
   for (const { key, refunds, moved = [] } of items) {
     const ids = refunds?.externalChanges.map(({ externalId }) => externalId) ?? []
     const shown = new Set([...ids, ...(await listExternalIds(tx, key.merchantCode, moved))])
@@ -121,7 +92,7 @@ async function readChanged(tx: Tx, items: readonly SummarisedItem[]): Promise<Ch
 function buildEvents(
   { encryption }: Pick<SyncContext, 'encryption'>,
   items: readonly SummarisedItem[],
-  { transactions, refunds, external }: ChangedObjects,
+  { transactions, refunds, external }: Awaited<ReturnType<typeof readChanged>>,
   found: readonly RecordedDiscrepancy[],
 ): NewEvent[] {
   const find = (key: TransactionKey) => transactions.get(formatTransactionKey(key))
@@ -157,4 +128,50 @@ function listTransactionEvents(item: SummarisedItem) {
     ...(isUpdated && !turnsPaid && !turnsFinal ? (['transaction.updated'] as const) : []),
     ...(turnsFinal ? (['transaction.final'] as const) : []),
   ]
+}
+
+/**
+ * Summarises a transaction's payments; it is final only when its refunds are, too.
+ * @returns undefined when nothing was applied, and the row is as its payments and refunds are
+ */
+function summarise(item: CommitItem): SummarisedItem['summary'] {
+  const { row, payments, applied, refunds, lost } = item
+  const summary = summarisePayments(payments)
+  const unapplied = applied?.unapplied ?? row.unappliedEntries
+  const refundsOpen = lost?.refundsOpen ?? refunds?.drafts.some((draft) => !isOver(draft)) ?? false
+  const final = summary.final && !refundsOpen && !unapplied
+  const paid = isPaid(summary.state)
+  const differs =
+    row.state !== summary.state ||
+    row.duplicatePayment !== summary.duplicatePayment ||
+    compareAmounts(row.paidAmount, summary.paidAmount) !== 0 ||
+    compareAmounts(row.refundedAmount, summary.refundedAmount) !== 0
+  const isChanged = lost || refunds?.changed || applied?.changed || row.isNamed || differs
+  if (!isChanged && !applied) return undefined
+  return {
+    ...summary,
+    ...{ unapplied, final, paid },
+    changed: Boolean(isChanged) || unapplied !== row.unappliedEntries,
+    isRevised: differs || lost !== undefined,
+    turnsPaid: paid && !row.wasPaid,
+    turnsFinal: final && !row.final,
+  }
+}
+
+/** Lists what changes of a transaction's payments, with what refunds that came back free: they show nothing new themselves. */
+function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
+  const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
+  return [
+    ...(applied?.changes ?? []),
+    ...freed.map(({ now: { paymentId } }) => {
+      return { paymentId, field: 'freed', before: '', after: '' }
+    }),
+  ]
+}
+
+function listStateChange({ key, row, snapshot, summary }: SummarisedItem): ChangeRow[] {
+  if (!summary || summary.state === row.state) return []
+  const change = { field: 'state', before: row.state, after: summary.state, cause: 'query' }
+  const { merchantCode, transactionId } = key
+  return [{ merchantCode, transactionId, ...change, callId: snapshot?.callId }]
 }

@@ -19,7 +19,6 @@ export type NotifiedPayment = {
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
 const MAX_READ = 1_000
-/** Notifications returned for a transaction. */
 const MAX_NOTIFIED = 20
 
 /** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */
@@ -103,7 +102,7 @@ function differs(a: TransactionNames, b: TransactionNames): boolean {
   return NAMES.some((name) => a[name] !== b[name])
 }
 
-type Sides = { ours: string; theirs: string }
+export type Sides = { ours: string; theirs: string }
 
 /**
  * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted

@@ -6,13 +6,20 @@ import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt.ts'
-import { recordAttemptResult, recordLateResult } from '../refunds/reconcile.ts'
+import { recordAttemptResult } from '../refunds/reconcile.ts'
+import { keepOpenForRefunds, listFacts } from './apply-answers.ts'
 import { logFindings } from './commit.ts'
-import { type CommitItem, keepOpenForRefunds, listFacts } from './commit-item.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
 import type { QueryEnd } from './schedule.ts'
-import { type Claim, type ClaimEnd, LOST, type LockedRow, type SyncContext } from './types.ts'
+import {
+  type Claim,
+  type ClaimEnd,
+  type CommitItem,
+  LOST,
+  type LockedRow,
+  type SyncContext,
+} from './types.ts'
 
 /** How long to wait before the answer is written once more (ms), growing with every failure. */
 const WAIT = { base: 100, max: 5_000 }
@@ -55,29 +62,28 @@ async function tryRecord(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd | 'busy'> {
-  const { end, found } = await runPipelined<Map<string, LockedRow>, RecordedResult>(ctx.sql, {
+  type Recorded = { end: ClaimEnd | 'busy'; found: readonly RecordedDiscrepancy[] }
+  const { end, found } = await runPipelined<Map<string, LockedRow>, Recorded>(ctx.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
-      const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent) : 'moved'
+      const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent, true) : 'gone'
       const item: CommitItem | 'busy' =
-        row && refunds !== 'moved'
+        row && typeof refunds === 'object'
           ? {
               ...{ key: claim, row, refunds, payments: listFacts(refunds) },
               ended: { claim, end: keepOpenForRefunds(queryEnd, refunds) },
             }
           : await recordLate(ctx, tx, claim, sent)
       if (item === 'busy') return { value: { end: item, found: [] } }
-      const rest = { found: Promise.resolve(item.refunds?.found ?? []) }
-      const { ends, found, last } = await finishCommit(ctx, tx, [item], rest)
+      const recorded = Promise.resolve(item.refunds?.found ?? [])
+      const { ends, found, last } = await finishCommit(ctx, tx, [item], recorded)
       return { value: { end: ends[0] ?? LOST, found }, last }
     },
   })
   logFindings(ctx, found, [])
   return end
 }
-
-type RecordedResult = { end: ClaimEnd | 'busy'; found: readonly RecordedDiscrepancy[] }
 
 /**
  * Records the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
@@ -89,21 +95,11 @@ async function recordLate(
   { merchantCode }: Claim,
   sent: SentAttempt,
 ): Promise<CommitItem | 'busy'> {
-  const key = await findRefundTransaction(tx, merchantCode, sent.attempt.refundId)
+  const [key] = await tx<TransactionKey[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where merchant_code = ${merchantCode} and refund_id = ${sent.attempt.refundId}`
   const row = key && (await lockUnclaimed(tx, key))
-  const refunds = row ? await recordLateResult(ctx, tx, key, sent) : 'gone'
+  const refunds = row ? await recordAttemptResult(ctx, tx, key, sent, false) : 'gone'
   if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
   return refunds === 'busy' ? 'busy' : { key, row, refunds, payments: listFacts(refunds) }
-}
-
-/** The transaction that a refund belongs to now. */
-async function findRefundTransaction(
-  tx: Tx,
-  merchantCode: string,
-  refundId: string,
-): Promise<TransactionKey | undefined> {
-  const [row] = await tx<TransactionKey[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
-    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
-  return row
 }

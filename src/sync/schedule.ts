@@ -3,7 +3,6 @@ import { backoff, repoll } from '../platform/concurrency/timing.ts'
 
 /** How a query ended, for the schedule. `reason` is shown to readers as `sync.lastError`. */
 export type QueryEnd =
-  /** A valid answer, with which the transaction is final. */
   | ({ kind: 'final' } & AskAgain)
   /** A valid answer, with which the transaction is not final; `lastError` of one without a list of payments. */
   | ({ kind: 'open'; reason: string; lastError?: string } & AskAgain)

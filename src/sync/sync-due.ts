@@ -3,7 +3,7 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
+import type { ActiveSpan } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import { syncTransaction } from './sync-transaction.ts'
@@ -17,16 +17,13 @@ const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
-/** Metric labels of the next steps. */
 const RESULTS = {
   idle: 'final',
   query_later: 'again',
   query_now: 'at_once',
   abandon: 'abandoned',
   lost: 'lost',
-} as const satisfies Record<ClaimEnd['next'], SyncResult>
-
-type SyncResult = (typeof SYNC_RESULTS)[number]
+} as const satisfies Record<ClaimEnd['next'], (typeof SYNC_RESULTS)[number]>
 
 /**
  * One round of the sync: claims as many due transactions as there are free slots, and syncs each.
@@ -56,10 +53,10 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
     slot: takeSlot(ctx, claim, moreMayBeDue, onMore),
   }))
   const finished = taken.map(async ({ claim, slot }) => {
-    // Of the request for it or the notification, if this process received that.
-    const parent = ctx.tracing.recall(formatTransactionKey(claim))
-    const plan = () => ({ ...describeSync(claim), parent })
-    const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, slot, span))
+    const dueAgain = await ctx.tracing.run(
+      () => describeSync(ctx, claim),
+      (span) => syncOne(ctx, claim, slot, span),
+    )
     slot?.end()
     if (claim.unconfirmed) unconfirmed.running -= 1
     // More unconfirmed ones may wait for this one to end.
@@ -68,20 +65,13 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
 }
 
-type CallSlot = {
-  /** Frees the slot for the next call, if this one's answer may be committed without it. */
-  endCall(): void
-  /** Frees what the claim still holds. */
-  end(): void
-}
-
 /** Takes the call slot of a claim; undefined if none is free any more. */
 function takeSlot(
   { callSlots, commitSlots, breakers }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
   moreMayBeDue: boolean,
   onMore?: () => void,
-): CallSlot | undefined {
+) {
   const release = callSlots.tryTake(merchantCode)
   if (!release) return undefined
   const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
@@ -91,7 +81,9 @@ function takeSlot(
     if (moreMayBeDue || wasAtCap || isProbe) onMore?.()
   }
   return {
+    /** Frees what the claim still holds. */
     end: () => end(),
+    /** Frees the slot for the next call, if this one's answer may be committed without it. */
     endCall() {
       // A refund may still have to be sent, in the same slot.
       const endCommit = hasRefunds ? undefined : commitSlots.tryTake(merchantCode)
@@ -111,15 +103,18 @@ export async function findRestMs(ctx: SyncContext): Promise<number> {
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 
-function describeSync({ merchantCode, transactionId, attempts }: Claim): SpanOptions {
+function describeSync({ tracing }: SyncContext, claim: Claim) {
+  const { merchantCode, transactionId, attempts } = claim
   return {
     name: 'sync transaction',
-    kind: 'consumer',
+    kind: 'consumer' as const,
     attributes: {
       'ipn.merchant_code': merchantCode,
       'ipn.transaction_id': transactionId,
       'sync.attempts': attempts,
     },
+    // Of the request for it or the notification, if this process received that.
+    parent: tracing.recall(formatTransactionKey(claim)),
   }
 }
 
@@ -130,14 +125,18 @@ function describeSync({ merchantCode, transactionId, attempts }: Claim): SpanOpt
 async function syncOne(
   ctx: SyncContext,
   claim: Claim,
-  slot: CallSlot | undefined,
+  slot: ReturnType<typeof takeSlot>,
   span: ActiveSpan,
 ): Promise<boolean> {
+  const { metrics, log } = ctx
   const { merchantCode, transactionId } = claim
-  const count = (result: SyncResult) => {
-    ctx.metrics.syncQueries.inc({ result })
+  const count = (result: (typeof SYNC_RESULTS)[number]) => {
+    metrics.syncQueries.inc({ result })
     span.setAttributes({ 'sync.result': result })
     if (result === 'failed' || result === 'abandoned') span.fail(result)
+  }
+  const logFailure = (err: unknown, what: string) => {
+    if (!noteOutage(log, err, 'queries')) log.error({ err, merchantCode, transactionId }, what)
   }
   try {
     const end = slot ? await syncTransaction(ctx, claim, slot.endCall) : undefined
@@ -150,36 +149,20 @@ async function syncOne(
     if (orderCheckDue) {
       // What is not done here is done by `checkOrders`.
       const what = 'the other transactions of an order could not be checked; it is tried again'
-      await checkOrder(ctx, claim).catch((error) => logFailure(ctx, claim, error, what))
+      await checkOrder(ctx, claim).catch((error) => logFailure(error, what))
     }
     count(RESULTS[next])
-    ctx.log.debug({ merchantCode, transactionId, next }, 'transaction synced')
+    log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
       // An alert counts them: one line for each id that the gateway does not know would hide what needs a person now.
-      ctx.log.info(
-        { merchantCode, transactionId, lastError },
-        `transaction abandoned; POST /v1/transactions/${encodeURIComponent(transactionId)}/sync queries it again`,
-      )
+      const again = `POST /v1/transactions/${encodeURIComponent(transactionId)}/sync queries it again`
+      log.info({ merchantCode, transactionId, lastError }, `transaction abandoned; ${again}`)
     }
     return dueAgain
   } catch (error) {
     count('failed')
     // Nothing is lost: the lease ends and the transaction is due again.
-    logFailure(
-      ctx,
-      claim,
-      error,
-      'the transaction could not be synced; it is due again when its lease ends',
-    )
+    logFailure(error, 'the transaction could not be synced; it is due again when its lease ends')
     return false
   }
-}
-
-function logFailure(
-  { log }: SyncContext,
-  { merchantCode, transactionId }: Claim,
-  err: unknown,
-  what: string,
-): void {
-  if (!noteOutage(log, err, 'queries')) log.error({ err, merchantCode, transactionId }, what)
 }

@@ -1,10 +1,13 @@
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
+import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
 import type { Batcher } from '../platform/concurrency/batcher.ts'
 import type { Slots } from '../platform/concurrency/slots.ts'
 import type { Resume } from '../platform/telemetry/tracing.ts'
 import type { Attempt } from '../refunds/attempt.ts'
+import type { ReconciledRefunds } from '../refunds/reconcile.ts'
+import type { PaymentFacts, PaymentsSummary } from '../transactions/summarise-payments.ts'
 import type { TransactionRow } from '../transactions/types.ts'
 import type { NextStep, Progress, QueryEnd } from './schedule.ts'
 
@@ -15,7 +18,6 @@ export type SyncContext = Context & {
   commitSlots: Slots
   /** The queries of unconfirmed transactions that this process makes now. */
   unconfirmedQueries: { running: number }
-  /** Answers that share a commit. */
   answerCommits: Batcher<QueryAnswer, AnswerCommit>
 }
 
@@ -38,31 +40,27 @@ export type TransactionNames = Pick<
   'orderId' | 'merchantTxnId' | 'currency' | 'expectedAmount' | 'orderVerified'
 >
 
-/** A transaction's row, locked until the commit. */
-export type LockedRow = TransactionNames &
-  Pick<
-    TransactionRow,
-    | 'state'
-    | 'final'
-    | 'paidAmount'
-    | 'refundedAmount'
-    | 'duplicatePayment'
-    | 'unappliedEntries'
-    | 'ipnCount'
-  > & {
-    /** An earlier answer showed a success. */
-    wasPaid: boolean
-    /** The names differ from those in the database: they are completed by this commit. */
-    isNamed?: boolean
-    /** The query was sent later than the one whose answer was applied last. */
-    newer: boolean
-    /** When the query was sent (database time). */
-    asOf: string
-    /** Reserved for the record of the query: its id in `gateway_calls`. */
-    callId: number
-  }
+/** What a commit reads of the row that it locks. */
+export const LOCKED_COLUMNS = [
+  ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
+  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
+  ...(['expectedAmount', 'orderVerified'] as const),
+] as const satisfies readonly (keyof TransactionRow)[]
 
-/** The outcome of a claim's query. */
+/** A transaction's row, locked until the commit. */
+export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & {
+  /** An earlier answer showed a success. */
+  wasPaid: boolean
+  /** The names differ from those in the database: they are completed by this commit. */
+  isNamed?: boolean
+  /** The query was sent later than the one whose answer was applied last. */
+  newer: boolean
+  /** When the query was sent (database time). */
+  asOf: string
+  /** Reserved for the record of the query: its id in `gateway_calls`. */
+  callId: number
+}
+
 export type QueryAnswer = {
   claim: Claim
   call: GatewayCall<PaymentList>
@@ -105,4 +103,37 @@ const NOTHING_LISTED: PaymentList = {
 /** What the gateway listed; nothing when the query failed. */
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {
   return outcome.kind === 'answered' ? outcome.value : NOTHING_LISTED
+}
+
+/** A transaction in a commit that is about to be finished. The caller holds its row. */
+export type CommitItem = {
+  key: TransactionKey
+  row: LockedRow
+  payments: readonly PaymentFacts[]
+  /** The gateway's answer and its snapshot, if the commit applies one. */
+  applied?: AppliedPayments | undefined
+  snapshot?: SnapshotRef | undefined
+  /** Unset when the transaction has nothing to do with refunds. */
+  refunds?: ReconciledRefunds | undefined
+  /** Payments that the commit has moved here from another transaction. */
+  moved?: readonly string[]
+  /** Set when payments have moved away from it. */
+  lost?: { refundsOpen: boolean }
+  /** The claim that ends with this commit; none if a refund is sent next, or somebody else holds the lease. */
+  ended?: { claim: Claim; end: QueryEnd } | undefined
+}
+
+/** With the state and sums of the transaction, and what of it is different from before, unless nothing was applied. */
+export type SummarisedItem = CommitItem & { summary: TransactionSummary | undefined }
+
+type TransactionSummary = PaymentsSummary & {
+  /** The newest answer has an entry that was not applied. */
+  unapplied: boolean
+  changed: boolean
+  paid: boolean
+  /** Its state or its sums differ from before, or a payment has moved away from it. */
+  isRevised: boolean
+  /** It is paid for the first time, or becomes final, in this commit. */
+  turnsPaid: boolean
+  turnsFinal: boolean
 }

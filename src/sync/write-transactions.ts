@@ -5,9 +5,8 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
-import type { SummarisedItem } from './commit-item.ts'
 import { scheduleNext } from './schedule.ts'
-import type { ClaimEnd } from './types.ts'
+import type { ClaimEnd, SummarisedItem } from './types.ts'
 
 const COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),

@@ -1,11 +1,8 @@
 import { Big } from 'big.js'
 import type { Context } from '../context.ts'
+import { transactions } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
-import {
-  type NewDiscrepancy,
-  type RecordedDiscrepancy,
-  shortenSide,
-} from '../discrepancies/kinds.ts'
+import { type RecordedDiscrepancy, shortenSide } from '../discrepancies/kinds.ts'
 import {
   buildDiscrepancyEvents,
   logDiscrepancies,
@@ -14,6 +11,7 @@ import {
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './due.ts'
@@ -25,18 +23,21 @@ const OF_TRANSACTION = byTransaction('d', 'transactions')
 /** Ids kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
-type OrderRow = TransactionKey &
-  Pick<TransactionRow, 'orderId' | 'state' | 'sameOrder'> &
-  Pick<TransactionRow, 'expectedAmount' | 'paidAmount' | 'refundedAmount' | 'currency'> & {
-    /** It has the discrepancy, open or resolved by a person. */
-    isFlagged: boolean
-  }
+const COLUMNS = [
+  ...(['merchantCode', 'transactionId', 'orderId', 'state', 'sameOrder'] as const),
+  ...(['expectedAmount', 'paidAmount', 'refundedAmount', 'currency'] as const),
+] as const satisfies readonly (keyof TransactionRow)[]
+
+type OrderRow = Pick<TransactionRow, (typeof COLUMNS)[number]> & {
+  /** It has the discrepancy, open or resolved by a person. */
+  isFlagged: boolean
+}
 
 /**
  * Determines which transactions of an order are paid, and flags each with the others: `sameOrder`, and, if together they
- * exceed the amount of the order, the discrepancy `order_paid_twice`. Runs in a commit of its own after the one that changed a transaction: two transactions that are
- * paid in the same instant do not see each other in their own commits, but the later of the two checks sees both.
- * Only order ids from verified notifications count.
+ * exceed the amount of the order, the discrepancy `order_paid_twice`. Runs in a commit of its own after the one that
+ * changed a transaction: two that are paid in the same instant do not see each other in their own commits, but the later
+ * of the two checks sees both. Only order ids from verified notifications count.
  */
 export async function checkOrder(
   ctx: Pick<Context, 'sql' | 'log' | 'metrics'>,
@@ -67,9 +68,7 @@ async function lockOrder(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<OrderRow[]> {
   return await tx<OrderRow[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId", order_id as "orderId", state,
-      same_order as "sameOrder", expected_amount as "expectedAmount", paid_amount as "paidAmount",
-      refunded_amount as "refundedAmount", currency, exists (
+    select ${tx.unsafe(listColumns(transactions, 'transactions', COLUMNS))}, exists (
         select from (select * from discrepancies as d where ${tx.unsafe(OF_TRANSACTION)} offset 0) as d
         where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
       ) as "isFlagged"
@@ -81,18 +80,12 @@ async function lockOrder(
     order by merchant_code, transaction_id for update`
 }
 
-type OrderFacts = {
-  /** Its amount as verified notifications state it, if that can be compared with what was paid. */
-  expected: string | undefined
-  isExceeded: boolean
-}
-
 /**
- * Compares what was paid for an order and is kept with its amount: a deposit and the rest do not exceed it. Where nobody
- * can tell, because no notification states an amount, or because its transactions state different amounts or currencies,
- * it counts as exceeded: a person has to look.
+ * Compares what was paid for an order and is kept with its amount, as verified notifications state it: a deposit
+ * and the rest do not exceed it. Where nobody can tell, because no notification states an amount, or because its
+ * transactions state different amounts or currencies, it counts as exceeded: a person has to look.
  */
-function measureOrder(paid: readonly OrderRow[]): OrderFacts {
+function measureOrder(paid: readonly OrderRow[]) {
   const stated = paid.flatMap(({ expectedAmount }) => expectedAmount ?? [])
   const [expected] = stated
   const isClear =
@@ -112,7 +105,7 @@ async function flagRow(
   tx: Tx,
   { merchantCode, transactionId, orderId, sameOrder, isFlagged }: OrderRow,
   ids: readonly string[],
-  { expected, isExceeded }: OrderFacts,
+  { expected, isExceeded }: ReturnType<typeof measureOrder>,
 ): Promise<RecordedDiscrepancy[]> {
   const changed = ids.join('\n') !== sameOrder.join('\n')
   await tx`
@@ -122,17 +115,11 @@ async function flagRow(
   if (changed) notifyTransactionChanged(tx, { merchantCode, transactionId })
   const isPaidTwice = ids.length > 0 && isExceeded
   if (!changed && isPaidTwice === isFlagged) return []
-  const kind = KIND
-  await resolveDiscrepancies(tx, [{ merchantCode, transactionId, kind }])
+  const key = { merchantCode, transactionId, kind: KIND } as const
+  await resolveDiscrepancies(tx, [key])
   if (!isPaidTwice) return []
-  const ours =
-    expected === undefined
-      ? `one paid transaction is expected of order ${orderId}`
-      : `amount ${expected} is expected of order ${orderId}`
+  const what = expected === undefined ? 'one paid transaction' : `amount ${expected}`
+  const ours = shortenSide(`${what} is expected of order ${orderId}`)
   const theirs = shortenSide(`also paid: ${ids.join(', ')}`)
-  const found: NewDiscrepancy = {
-    ...{ merchantCode, transactionId, kind, theirs },
-    ours: shortenSide(ours),
-  }
-  return await recordDiscrepancies(tx, [found])
+  return await recordDiscrepancies(tx, [{ ...key, ours, theirs }])
 }

@@ -39,7 +39,6 @@ export async function findTransaction(
   return found
 }
 
-/** The refusal of an id that none of the caller's accounts knows. */
 function unknownTransaction(transactionId: string): DomainError {
   return new DomainError('transaction_not_found', `No transaction ${transactionId}`)
 }
@@ -53,9 +52,8 @@ async function findIfKnown(
   merchants: readonly string[],
   transactionId: string,
 ): Promise<FoundTransaction | undefined> {
-  const [first, second] = await transactionLookups.add({ merchants, transactionId }, (lookups) =>
-    findMany(sql, lookups),
-  )
+  const lookup = { merchants, transactionId }
+  const [first, second] = await transactionLookups.add(lookup, (all) => findMany(sql, all))
   if (second) {
     throw new DomainError(
       'ambiguous_merchant',
@@ -104,11 +102,12 @@ async function findMany(
   for (const row of rows) {
     const owner = owners[row.place - 1]
     if (owner === undefined) continue
-    const listed = (row.payments ?? []).map((payment) => ({
-      payment,
-      refundable: payment.refundable,
-    }))
-    found[owner]?.push({ transaction: row, payments: listed, epoch: row.epoch ?? '0' })
+    const listed = row.payments ?? []
+    found[owner]?.push({
+      transaction: row,
+      payments: listed.map((payment) => ({ payment, refundable: payment.refundable })),
+      epoch: row.epoch ?? '0',
+    })
   }
   return found.map((value) => ({ status: 'fulfilled', value }))
 }
@@ -142,21 +141,17 @@ export function waitForTransaction(
     if (!first) throw unknownTransaction(transactionId)
     const { merchantCode } = first.transaction
     const key = formatWakeKey({ merchantCode, transactionId })
-    return await readUntil(waitWith, key, {
-      read: () =>
-        ctx.transactionWaiters.shareRead(key, () =>
-          findTransaction(ctx, [merchantCode], transactionId),
-        ),
-      isDone: done,
-    })
+    const find = () => findTransaction(ctx, [merchantCode], transactionId)
+    const read = () => ctx.transactionWaiters.shareRead(key, find)
+    return await readUntil(waitWith, key, { read, isDone: done })
   })
 }
 
-type WaitWith = Readonly<{
+type WaitWith = {
   waiters: TransactionsContext['transactionWaiters']
   until: number
   end: AbortSignal
-}>
+}
 
 /** Reads, and reads again after each wake of the key, until what was read is enough or the time is over. */
 async function readUntil<T>(

@@ -19,9 +19,6 @@ import type { Tx } from '../platform/postgres/types.ts'
 import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
-/** A transaction, and its position in a list by amount: that of its newest payment of the amount. */
-export type FoundByAmount = { found: TransactionWithPayments; position: Position }
-
 /** Of each payment that is compared, its transaction and that one's other payments are read. */
 const EXAMINED_BY_AMOUNT = 1_000
 
@@ -34,47 +31,36 @@ const IS_NEWEST = sql`not exists (
 
 /**
  * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index has the
- * amounts of payments in the order of their transactions.
+ * amounts of payments in the order of their transactions. A transaction's position is that of its newest payment of it.
  */
 export async function listByAmount(
   { db, sql: pool }: Pick<TransactionsContext, 'db' | 'sql'>,
   { amount, ...filter }: TransactionFilter & { amount: string },
   limit: number,
   after: Position | undefined,
-): Promise<PageRead<FoundByAmount>> {
+): Promise<PageRead<{ found: TransactionWithPayments; position: Position }>> {
   const p = payments
-  const { from, to } = filter
-  const t = transactions
+  const { merchants, from, to } = filter
+  const { firstSeenAt } = transactions
   const conditions = and(
     ...listConditions(filter),
-    from === undefined ? undefined : gte(t.firstSeenAt, from),
-    to === undefined ? undefined : lt(t.firstSeenAt, to),
+    from === undefined ? undefined : gte(firstSeenAt, from),
+    to === undefined ? undefined : lt(firstSeenAt, to),
   )
   const isWanted = sql`exists (
     select from (
       select * from transactions as t where ${sql.raw(byTransaction('t', 'payments'))} limit 1
     ) as transactions where ${conditions ?? sql`true`})`
-  const newest = pickNewest(
-    db,
-    { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId },
-    {
-      merchants: filter.merchants,
-      filter: and(IS_NEWEST, isWanted),
-      examined: EXAMINED_BY_AMOUNT,
-      only: { sorted: p.amount, value: amount },
-      limit,
-      after,
-    },
-  )
+  const key = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
+  const newest = pickNewest(db, key, {
+    filter: and(IS_NEWEST, isWanted),
+    examined: EXAMINED_BY_AMOUNT,
+    only: { sorted: p.amount, value: amount },
+    ...{ merchants, limit, after },
+  })
   const rows = await db
     .with(newest)
-    .select({
-      merchantCode: p.merchantCode,
-      transactionId: p.transactionId,
-      time: p.firstSeenAt,
-      id: p.paymentId,
-      ...EXAMINATION,
-    })
+    .select({ ...key, transactionId: p.transactionId, ...EXAMINATION })
     .from(p)
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_transactions_by_amount')
@@ -147,35 +133,25 @@ export async function listTransactions(
 ): Promise<PageRead<TransactionWithPayments>> {
   const t = transactions
   const { merchants, orderId, merchantTxnId, from, to } = filter
-  const others =
+  // What the index is chosen by is no condition beside it.
+  const chosen =
     orderId === undefined
-      ? { ...filter, merchantTxnId: undefined }
-      : { ...filter, orderId: undefined }
-  const newest = pickNewest(
-    db,
-    { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId },
-    {
-      merchants,
-      filter: and(eq(t.unconfirmed, false), ...listConditions(others)),
-      from,
-      to,
-      only:
-        orderId !== undefined
-          ? { column: t.orderId, from: orderId, to: orderId }
-          : merchantTxnId !== undefined
-            ? { column: t.merchantTxnId, from: merchantTxnId, to: merchantTxnId }
-            : undefined,
-      limit,
-      after,
-    },
-  )
+      ? { column: t.merchantTxnId, id: merchantTxnId, others: { merchantTxnId: undefined } }
+      : { column: t.orderId, id: orderId, others: { orderId: undefined } }
+  const { column, id, others } = chosen
+  const key = { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId }
+  const newest = pickNewest(db, key, {
+    merchants,
+    filter: and(eq(t.unconfirmed, false), ...listConditions({ ...filter, ...others })),
+    ...{ from, to, limit, after },
+    only: id === undefined ? undefined : { column, from: id, to: id },
+  })
   const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
-  const read = cutRead(groupPayments(rows), limit)
-  return { rows: read.rows, stoppedAt: read.stoppedAt }
+  return cutRead(groupPayments(rows), limit)
 }
 
 /** The conditions of a filter on a row of `transactions`, all but the accounts and the times. */
-export function listConditions(filter: TransactionFilter): SQL[] {
+function listConditions(filter: TransactionFilter): SQL[] {
   const t = transactions
   const { state, orderId, merchantTxnId, amount } = filter
   const ofAmount = sql`exists (
@@ -258,16 +234,18 @@ export const TRANSACTIONS: Listing<typeof query, TransactionView> = {
   query,
   schema: Transaction,
   async read(ctx, { amount, ...filter }, limit, after) {
-    if (
-      amount === undefined ||
-      filter.orderId !== undefined ||
-      filter.merchantTxnId !== undefined
-    ) {
-      const rows = await listTransactions(ctx, { ...filter, amount }, limit, after)
-      return cutPage(rows, limit, locate, showTransaction)
+    const { orderId, merchantTxnId } = filter
+    if (amount !== undefined && orderId === undefined && merchantTxnId === undefined) {
+      const rows = await listByAmount(ctx, { ...filter, amount }, limit, after)
+      return cutPage(
+        rows,
+        limit,
+        ({ position }) => position,
+        ({ found }) => showTransaction(found),
+      )
     }
-    const found = await listByAmount(ctx, { ...filter, amount }, limit, after)
-    return cutPage(found, limit, locateByAmount, ({ found: one }) => showTransaction(one))
+    const rows = await listTransactions(ctx, { ...filter, amount }, limit, after)
+    return cutPage(rows, limit, locate, showTransaction)
   },
 }
 
@@ -276,4 +254,3 @@ const locate = ({ transaction: t }: TransactionWithPayments) => ({
   id: t.transactionId,
   merchantCode: t.merchantCode,
 })
-const locateByAmount = ({ position }: FoundByAmount) => position

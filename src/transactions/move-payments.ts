@@ -8,7 +8,7 @@ import {
   shortenSide,
 } from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
-import { type ChangeRow, recordChanges } from '../events/record-events.ts'
+import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
@@ -58,42 +58,26 @@ export async function movePayments(
         .where(and(eq(table.merchantCode, merchantCode), eq(table.paymentId, paymentId)))
     }
   }
-  await recordChanges(
-    tx,
-    moved.flatMap((one) => describeMove(key, one)),
-  )
-  await resolveDiscrepancies(
-    tx,
-    moved.flatMap((one) => listOver(key, one)),
-  )
+  const changes = moved.flatMap(({ paymentId, transactionId: before }) => {
+    const change = { field: 'transactionId', before, after: transactionId, cause: 'query' }
+    // In the history of both transactions.
+    return [transactionId, before].map((of) => {
+      return { merchantCode, transactionId: of, paymentId, ...change }
+    })
+  })
+  await recordChanges(tx, changes)
+  // A payment that comes back was not lost.
+  const over = moved.flatMap(({ paymentId, transactionId: from }): ResolvedDiscrepancy[] => [
+    { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
+    { merchantCode, transactionId, kind: 'payment_moved', paymentId },
+    { merchantCode, transactionId: from, kind: 'payment_missing', paymentId },
+  ])
+  await resolveDiscrepancies(tx, over)
   const found = await recordDiscrepancies(
     tx,
     moved.map((one) => describeLoss(key, one)),
   )
   return { moved, found }
-}
-
-/** The move, in the history of both transactions. */
-function describeMove(
-  { merchantCode, transactionId }: TransactionKey,
-  { paymentId, transactionId: before }: MovedPayment,
-): ChangeRow[] {
-  const change = { field: 'transactionId', before, after: transactionId, cause: 'query' }
-  return [transactionId, before].map((of) => {
-    return { merchantCode, transactionId: of, paymentId, ...change }
-  })
-}
-
-/** What the move ends; a payment that comes back was not lost. */
-function listOver(
-  { merchantCode, transactionId }: TransactionKey,
-  { paymentId, transactionId: from }: MovedPayment,
-): ResolvedDiscrepancy[] {
-  return [
-    { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
-    { merchantCode, transactionId, kind: 'payment_moved', paymentId },
-    { merchantCode, transactionId: from, kind: 'payment_missing', paymentId },
-  ]
 }
 
 function describeLoss(

@@ -18,8 +18,6 @@ export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
 /** When about as many have been queried that another finds room (seconds). */
 const RETRY_AFTER_S = 5
 
-const OPERATION = 'POST /v1/transactions/{transactionId}/sync'
-
 /**
  * Makes a transaction due now, in a commit of its own. Registers a transaction whose notification never came, as
  * unconfirmed until the gateway knows it, and resumes one that was abandoned.
@@ -43,29 +41,7 @@ export async function requestSync(
       ) as k cross join lateral (
         select merchant_code, unconfirmed from transactions as t
         where ${tx.unsafe(byTransaction('t'))} limit 1) as t`
-    if (known.length > 1) {
-      throw new DomainError(
-        'ambiguous_merchant',
-        'Several merchant accounts have a transaction with this id: name one with merchantCode',
-      )
-    }
-    const merchantCode = known[0]?.merchantCode ?? merchants[0]
-    if (merchantCode === undefined) {
-      throw new DomainError('merchant_not_found', 'This key has no access to that merchant account')
-    }
-    if (known.length === 0 && merchants.length > 1) {
-      const message =
-        'is required: the key holds several merchant accounts, and none has this transaction'
-      throw new DomainError('invalid_request', `merchantCode: ${message}`, {
-        errors: [{ path: 'merchantCode', message }],
-      })
-    }
-    if (!config.accounts.some((account) => account.merchantCode === merchantCode)) {
-      throw new DomainError(
-        'merchant_not_found',
-        `The merchant account ${merchantCode} is no longer in the settings: the gateway cannot be queried`,
-      )
-    }
+    const merchantCode = resolveOwner(config, merchants, known)
     if (known[0]?.unconfirmed !== false) await requireRoom(tx, access, merchantCode)
     tracing.remember(formatTransactionKey({ merchantCode, transactionId }))
     await tx`
@@ -74,13 +50,43 @@ export async function requestSync(
       on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}, asked_by = excluded.asked_by`
     notifyAfterCommit(tx, SYNC_DUE)
     notifyAfterCommit(tx, TRANSACTIONS_REGISTERED, transactionId)
-    await recordWrite(tx, log, access, {
-      operation: OPERATION,
-      merchantCode,
-      objectId: transactionId,
-    })
+    const operation = 'POST /v1/transactions/{transactionId}/sync'
+    await recordWrite(tx, log, access, { operation, merchantCode, objectId: transactionId })
     return merchantCode
   })
+}
+
+function resolveOwner(
+  { accounts }: Context['config'],
+  merchants: readonly string[],
+  known: readonly { merchantCode: string }[],
+): string {
+  if (known.length > 1) {
+    throw new DomainError(
+      'ambiguous_merchant',
+      'Several merchant accounts have a transaction with this id: name one with merchantCode',
+    )
+  }
+  const merchantCode = known[0]?.merchantCode ?? merchants[0]
+  if (merchantCode === undefined) {
+    throw new DomainError('merchant_not_found', 'This key has no access to that merchant account')
+  }
+  if (known.length === 0 && merchants.length > 1) {
+    throw invalidMember(
+      'merchantCode',
+      'is required: the key holds several merchant accounts, and none has this transaction',
+    )
+  }
+  if (accounts.some((account) => account.merchantCode === merchantCode)) return merchantCode
+  throw new DomainError(
+    'merchant_not_found',
+    `The merchant account ${merchantCode} is no longer in the settings: the gateway cannot be queried`,
+  )
+}
+
+/** The refusal of a request because of one member of it. */
+export function invalidMember(path: string, message: string): DomainError {
+  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
 /**

@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { serveListing } from '../access/listing.ts'
-import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import {
   BODY_REFUSALS,
@@ -20,13 +19,14 @@ import {
 } from '../http/list.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
-import { requestSync } from './request-sync.ts'
+import { invalidMember, requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
 
 const params = z.object({ transactionId: Id })
 const merchantCode = MerchantCode
+const NOT_FOUND = ['transaction_not_found', 'ambiguous_merchant'] as const
 const shared = { tags: ['Transactions'], ...withScope('payments:read') }
 
 const readOne = createRoute({
@@ -56,7 +56,7 @@ const readOne = createRoute({
       'ETag',
     ),
     304: describeEmptyResponse('Unchanged: the `ETag` matches `If-None-Match`', 'ETag'),
-    ...describeRefusals('transaction_not_found', 'ambiguous_merchant'),
+    ...describeRefusals(...NOT_FOUND),
   },
 })
 
@@ -66,13 +66,7 @@ const list = createRoute({
   operationId: 'listTransactions',
   summary: 'Transactions, newest first',
   ...shared,
-  request: {
-    query: z.strictObject({
-      ...TRANSACTIONS.query,
-      merchantCode,
-      ...pageParameters,
-    }),
-  },
+  request: { query: z.strictObject({ ...TRANSACTIONS.query, merchantCode, ...pageParameters }) },
   responses: { 200: describePage(Transaction), ...describeRefusals() },
 })
 
@@ -116,7 +110,7 @@ const timeline = createRoute({
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {
     200: describePage(TimelineEntry),
-    ...describeRefusals('transaction_not_found', 'ambiguous_merchant'),
+    ...describeRefusals(...NOT_FOUND),
   },
 })
 
@@ -144,11 +138,10 @@ export function transactionRoutes(ctx: TransactionsContext) {
     .openapi(list, (c) => serveListing(ctx, c, TRANSACTIONS, c.req.valid('query')))
     .openapi(sync, async (c) => {
       const { transactionId } = c.req.valid('param')
-      const merchants = narrowMerchants(
-        c.get('access'),
-        resolveMerchantCode(c.req.valid('json')?.merchantCode, c.req.valid('query').merchantCode),
-      )
       const access = c.get('access')
+      const { merchantCode: inQuery } = c.req.valid('query')
+      const named = resolveMerchantCode(c.req.valid('json')?.merchantCode, inQuery)
+      const merchants = narrowMerchants(access, named)
       const owner = await requestSync(ctx, access, merchants, transactionId)
       const { name: key, requestId } = access
       ctx.log.info({ transactionId, merchantCode: owner, key, requestId }, 'sync requested')
@@ -165,7 +158,8 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const rows = await ctx.reads.run(chainId, ({ sql }) =>
         readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after),
       )
-      const page = cutPage({ rows }, limit, locateEntry, showEntry)
+      const locate = ({ position }: TimelineRow) => position
+      const page = cutPage({ rows }, limit, locate, ({ entry }) => entry)
       return respondPage(c, page, TimelineEntry)
     })
 }
@@ -173,13 +167,7 @@ export function transactionRoutes(ctx: TransactionsContext) {
 /** @throws DomainError `invalid_request` when the body and the query name different accounts */
 function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
-    const message = 'differs between the body and the query'
-    throw new DomainError('invalid_request', `merchantCode: ${message}`, {
-      errors: [{ path: 'merchantCode', message }],
-    })
+    throw invalidMember('merchantCode', 'differs between the body and the query')
   }
   return inBody ?? inQuery
 }
-
-const locateEntry = ({ position }: TimelineRow) => position
-const showEntry = ({ entry }: TimelineRow) => entry

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listAccounts, parseBearer } from '../access/authenticate.ts'
-import { describeAllowance } from '../access/key-limits.ts'
+import { createAddressFinder } from '../http/client-address.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
 import { chooseRequestId, createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
 import { findTransaction } from './find-transaction.ts'
@@ -32,7 +32,8 @@ const ROUTE = '/v1/transactions/{transactionId}'
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
-  const meter = createRequestMeter(ctx.metrics, ROUTE)
+  const meter = createRequestMeter(ctx.metrics)
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
 
   async function serve(
     request: IncomingMessage,
@@ -52,7 +53,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     }
     read.headers = { ...read.headers, ...limits }
     send(response, read, requestId, ctx.stopping.aborted)
-    meter('GET', read.status, performance.now() - startedAt)
+    meter(ROUTE, 'GET', read.status, performance.now() - startedAt)
   }
 
   return (request, response) => {
@@ -62,10 +63,10 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     const key = text === undefined ? undefined : ctx.keys.peek(text)
     if (!key?.scopes.includes('payments:read') || key.networks) return false
     const admission = ctx.keyLimits.admit(key, false)
-    if (admission.kind !== 'admitted') return false
-    ctx.keyUses.note(key.id, request)
+    if (admission.refusal) return false
+    ctx.keyUses.note(key.id, findAddress(request))
     const { merchants } = listAccounts(key, ctx.merchants)
-    const limits = describeAllowance(key, admission.allowance)
+    const limits = admission.headers
     void serve(request, response, { id, merchants, limits }).finally(admission.leave)
     return true
   }

@@ -19,7 +19,7 @@ export type PaymentsSummary = {
   final: boolean
   paidAmount: string
   refundedAmount: string
-  /** More than one payment succeeded: the customer probably paid twice. */
+  /** The customer probably paid twice. */
   duplicatePayment: boolean
 }
 
@@ -32,19 +32,11 @@ export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSu
   const open = hasOpen(payments)
   const paidAmount = addAmounts(paid.map(({ amount }) => amount))
   const refundedAmount = addAmounts(paid.map((payment) => payment.refundedAmount))
-  if (paid.length === 0) {
-    const failed = payments.length > 0 && !open
-    return {
-      state: failed ? 'failed' : 'pending',
-      final: failed,
-      paidAmount,
-      refundedAmount,
-      duplicatePayment: false,
-    }
-  }
+  const failed = payments.length > 0 && !open
+  const unpaid = failed ? 'failed' : 'pending'
   return {
-    state: deriveState(paidAmount, refundedAmount),
-    final: !open,
+    state: paid.length === 0 ? unpaid : deriveState(paidAmount, refundedAmount),
+    final: paid.length === 0 ? failed : !open,
     paidAmount,
     refundedAmount,
     duplicatePayment: paid.length > 1,

@@ -1,25 +1,29 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
-import { readStoredMessage } from '../gateway/stored-body.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { readRefundDetails } from '../gateway/stored-body.ts'
 import { Amount, Time } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
-import { maskCardText } from '../platform/crypto/masking.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
-import { selectEntries } from './read-timeline.ts'
+import { countRowsRead } from '../platform/postgres/list-page.ts'
+import { toIso, toSnakeCase } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { selectKey, selectRefundNotifications } from './due.ts'
+
+const text = z.string().nullable()
 
 const Ipn = z.strictObject({
   at: Time,
   type: z.literal('ipn'),
   kind: z.string(),
-  code: z.string().nullable().openapi({
+  code: text.openapi({
     description: 'The response code it carries; a hint, like everything in a notification',
   }),
-  message: z.string().nullable().openapi({ description: "The gateway's words, as notified" }),
+  message: text.openapi({ description: "The gateway's words, as notified" }),
   amount: Amount.nullable(),
-  paymentId: z.string().nullable(),
-  requestId: z.string().nullable().openapi({ description: 'Of the notification of a refund' }),
+  paymentId: text,
+  requestId: text.openapi({ description: 'Of the notification of a refund' }),
   deliveries: z.int().openapi({ description: 'How often it was delivered' }),
   lastReceivedAt: Time,
   signature: z.string(),
@@ -30,34 +34,30 @@ const Ipn = z.strictObject({
   address: z.string(),
 })
 
-/** Of an answer at most 64 KiB are stored, card data and tokens masked. */
-const Received = z.string().nullable().openapi({
-  description:
-    'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
-})
-
 const Query = z.strictObject({
   at: Time,
   type: z.literal('query'),
   outcome: z.string().openapi({ description: 'answered, rejected, unavailable or unknown' }),
-  code: z.string().nullable(),
-  message: z.string().nullable(),
+  code: text,
+  message: text,
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
   bodyHmac: z.string().openapi({
     description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
   }),
-  received: Received,
+  // Of an answer at most 64 KiB are stored, card data and tokens masked.
+  received: text.openapi({
+    description:
+      'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
+  }),
 })
 
 const Change = z.strictObject({
   at: Time,
   type: z.literal('change'),
-  paymentId: z.string().nullable(),
-  refundId: z.string().nullable(),
+  ...{ paymentId: text, refundId: text },
   field: z.string(),
-  before: z.string().nullable(),
-  after: z.string().nullable(),
+  ...{ before: text, after: text },
   cause: z.string(),
 })
 
@@ -65,13 +65,10 @@ const RefundAttempt = z.strictObject({
   at: Time,
   type: z.literal('refund_attempt'),
   refundId: z.string(),
-  outcome: z.string().nullable(),
-  code: z.string().nullable(),
-  message: z.string().nullable(),
-  httpStatus: z.int().nullable(),
-  durationMs: z.int().nullable(),
+  ...{ outcome: text, code: text, message: text },
+  ...{ httpStatus: z.int().nullable(), durationMs: z.int().nullable() },
   bodyHmac: z.string(),
-  received: Received.openapi({
+  received: text.openapi({
     description: 'The first 2,000 characters of what was received, as JSON',
   }),
 })
@@ -80,24 +77,13 @@ const Discrepancy = z.strictObject({
   at: Time,
   type: z.literal('discrepancy'),
   kind: z.string(),
-  paymentId: z.string().nullable(),
-  refundId: z.string().nullable(),
-  ours: z.string(),
-  theirs: z.string(),
-})
-
-const Removed = z.strictObject({
-  at: Time,
-  type: z.literal('removed'),
-  deliveries: z.int().openapi({
-    description:
-      'How many deliveries were among the notifications and queries deleted after `RETENTION_DAYS`',
-  }),
+  ...{ paymentId: text, refundId: text },
+  ...{ ours: z.string(), theirs: z.string() },
 })
 
 /** One entry of a transaction's timeline. */
 export const TimelineEntry = z
-  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy, Removed])
+  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy])
   .openapi('TimelineEntry', {
     example: {
       at: '2026-11-21T09:33:03.213Z',
@@ -116,10 +102,7 @@ export const TimelineEntry = z
     },
   })
 
-export type TimelineRow = {
-  position: Position
-  entry: z.infer<typeof TimelineEntry>
-}
+export type TimelineRow = { position: Position; entry: z.infer<typeof TimelineEntry> }
 
 type Row = {
   at: string
@@ -128,11 +111,17 @@ type Row = {
   facts: Record<string, unknown>
 }
 
+/** What a page of a timeline is read by. */
+type PageRequest = {
+  transaction: TransactionKey
+  withRefunds: boolean
+  limit: number
+  after: Position | undefined
+}
+
 /**
- * Reads everything that happened to a transaction, oldest first: each notification (with a count of its
- * deliveries), each query, each change, each discrepancy, and with `withRefunds` each step of its refunds and each
- * discrepancy that names one. An entry of type
- * `removed` comes first if older entries have been deleted.
+ * Reads what happened to a transaction, oldest first: each notification (with a count of its deliveries), each query,
+ * each change, each discrepancy, and with `withRefunds` each step of its refunds and each discrepancy that names one.
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
@@ -142,19 +131,21 @@ export async function readTimeline(
   limit: number,
   after: Position | undefined,
 ): Promise<TimelineRow[]> {
-  const { config, sql } = ctx
+  const { sql } = ctx
   const { merchantCode } = transaction
   const rows = await sql<Row[]>`
     select at::text, id, type, facts
-    from (${selectEntries(sql, { config, transaction, withRefunds, limit, after })}) as entries
+    from (${selectEntries(sql, { transaction, withRefunds, limit, after })}) as entries
     where ${after ? sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : sql`true`}
     order by entries.at, id limit ${limit + 1}`
   const messages = await readMessages(ctx, merchantCode, rows)
   return rows.map(({ at, id, type, facts }) => {
-    const message = type === 'ipn' ? { message: messages.get(id) ?? null } : {}
+    const { lastReceivedAt } = facts
+    const times = typeof lastReceivedAt === 'string' && { lastReceivedAt: toIso(lastReceivedAt) }
+    const message = type === 'ipn' && { message: messages.get(id) ?? null }
     return {
       position: { time: at, id, merchantCode },
-      entry: TimelineEntry.parse({ ...formatTimes(facts), ...message, type, at: toIso(at) }),
+      entry: TimelineEntry.parse({ ...facts, ...times, ...message, type, at: toIso(at) }),
     }
   })
 }
@@ -164,7 +155,7 @@ async function readMessages(
   { config, sql }: Pick<Context, 'config' | 'sql'>,
   merchantCode: string,
   rows: readonly Row[],
-): Promise<Map<string, string>> {
+): Promise<Map<string, string | undefined>> {
   const ids = rows.flatMap(({ type, id }) => (type === 'ipn' ? [Number(id.slice(2))] : []))
   if (ids.length === 0) return new Map()
   const found = await sql<{ id: string; body: string }[]>`
@@ -173,17 +164,109 @@ async function readMessages(
     cross join lateral (
       select id, body from ipn_events as e
       where merchant_code = ${merchantCode} and ${sql.unsafe(byKey('e', ['id'], 'k'))} limit 1) as e`
-  return new Map(
-    found.flatMap(({ id, body }) => {
-      const message = readStoredMessage(config.GATEWAY_FIELD_PREFIX, body)
-      return message === null ? [] : [[id, maskCardText(message)] as const]
-    }),
-  )
+  const { GATEWAY_FIELD_PREFIX: prefix } = config
+  return new Map(found.map(({ id, body }) => [id, readRefundDetails(body, prefix).message]))
 }
 
-function formatTimes(facts: Record<string, unknown>): Record<string, unknown> {
-  const { lastReceivedAt } = facts
-  return typeof lastReceivedAt === 'string'
-    ? { ...facts, lastReceivedAt: toIso(lastReceivedAt) }
-    : facts
+const HAS_OTHER_READING = `exists (
+  select from (
+    select reading from ipn_events as o where ${byKey('o', ['merchant_code', 'text_hash'], 'e')} offset 0) as o
+  where o.reading <> e.reading)`
+
+/** Of an answer, its first characters. */
+const CALL = { bodyHmac: `encode(body_hmac, 'hex')`, received: 'left(received, 2000)' }
+
+/** The members of each type of entry, read from the columns of the same names unless another expression is given. */
+const FACTS = {
+  ipn: writeFacts(Ipn, {
+    amount: 'amount::text',
+    lastReceivedAt: 'last_received_at::text',
+    signature: 'verdict',
+    recut: `reading > 1 or ${HAS_OTHER_READING}`,
+    // In its body.
+    message: 'null',
+  }),
+  query: writeFacts(Query, CALL),
+  change: writeFacts(Change),
+  refund_attempt: writeFacts(RefundAttempt, CALL),
+  discrepancy: writeFacts(Discrepancy),
+}
+
+function writeFacts(entry: z.ZodObject, expressions: Record<string, string> = {}): string {
+  const names = Object.keys(entry.shape).filter((name) => name !== 'at' && name !== 'type')
+  const members = names.map((name) => `'${name}', ${expressions[name] ?? toSnakeCase(name)}`)
+  return `json_build_object(${members.join(', ')})`
+}
+
+/** The digit that the ids of a type begin with orders entries of the same time. */
+const RANKS = { ipn: 1, query: 2, change: 3, refund_attempt: 4, discrepancy: 5 }
+
+/** The select list of an entry, from a row with an `id`. */
+function writeEntry(type: Row['type'], time: string): string {
+  return `${time} as at, '${RANKS[type]}-' || lpad(id::text, 19, '0') as id, '${type}' as type, ${FACTS[type]} as facts`
+}
+
+const IPN = writeEntry('ipn', 'first_received_at')
+
+/**
+ * Builds a query for the entries of a timeline, as `at`, `id`, `type` and `facts`, in no order. Of notifications, queries
+ * and changes, of which a transaction can have any number, it selects no more than a page needs, oldest first; of the
+ * others, which follow from its refunds, all.
+ */
+function selectEntries(sql: Sql, request: PageRequest) {
+  const { transaction, withRefunds } = request
+  const key = selectKey(sql, transaction)
+  return sql`
+    select ${sql.unsafe(IPN)} from ${key} cross join lateral (
+      ${selectOldest(sql, request, 'ipn', 'ipn_events', 'first_received_at')}) as e
+    union all
+    select ${sql.unsafe(writeEntry('query', 'sent_at'))} from ${key} cross join lateral (
+      ${selectOldest(sql, request, 'query', 'gateway_calls', 'sent_at')}) as g
+    union all
+    select ${sql.unsafe(writeEntry('change', 'at'))} from ${key} cross join lateral (
+      ${selectOldest(sql, request, 'change', 'changes', 'at')}) as c
+    union all
+    select ${sql.unsafe(writeEntry('discrepancy', 'at'))} from ${key} cross join lateral (
+      select * from discrepancies as d where ${sql.unsafe(byTransaction('d'))} offset 0) as d
+    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}
+    ${withRefunds ? selectRefundSteps(sql, transaction) : sql``}`
+}
+
+/**
+ * Selects the oldest rows of the transaction behind a position, by an index that goes on with the time. Rows of the same
+ * time as the last one are selected, too: their order is that of their ids. The row of columns is where the scan begins.
+ */
+function selectOldest(
+  sql: Sql,
+  { after, limit, withRefunds }: PageRequest,
+  type: Row['type'],
+  table: 'ipn_events' | 'gateway_calls' | 'changes',
+  time: string,
+) {
+  const at = sql.unsafe(`o.${time}`)
+  const behind = after
+    ? sql`(o.transaction_id, ${at}) >= (k.transaction_id, ${after.time}::timestamptz)
+        and (${at}, ${sql.unsafe(`'${RANKS[type]}-' || lpad(o.id::text, 19, '0')`)}) > (${after.time}::timestamptz, ${after.id}) and`
+    : sql``
+  const readable =
+    table === 'changes' && !withRefunds
+      ? sql`o.refund_id is null and o.field <> 'external_refund' and`
+      : sql``
+  return sql`
+    select * from ${sql(table)} as o where ${behind} ${readable} ${sql.unsafe(byTransaction('o'))}, ${at}
+    fetch first ${sql.unsafe(String(countRowsRead(limit)))} rows with ties`
+}
+
+/** Notifications and attempts of the transaction's refunds. */
+function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
+  return sql`
+    union all
+    select ${sql.unsafe(IPN)} from (${selectRefundNotifications(sql, transaction)}) as e
+    union all
+    select ${sql.unsafe(writeEntry('refund_attempt', 'recorded_at'))} from (
+      select a.* from ${selectKey(sql, transaction)} cross join lateral (
+        select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
+      ) as r cross join lateral (
+        select * from refund_attempts as a
+        where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a) as a`
 }

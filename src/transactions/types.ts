@@ -15,29 +15,18 @@ export type TransactionWithPayments = {
 
 /** The columns of a transaction that the API shows or identifies it by. */
 export const SHOWN_COLUMNS = [
-  'merchantCode',
-  'transactionId',
-  'orderId',
-  'merchantTxnId',
-  'currency',
-  'expectedAmount',
-  'state',
-  'final',
-  'paidAmount',
-  'refundedAmount',
-  'duplicatePayment',
-  'sameOrder',
-  'version',
-  'asOf',
-  'dueAt',
-  'leaseId',
-  'attempts',
-  'lastError',
-  'abandonedAt',
-  'ipnCount',
-  'unconfirmed',
-  'firstSeenAt',
-  'updatedAt',
+  ...(['merchantCode', 'transactionId', 'orderId', 'merchantTxnId', 'currency'] as const),
+  ...(['expectedAmount', 'state', 'final', 'paidAmount', 'refundedAmount'] as const),
+  ...([
+    'duplicatePayment',
+    'sameOrder',
+    'version',
+    'asOf',
+    'dueAt',
+    'leaseId',
+    'attempts',
+  ] as const),
+  ...(['lastError', 'abandonedAt', 'ipnCount', 'unconfirmed', 'firstSeenAt', 'updatedAt'] as const),
 ] as const satisfies readonly (keyof TransactionRow)[]
 
 export type ShownTransaction = Pick<TransactionRow, (typeof SHOWN_COLUMNS)[number]>

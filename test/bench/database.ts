@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { findPort } from '../support/ports.ts'
-import { keepCleanup } from './children.ts'
+import { keepCleanup } from './processes.ts'
 
 const run = promisify(execFile)
 

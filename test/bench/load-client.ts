@@ -1,8 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { findBuilt } from './build.ts'
-import { keepChild } from './children.ts'
 import type { Job, LoadResult } from './load.ts'
+import { findBuilt, keepChild } from './processes.ts'
 
 export type Load = {
   /** @throws Error if anything but 200 (or 503, overloaded, which does not count) was answered */

@@ -1,13 +1,18 @@
 import { parseArgs } from 'node:util'
 import { createBaselineTables } from './baselines/tables.ts'
-import { build } from './build.ts'
-import { stopOnExit } from './children.ts'
 import { startServer } from './database.ts'
 import { fill, OF_BASELINES, OF_SERVICE } from './fill.ts'
-import { compareSizes } from './growth.ts'
 import { AT_EACH_SIZE, FIRST, LAST, readParts } from './parts.ts'
 import { drawPlot } from './plot.ts'
-import { describeMachine, type Measure, writeReport, writeSize, writeTable } from './report.ts'
+import { build, stopOnExit } from './processes.ts'
+import {
+  compareSizes,
+  describeMachine,
+  type Measure,
+  writeReport,
+  writeSize,
+  writeTable,
+} from './report.ts'
 import { type Effort, type Stage, startStage } from './stage.ts'
 
 const FOLDER = 'bench-results'

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { sign } from './baselines/signature.ts'
+import { sign } from './baselines/notification.ts'
 
 export const ACCOUNT = {
   merchantCode: 'BENCH',

@@ -1,13 +1,12 @@
 import { measureAck, measureIntake } from './intake.ts'
 import { measureMemory } from './memory.ts'
-import { measureReadable } from './readable.ts'
 import { measureReads } from './reads.ts'
 import { measureRequests, measureSending } from './refunds.ts'
 import type { Measure } from './report.ts'
 import { type Stage, settleAll } from './stage.ts'
 import { measureIdle, measureStart } from './start.ts'
 import { measureStripe } from './stripe/measure.ts'
-import { measureSync } from './sync.ts'
+import { measureReadable, measureSync } from './sync.ts'
 
 /** A part of the bench, by the names with which `--only` chooses it. */
 type Part = { names: readonly string[]; measure(stage: Stage, size: number): Promise<Measure[]> }

@@ -1,19 +1,65 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { pickPort } from '../support/ports.ts'
-import { findBuilt } from './build.ts'
-import { keepChild } from './children.ts'
 import { ACCOUNT } from './notifications.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const BUILT = join(ROOT, 'bench-results/build')
+
+/** Compiles service, baselines and load as a production image does: what runs sources makes each closure dearer. */
+export async function build(): Promise<void> {
+  await rm(BUILT, { recursive: true, force: true })
+  const options = ['--noEmit', 'false', '--allowJs', '--rootDir', ROOT, '--outDir', BUILT]
+  await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), ['-p', ROOT, ...options])
+  await symlink(join(ROOT, 'migrations'), join(BUILT, 'migrations'))
+}
+
+/** Where a source file's compiled form lies. */
+export function findBuilt(source: string): string {
+  return join(BUILT, source.replace(/\.ts$/, '.js'))
+}
+
+/** What has to be undone when this process ends: its children, and its servers and folders. */
+const children = new Set<ChildProcess>()
+const cleanups = new Set<() => void>()
+
+/** Lets a child not outlive this process. */
+export function keepChild<T extends ChildProcess>(child: T): T {
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  return child
+}
+
+/** Runs `cleanup`, which must be synchronous, if this process ends before the returned function is called. */
+export function keepCleanup(cleanup: () => void): () => void {
+  cleanups.add(cleanup)
+  return () => cleanups.delete(cleanup)
+}
+
+/** However this process ends from now on, it leaves no process, server or folder of the bench behind. */
+export function stopOnExit(): void {
+  process.on('exit', () => {
+    // One that is stopped by SIGSTOP gets no other signal.
+    for (const child of children) child.kill('SIGKILL')
+    for (const cleanup of cleanups) cleanup()
+  })
+  for (const [signal, code] of Object.entries({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 })) {
+    process.on(signal, () => process.exit(code))
+  }
+}
 
 export type Started = { url: string; readyMs: number; child: ChildProcess; stop(): Promise<void> }
 
 /** How to see that a process is ready, by default the line `ready`, and arguments for Node. */
 type Start = { isReady?: (line: string) => boolean; nodeArgs?: readonly string[] }
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const STOP_MS = 15_000
 
 /** Runs a file as a process of its own, a source or a compiled one, and waits for the line that says it is ready. */
@@ -123,5 +169,28 @@ export function makeEnv(databaseUrl: string, gatewayUrl: string) {
     GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
     GATEWAY_SECRET: ACCOUNT.secret,
     API_KEY: ACCOUNT.apiKey,
+  }
+}
+
+/** What a gateway has counted since `resetCalls`. */
+export type Calls = { QUERY_PT: number; REFUND: number; marks: number[] }
+
+const POLL_MS = 10
+
+export async function resetCalls(gateway: Started): Promise<void> {
+  await (await fetch(`${gateway.url}/calls`, { method: 'POST' })).arrayBuffer()
+}
+
+/** Waits until the gateway has had so many calls of a command: asking it costs the database nothing. */
+export async function untilCalled(
+  gateway: Started,
+  command: 'QUERY_PT' | 'REFUND',
+  count: number,
+): Promise<Calls> {
+  for (;;) {
+    const answer = await fetch(`${gateway.url}/calls`)
+    const calls: Calls = JSON.parse(await answer.text())
+    if (calls[command] >= count) return calls
+    await sleep(POLL_MS)
   }
 }

@@ -1,13 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type postgres from 'postgres'
+import { Pool } from 'undici'
 import { createDueIndex, dropDueIndex } from './baselines/tables.ts'
 import { measureCpu } from './cpu.ts'
 import type { Database } from './database.ts'
-import { type Calls, resetCalls, untilCalled } from './gateway-calls.ts'
 import type { Load } from './load-client.ts'
-import { pause, resume, type Started, startBaseline, startService } from './processes.ts'
-import type { Measure } from './report.ts'
-import { alternate, type Comparison, compare } from './rounds.ts'
+import { ACCOUNT, makeNotification } from './notifications.ts'
+import {
+  type Calls,
+  pause,
+  resetCalls,
+  resume,
+  type Started,
+  startBaseline,
+  startService,
+  untilCalled,
+} from './processes.ts'
+import { type Measure, median } from './report.ts'
+import { alternate, type Comparison, compare, describeLatencies } from './rounds.ts'
 import { GATEWAY_MS, type Stage } from './stage.ts'
 
 /** A program that asks about what is due, its database, and where notifications for it are posted. */
@@ -139,4 +149,43 @@ async function untilNothingIsDue(sql: postgres.Sql): Promise<void> {
     if (rows.length === 0) return
     await sleep(2)
   }
+}
+
+const HEADERS = { authorization: `Bearer ${ACCOUNT.apiKey}` }
+
+/** From the notification's sending to a readable, final payment; the gateway answers at once. */
+export async function measureReadable(stage: Stage, size: number): Promise<Measure> {
+  const { database, gateway, web, profiles } = stage
+  const worker = await startService(database.url, gateway.url, 'worker', profiles)
+  const pool = new Pool(web.url)
+  const taken: number[] = []
+  try {
+    for (let i = 0; i < 300; i += 1) {
+      const started = performance.now()
+      await readPaid(pool)
+      if (i >= 50) taken.push(performance.now() - started)
+    }
+  } finally {
+    await pool.close()
+    await worker.stop()
+  }
+  return {
+    name: 'notification → readable payment, gateway at 0 ms, p50 (ms)',
+    size,
+    result: median(taken),
+    value: describeLatencies(taken),
+    baseline: '',
+    target: { atMost: 15 },
+  }
+}
+
+async function readPaid(pool: Pool): Promise<void> {
+  const { transactionId, body } = makeNotification()
+  const headers = { 'content-type': 'application/json' }
+  const ack = await pool.request({ path: '/ipn', method: 'POST', headers, body })
+  await ack.body.dump()
+  const path = `/v1/transactions/${transactionId}?wait=10`
+  const answer = await pool.request({ path, method: 'GET', headers: HEADERS })
+  const text = await answer.body.text()
+  if (!text.includes('"state":"paid"')) throw new Error(`not paid: ${text}`)
 }

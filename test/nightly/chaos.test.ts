@@ -1,9 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { findRepeated, isSameRefund, type Ledgers, splitName } from './audit/ledgers.ts'
 import { ACCOUNTS } from './chaos/accounts.ts'
-import { isSameRefund, type Ledgers } from './chaos/audit/ledgers.ts'
-import { splitName } from './chaos/audit/names.ts'
-import { findRepeated } from './chaos/audit/rules.ts'
 import { writeCommand, writeReport } from './chaos/report.ts'
 import { runChaos } from './chaos/run.ts'
 
@@ -61,7 +59,7 @@ function expectSharedIds({ stored }: Ledgers, told: string): void {
 }
 
 /** Before and after the payment was seen, some of the amount of a refund of ours, notified and not. */
-function expectPortalRefunds({ sent, stored, moved }: Ledgers, told: string): void {
+function expectPortalRefunds({ acknowledged: sent, stored, moved }: Ledgers, told: string): void {
   const before = sent.portal.filter(({ isBefore }) => isBefore)
   expect(before.length, told).toBeGreaterThanOrEqual(3)
   expect(sent.portal.length - before.length, told).toBeGreaterThanOrEqual(3)

@@ -28,7 +28,7 @@ const CLOSE_TO_NODE = [
 
 /** A shop: a payment is notified, waited for, refunded, and the events are read from the stream. */
 const SHOP = `
-import { createClient } from './dist/client/entry.js'
+import { createClient } from './client/dist/index.js'
 const [baseUrl, apiKey, sandboxUrl] = process.argv.slice(2)
 const ipn = createClient({ baseUrl, apiKey })
 const response = await fetch(sandboxUrl + '/sandbox/transactions', {

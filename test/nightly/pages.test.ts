@@ -36,31 +36,74 @@ describeInBrowser('every page', () => {
     pages = listPages(await playSample(rig), MERCHANT.merchantCode)
   })
 
-  it('has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide', async () => {
+  it.each(['en', 'vi'] as const)(
+    'has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide: %s',
+    async (language) => {
+      const context = await openProfile()
+      try {
+        const visitor = await addVisitor(rig.database, { ...ADMIN, language })
+        await openSessionIn(context, rig.service.url, visitor)
+        const page = await context.newPage()
+        const watched = watchPage(page, rig.service.url)
+        const found: string[] = []
+        const others = [
+          { name: 'person', path: `/console/people/${visitor.personId}` },
+          { name: 'sign-in-link', path: '/console/sign-in/unknown' },
+        ]
+        for (const { name, path } of [...pages, ...others]) {
+          const answer = await page.goto(rig.service.url + path)
+          const expected = name === 'not-found' ? 404 : 200
+          const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
+          if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
+          for (const view of VIEWS) problems.push(...(await checkView(page, view)))
+          found.push(...[...problems, ...watched.splice(0)].map((problem) => `${name}: ${problem}`))
+        }
+        expect(found).toEqual([])
+      } finally {
+        await context.close()
+      }
+    },
+    240_000,
+  )
+
+  it('is short: a story on two screens, every list on a phone', async () => {
     const context = await openProfile()
     try {
-      const visitor = await addVisitor(rig.database, ADMIN)
-      await openSessionIn(context, rig.service.url, visitor)
+      await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
       const page = await context.newPage()
-      const watched = watchPage(page, rig.service.url)
-      const found: string[] = []
-      const others = [
-        { name: 'person', path: `/console/people/${visitor.personId}` },
-        { name: 'sign-in-link', path: '/console/sign-in/unknown' },
-      ]
-      for (const { name, path } of [...pages, ...others]) {
-        const answer = await page.goto(rig.service.url + path)
-        const expected = name === 'not-found' ? 404 : 200
-        const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
-        if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
-        for (const view of VIEWS) problems.push(...(await checkView(page, view)))
-        found.push(...[...problems, ...watched.splice(0)].map((problem) => `${name}: ${problem}`))
+      const measure = async (name: string, width: number) => {
+        await page.setViewportSize({ width, height: 900 })
+        await page.goto(rig.service.url + (pages.find((one) => one.name === name)?.path ?? ''))
+        return await page.evaluate<number>('document.documentElement.scrollHeight')
       }
-      expect(found).toEqual([])
+      expect(await measure('transaction', 1280)).toBeLessThanOrEqual(1_800)
+      for (const fact of ['of 250,000 refunded', 'DH1001', 'What happens next']) {
+        const box = await page.getByRole('main').getByText(fact).first().boundingBox()
+        expect(box?.y).toBeLessThan(900)
+      }
+      const copies = {
+        transactions: `'transaction_id', 'T-2026-11-27-LONG-' || i, 'order_id', 'DH-LONG-' || i`,
+        payments: `'payment_id', 'P-LONG-' || i, 'transaction_id', 'T-2026-11-27-LONG-' || i`,
+        refunds: `'refund_id', gen_random_uuid(), 'idempotency_key', 'long-' || i, 'payment_id', 'P-LONG-' || i,
+          'transaction_id', 'T-2026-11-27-LONG-' || i, 'reason', 'Goods returned: one of two'`,
+        discrepancies: `'id', 1000 + i, 'transaction_id', 'T-2026-11-27-LONG-' || i`,
+        audit_entries: `'id', 1000000 + i, 'object_id', gen_random_uuid(), 'actor', 'Nguyen Thi Mai'`,
+      }
+      for (const [table, values] of Object.entries(copies)) {
+        await rig.database.sql.unsafe(`
+          insert into ${table} select (jsonb_populate_record(one, jsonb_build_object(${values}))).*
+          from ${table} as one, generate_series(1, 40) as i where one.ctid = (select ctid from ${table} limit 1)`)
+      }
+      const long: Record<string, number> = {}
+      for (const name of ['transactions', 'payments', 'refunds', 'discrepancies', 'audit']) {
+        const height = await measure(name, 390)
+        if (height > 3_000) long[name] = height
+      }
+      expect(long).toEqual({})
     } finally {
       await context.close()
     }
-  }, 240_000)
+  }, 120_000)
 
   it('is reached by the tab key alone, with a visible focus', async () => {
     const context = await openProfile()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { eraseReceivers } from '../../src/maintenance/delete-expired.ts'
+import { erase } from '../../src/maintenance/delete-expired.ts'
 import { maskReceiver, placeReceiver } from '../../src/refunds/receiver.ts'
 import { Refund, RefundPreview, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'
 import type { Service } from '../../src/service.ts'
@@ -263,13 +263,13 @@ describe('at rest a receiver', () => {
     await worker.stop()
     const open = await payQuietly(rig)
     const waiting = await expectTaken(await ask({ url }, open.id, { receiver: RECEIVER }))
-    expect(await eraseReceivers(service.ctx)).toBe(0)
+    expect(await erase(service.ctx, 'receivers')).toBe(0)
     const [row] = await database.sql<{ afterMs: number }[]>`
       select (extract(epoch from forget_receiver_at - updated_at) * 1000)::float8 as "afterMs"
       from refunds where refund_id = ${refund.id}`
     expect(row?.afterMs).toBe(3_600_000)
     await database.sql`update refunds set forget_receiver_at = forget_receiver_at - interval '1 hour'`
-    expect(await eraseReceivers(service.ctx)).toBe(1)
+    expect(await erase(service.ctx, 'receivers')).toBe(1)
     const kept = await database.sql`select refund_id from refunds where receiver is not null`
     expect(kept).toEqual([{ refund_id: waiting.id }])
     expect((await readRefund(refund.id)).receiver).toEqual(MASKED)

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { reconcileUnqueried } from '../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../src/maintenance/rechecks.ts'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
 import { emptyTables } from '../support/database.ts'

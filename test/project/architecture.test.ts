@@ -14,9 +14,6 @@ import {
 
 const ROOT = fileURLToPath(new URL('../../src', import.meta.url))
 
-/** The entry points of the package, which may re-export from their own folder. */
-const ENTRIES = ['client/entry.ts']
-
 /** The sandbox is a gateway over the wire: it shares only the rules of signing and amounts, and the settings. */
 const SANDBOX_MAY = [
   'gateway/signature.ts',
@@ -62,7 +59,7 @@ describe('imports', () => {
     ['a type', `import type { Claim } from '../sync/types.ts'`],
     ['a module at run time', `const { syncDue } = await import('../sync/sync-due.ts')`],
     ['a neighbour of the same row', `import { findRefund } from '../ipn/inbox.ts'`],
-    ['the sandbox', `import { startSandbox } from '../sandbox/start-sandbox.ts'`],
+    ['the sandbox', `import { startSandbox } from '../sandbox/start.ts'`],
     ['a room that is in no row', `import { x } from '../nowhere/x.ts'`],
   ])('a planted upward import of %s is found', (_, statement) => {
     const planted = readImports('refunds/planted.ts', statement)
@@ -112,26 +109,25 @@ describe('imports', () => {
   })
 
   it('of the client stay in its folder: it needs neither the service nor a package', () => {
-    const own = files.filter((file) => file.startsWith('client/'))
-    expect(own).toContain('client/entry.ts')
-    const from = own.flatMap(
-      (file) => read(file).match(/(?<=\bfrom |\bimport\s*\(?\s*)'[^']+'/g) ?? [],
+    const folder = join(ROOT, '../client/src')
+    const from = readdirSync(folder).flatMap(
+      (file) =>
+        readFileSync(join(folder, file), 'utf8').match(/(?<=\bfrom |\bimport\s*\(?\s*)'[^']+'/g) ??
+        [],
     )
     expect(from.length).toBeGreaterThan(20)
-    expect(from.filter((one) => !/^'\.\/[a-z-]+\.ts'$/.test(one))).toEqual([])
+    expect(from.filter((one) => !/^'\.\/[a-z.-]+\.ts'$/.test(one))).toEqual([])
   })
 })
 
 describe('the table of rows', () => {
   it('names every folder, and no other', () => {
     const rooms = new Set(files.map(nameRoom))
-    // Nothing imports the client, and it imports nothing.
-    rooms.delete('client')
     expect(ROWS.flat().toSorted()).toEqual([...rooms].toSorted())
   })
 
   it('the exceptions name only files that exist', () => {
-    expect([...ENTRIES, ...SANDBOX_MAY].filter((file) => !files.includes(file))).toEqual([])
+    expect(SANDBOX_MAY.filter((file) => !files.includes(file))).toEqual([])
   })
 })
 
@@ -141,10 +137,8 @@ describe('every file', () => {
   })
 
   it('has no default export and re-exports nothing', () => {
-    const wrong = files.filter(
-      (file) =>
-        !ENTRIES.includes(file) &&
-        /^export default\b|^export (type )?(\*|\{[^}]*\}) from\b/m.test(read(file)),
+    const wrong = files.filter((file) =>
+      /^export default\b|^export (type )?(\*|\{[^}]*\}) from\b/m.test(read(file)),
     )
     expect(wrong).toEqual([])
   })

@@ -49,7 +49,7 @@ beforeAll(async () => {
   const document = await createApp(service.ctx).request(
     '/openapi.json',
     {},
-    { incoming: { socket: {} } },
+    { incoming: { socket: {}, headers: {} } },
   )
   check = prepareCheck(await document.text(), () => true)
 })

@@ -1,9 +1,9 @@
 import { type Client, createClient } from '@ipn-processor/client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { createCheckout } from '../../examples/order-system/checkout.ts'
-import { createOrderBook, type Order } from '../../examples/order-system/orders.ts'
-import { createShop } from '../../examples/order-system/shop.ts'
+
+import { createOrderBook, createShop, type Order } from '../../examples/order-system/shop.ts'
+import { createCheckout } from '../../examples/order-system/story.ts'
 import { type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { KEY } from '../support/service.ts'

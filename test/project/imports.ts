@@ -32,10 +32,7 @@ export const ROWS: readonly (readonly string[])[] = [
 ]
 
 /** Folders that may be imported only by the ones listed, whatever their row. */
-const PRIVATE = new Map([
-  ['sandbox', ['demo']],
-  ['client', []],
-])
+const PRIVATE = new Map([['sandbox', ['demo']]])
 
 /** One import of a file by another, both relative to `src`. */
 export type Import = { from: string; to: string }

@@ -197,7 +197,7 @@ describe('the dashboard', () => {
 })
 
 it('the documentation lists every metric of the service', () => {
-  const text = read('docs/operations.md')
+  const text = read('docs/reference.md')
   const own = [...metrics.keys()].filter((name) => !/^(process|nodejs)_/.test(name))
   expect(own.filter((name) => !text.includes(`\`${name}`))).toEqual([])
 })

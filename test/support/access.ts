@@ -3,6 +3,16 @@ import { findSession } from '../../src/access/sessions.ts'
 import type { Access } from '../../src/access/types.ts'
 import { KEY, type Rig } from './service.ts'
 
+/** No caps, no rate and no networks of a key. */
+export const UNLIMITED = {
+  refundMax: null,
+  refundDailyMax: null,
+  refundMaxByCurrency: null,
+  refundDailyMaxByCurrency: null,
+  ratePerMinute: null,
+  networks: null,
+}
+
 /** The access of a request with a key, for calls of domain functions. */
 export async function findAccess({ service: { ctx } }: Rig, key = KEY): Promise<Access> {
   const found = await ctx.keys.find(key, 'current')

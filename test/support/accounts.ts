@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
-import { makeDefaultClient } from '../../src/sandbox/cards/tokens.ts'
+import { makeDefaultClient } from '../../src/sandbox/tokens.ts'
 import { OTHER, writeMerchantsFile } from './api.ts'
 import { addKey, MERCHANT, type Rig, startRig } from './service.ts'
 import { useStarted } from './use-started.ts'

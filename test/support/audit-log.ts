@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { addCheckpoint, deleteExpiredEntries } from '../../src/access/audit-checkpoints.ts'
-import { type AuditVerification, verifyAudit } from '../../src/access/verify-audit.ts'
+import {
+  type AuditVerification,
+  addCheckpoint,
+  deleteExpiredEntries,
+  verifyAudit,
+} from '../../src/access/audit-checkpoints.ts'
 import { openDataKeys } from '../../src/db/data-keys.ts'
 import type { Encryption } from '../../src/platform/crypto/encryption.ts'
 import { createLog, type Log } from '../../src/platform/telemetry/log.ts'

@@ -17,7 +17,9 @@ async function tryBrowser(): Promise<Browser | undefined> {
 const browser = await tryBrowser()
 
 /** A `describe` whose tests need a browser: skipped where none can start, failed there in CI. */
-export const describeInBrowser = browser ? describe : describe.skip
+export const describeInBrowser: typeof describe | typeof describe.skip = browser
+  ? describe
+  : describe.skip
 
 export type BrowserOptions = {
   /** CSS pixels; 1,280 if left out. */

@@ -48,6 +48,7 @@ export function measureConnection({ url, sql: service }: TestDatabase): Measured
       'auto_explain.log_nested_statements': 'on',
       'auto_explain.log_format': 'json',
       'auto_explain.log_level': 'notice',
+      client_min_messages: 'notice',
     },
     onnotice: ({ message = '' }) => {
       const json = message.split('plan:\n')[1]

@@ -14,10 +14,10 @@ export const OTHER_STATUSES = ['INACTIVE', 'ACTIVE', 'EXPIRED', 'LOCKED', 'FAILE
 /** 2.1. */
 export const ENVELOPE: readonly CardMember[] = [
   { name: 'code', type: 'number', sample: 1, client: 'required' },
-  { name: 'state', type: 'number', sample: 2, client: 'nullable' },
+  { name: 'state', type: 'number', sample: 2, client: 'any' },
   { name: 'data', type: 'object', sample: {}, client: 'required' },
-  { name: 'message', type: 'string', sample: 'Successful', client: 'nullable' },
-  { name: 'svcResponseId', type: 'string', sample: 'RESP-1', client: 'identifier' },
+  { name: 'message', type: 'string', sample: 'Successful', client: 'any' },
+  { name: 'svcResponseId', type: 'string', sample: 'RESP-1', client: 'any' },
 ]
 
 const member = (

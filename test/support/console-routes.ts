@@ -51,6 +51,7 @@ export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
   'GET /console/payments': { roles: ROLES },
   'GET /console/refunds': { roles: ROLES },
   'GET /console/discrepancies': { roles: OPERATORS },
+  'GET /console/audit': { roles: OPERATORS },
   'GET /console/transactions/:merchant/:id': { roles: ROLES, id: 'transactionId' },
   'POST /console/transactions/:merchant/:id/sync': {
     ...{ roles: ROLES, isNew: true, id: 'transactionId' },
@@ -59,8 +60,8 @@ export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
     ...{ roles: OPERATORS, id: 'paymentId' },
     fields: () => ({ held: 'true', reason: 'a test' }),
   },
-  'POST /console/refunds/:merchant/:id/hold': {
-    ...{ roles: OPERATORS, id: 'refundId' },
+  'POST /console/refunds/:merchant/:refundId/hold': {
+    roles: OPERATORS,
     fields: () => ({ held: 'true', reason: 'a test' }),
   },
   'GET /console/payments/:merchant/:id/refund': { roles: AGENTS, id: 'paymentId' },

@@ -1,5 +1,5 @@
 import { addPerson, type NewPerson } from '../../src/access/people.ts'
-import { createSignInLink, signIn } from '../../src/access/sign-in.ts'
+import { createSignInLink, signIn } from '../../src/access/sessions.ts'
 import { ROLES, type Role } from '../../src/access/types.ts'
 import { makeFormToken, TOKEN_FIELD } from '../../src/console/form-guard.ts'
 import { createRateLimiter } from '../../src/platform/concurrency/rate-limiter.ts'

@@ -1,4 +1,4 @@
-import { lockRefundRows } from '../../src/refunds/draft.ts'
+import { lockRefundRows } from '../../src/refunds/case.ts'
 import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'

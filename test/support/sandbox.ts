@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start.ts'
+import type { SandboxOptions } from '../../src/sandbox/state.ts'
 
 export const SHOP = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 

@@ -5,8 +5,10 @@ import { ensureFirstKey } from '../../src/access/setting-keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
-import { makeRefundMode, refundModeInput } from '../../src/sandbox/paygate/refunds.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
+import { refundModeInput } from '../../src/sandbox/input.ts'
+import { makeRefundMode } from '../../src/sandbox/ledger.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start.ts'
+import type { SandboxOptions } from '../../src/sandbox/state.ts'
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { watchService } from './conformance/watch.ts'
@@ -145,7 +147,7 @@ export async function startTestService(
     streamLimits,
     breaker,
   })
-  await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
+  await ensureFirstKey(service.ctx, KEY, service.ctx.config.API_KEY_GRACE_MS)
   // Tests send more requests at once than an order system may.
   await service.ctx
     .sql`update actors set rate_per_minute = 100000000 where chain_id = ${SETTING_CHAIN}`

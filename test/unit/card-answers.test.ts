@@ -1,6 +1,6 @@
 import { stringify } from 'lossless-json'
 import { describe, expect, it } from 'vitest'
-import { readCardAnswer } from '../../src/gateway/card-answers.ts'
+import { readCardResponse } from '../../src/gateway/card-answers.ts'
 import {
   build,
   CARD_STATUSES,
@@ -48,7 +48,7 @@ const mark = (json: Json) => (json === undefined ? undefined : MARK)
 
 /** The verdict, and the text that an order system gets. */
 function read(operation: Operation['operation'], body: string) {
-  const answer = readCardAnswer(Buffer.from(body), RULES, operation)
+  const answer = readCardResponse({ status: 200, body: Buffer.from(body) }, RULES, operation)
   return answer.kind === 'answered'
     ? { kind: answer.kind, text: stringify(answer.envelope) }
     : answer
@@ -140,7 +140,8 @@ describe.each(OPERATIONS)('the answer to $operation', ({ operation, table, wrap,
   it('names the owner of each card, where there is one', () => {
     const ownerOf = (json: Json) => {
       const card = build(table, { name: 'merchantCode', value: mark(json) })
-      const answer = readCardAnswer(Buffer.from(write(wrap(card), json)), RULES, operation)
+      const body = Buffer.from(write(wrap(card), json))
+      const answer = readCardResponse({ status: 200, body }, RULES, operation)
       return answer.kind === 'answered' ? answer.owners : answer.kind
     }
     expect(ownerOf('"UFLIYL"')).toEqual(['UFLIYL'])

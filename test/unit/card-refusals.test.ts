@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readCardAnswer, readCardRefusal } from '../../src/gateway/card-answers.ts'
+import { readCardResponse } from '../../src/gateway/card-answers.ts'
 import { buildCardPath } from '../../src/gateway/cards.ts'
 import { build, DETAIL, ENVELOPE } from '../support/card-specification.ts'
 import { alike, playRows } from '../support/specification-rows.ts'
@@ -17,7 +17,7 @@ function write(data: unknown, code = '1', more: object = {}): string {
 }
 
 const read = (operation: 'detail' | 'list', body: string, rules = RULES) =>
-  readCardAnswer(Buffer.from(body), rules, operation)
+  readCardResponse({ status: 200, body: Buffer.from(body) }, rules, operation)
 
 describe('7, a code other than success', () => {
   const refuse = (operation: 'detail' | 'list', code: string) =>
@@ -92,12 +92,12 @@ playRows<Refusal>(
       ],
     },
   ],
-  ({ status, body }) => readCardRefusal({ status, body: Buffer.from(body) }, RULES, 'detail'),
+  ({ status, body }) => readCardResponse({ status, body: Buffer.from(body) }, RULES, 'detail'),
 )
 
 it('with an error status the code of a success means nothing', () => {
   const refused = { status: 403, body: Buffer.from('{"code":1,"message":"no"}') }
-  const read = readCardRefusal(refused, RULES, 'detail')
+  const read = readCardResponse(refused, RULES, 'detail')
   expect(read).toEqual({ kind: 'refused', status: 403, message: 'no' })
 })
 
@@ -111,15 +111,9 @@ describe('what is no answer', () => {
     },
   )
 
-  it('a code all but 1, and a response id of another type under the name of the prefix', () => {
+  it('a code all but 1', () => {
     const reason = 'code is not a whole number'
     expect(read('detail', write(CARD, '1e-400'))).toMatchObject({ kind: 'failed', reason })
-    const brand = write(CARD, '1', { brandResponseId: [5] })
-    expect(read('detail', brand).kind).toBe('answered')
-    expect(read('detail', brand, { ...RULES, prefix: 'brand' })).toMatchObject({
-      kind: 'failed',
-      reason: expect.stringContaining('brandResponseId'),
-    })
   })
 })
 

@@ -29,6 +29,8 @@ export type RateLimiterOptions = {
   now?: () => number
 }
 
+const MAX_KEYS = 10_000
+
 /** The rounding errors of the thousands of sums of a long burst together stay below it (ms). */
 const ROUNDING_MS = 0.01
 
@@ -37,7 +39,7 @@ const ROUNDING_MS = 0.01
  * time at which nothing of the burst would be used any more.
  */
 export function createRateLimiter({
-  maxKeys = 10_000,
+  maxKeys = MAX_KEYS,
   now = () => performance.now(),
 }: RateLimiterOptions = {}): RateLimiter {
   const wholeAt = new Map<string, number>()
@@ -82,14 +84,23 @@ export function toSeconds(ms: number): number {
 /** Returns how many of this kind were left out since the last one; undefined while this one is, too. */
 export type Throttle = (kind: string) => { leftOut: number } | undefined
 
-/** Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. */
-export function createThrottle(everyMs: number): Throttle {
-  const limiter = createRateLimiter()
+/**
+ * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. The kind may come from
+ * a client: of too many, the one that was silent for longest is forgotten with its count.
+ */
+export function createThrottle(
+  everyMs: number,
+  { maxKeys = MAX_KEYS, ...options }: RateLimiterOptions = {},
+): Throttle {
+  const limiter = createRateLimiter({ maxKeys, ...options })
   const leftOut = new Map<string, number>()
   return (kind) => {
     const before = leftOut.get(kind) ?? 0
     const { ok } = limiter.take(kind, { perMinute: 60_000 / everyMs, burst: 1 })
-    leftOut.set(kind, ok ? 0 : before + 1)
+    leftOut.delete(kind)
+    if (!ok) leftOut.set(kind, before + 1)
+    const [oldest] = leftOut.size > maxKeys ? leftOut.keys() : []
+    if (oldest !== undefined) leftOut.delete(oldest)
     return ok ? { leftOut: before } : undefined
   }
 }

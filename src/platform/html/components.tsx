@@ -68,13 +68,18 @@ export function Table<Row>(props: {
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
+  /** The `id` attribute of a row, where an address leads to it. */
+  rowId?: ((row: Row) => string) | undefined
+  isCompact?: boolean | undefined
 }) {
-  const { caption, columns, rows } = props
+  const { caption, columns, rows, rowId, isCompact } = props
   return (
     <DataTable
       caption={caption}
       columns={columns}
       rows={rows.map((row) => columns.map(({ cell }) => cell(row)))}
+      rowIds={rowId && rows.map(rowId)}
+      isCompact={isCompact}
     />
   )
 }
@@ -86,10 +91,13 @@ export function DataTable(props: {
   caption: string
   columns: readonly Heading[]
   rows: readonly (readonly Child[])[]
+  rowIds?: readonly string[] | undefined
+  /** On a phone without the titles of its columns: its cells say by themselves what they are. */
+  isCompact?: boolean | undefined
 }) {
-  const { caption, columns, rows } = props
+  const { caption, columns, rows, rowIds, isCompact } = props
   return (
-    <table class="cells">
+    <table class={isCompact ? 'cells compact' : 'cells'}>
       <caption>{caption}</caption>
       <thead>
         <tr>
@@ -105,8 +113,8 @@ export function DataTable(props: {
         </tr>
       </thead>
       <tbody>
-        {rows.map((cells) => (
-          <tr>{cells.map((cell, at) => renderCell(cell, columns[at]))}</tr>
+        {rows.map((cells, row) => (
+          <tr id={rowIds?.[row]}>{cells.map((cell, at) => renderCell(cell, columns[at]))}</tr>
         ))}
       </tbody>
     </table>

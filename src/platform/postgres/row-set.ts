@@ -171,3 +171,11 @@ export function toIso(time: string | null): string | null {
   const fraction = time[19] === '.' ? time.slice(20, time.length - 3) : ''
   return `${time.slice(0, 10)}T${time.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }
+
+/** Returns a row with some of its times in ISO 8601. */
+export function withIso<Name extends string, Row extends Record<Name, string | null>>(
+  row: Row,
+  names: readonly Name[],
+): Row {
+  return { ...row, ...Object.fromEntries(names.map((name) => [name, toIso(row[name])])) }
+}

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listAuditEntries } from '../../../src/access/audit.ts'
+import { listEntries } from '../../../src/cli/audit.ts'
 import { withKey } from '../../support/api.ts'
 import { addCappedKey, ask, expectTaken, moveTo, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
@@ -49,7 +49,7 @@ describe('a completed write is recorded with its key, operation and request', ()
     const repeated = { 'idempotency-key': randomUUID() }
     const refund = await expectTaken(await post(path, 'req-1', {}, repeated))
     // Filtering by a payment finds its refunds, which have ids of their own.
-    const found = await listAuditEntries(rig.database.sql, { objectId: id }, 10)
+    const found = await listEntries(rig.database.sql, { objectId: id }, 10)
     expect(found.map(({ objectId, outcome }) => [objectId, outcome])).toContainEqual([
       refund.id,
       'done',

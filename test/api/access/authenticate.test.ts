@@ -79,7 +79,9 @@ describe('the first key of the settings', () => {
       expect((await fetch(`${main.url}/v1/transactions`, withKey(text))).status).toBe(200)
       expect(await main.stop()).toBe(0)
       await Promise.all(
-        Array.from({ length: 5 }, () => ensureFirstKey(database.sql, text, GRACE_MS)),
+        Array.from({ length: 5 }, () =>
+          ensureFirstKey({ ...rig.service.ctx, sql: database.sql }, text, GRACE_MS),
+        ),
       )
       const keys = await database.sql`select scopes, merchants, hash from actors`
       expect(keys.map(({ scopes, merchants }) => [scopes, merchants])).toEqual([[SCOPES, ['*']]])
@@ -90,14 +92,14 @@ describe('the first key of the settings', () => {
 
   it('stays revoked when it was revoked', async () => {
     const { sql } = rig.database
-    await ensureFirstKey(sql, text, GRACE_MS)
+    await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
     await sql`update actors set ended_at = now() where hash = sha256(${text}::bytea)`
-    await ensureFirstKey(sql, text, GRACE_MS)
+    await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
     await expectProblem(await call(LIST, text), 401, 'unauthenticated')
   })
 
   it('is kept as a hash: no column of any row has its text', async () => {
-    await ensureFirstKey(rig.database.sql, text, GRACE_MS)
+    await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
     const rows = await rig.database.sql<{ row: string; hash: Buffer }[]>`
       select to_jsonb(k)::text as row, hash from actors k`
     const hex = Buffer.from(text).toString('hex')

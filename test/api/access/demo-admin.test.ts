@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { listPeople } from '../../../src/access/people.ts'
-import { findSession } from '../../../src/access/sessions.ts'
-import { inviteDemoAdmin, retireDemo } from '../../../src/access/setting-keys.ts'
-import { signIn } from '../../../src/access/sign-in.ts'
+import { findSession, signIn } from '../../../src/access/sessions.ts'
+import { prepareAccess } from '../../../src/access/setting-keys.ts'
+import { inviteDemoAdmin } from '../../../src/demo.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -14,6 +14,9 @@ const use = (token: string) =>
     { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
     { token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
   )
+
+const config = { API_KEY: undefined, API_KEY_GRACE_MS: 0, demo: false }
+const retire = () => prepareAccess({ sql: database.sql, log: createLog('silent'), config })
 
 async function invite(): Promise<string> {
   return (await inviteDemoAdmin(database.sql)).token
@@ -34,7 +37,7 @@ it('outside demo mode its way in is closed, until a demo runs again', async () =
   const opened = await use(await invite())
   if (opened.kind !== 'opened') throw new Error(opened.kind)
   const link = await invite()
-  await retireDemo(database.sql)
+  await retire()
   expect((await use(link)).kind).toBe('refused')
   expect(await findSession(database.sql, opened.token)).toBeUndefined()
   const again = await use(await invite())
@@ -45,6 +48,6 @@ it('outside demo mode its way in is closed, until a demo runs again', async () =
 
 it('without a demo on this database there is nothing to end', async () => {
   await database.sql`delete from actors`
-  await retireDemo(database.sql)
+  await retire()
   expect(await listPeople(database.sql)).toEqual([])
 })

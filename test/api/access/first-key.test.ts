@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
-import { ensureFirstKey, replaceDemoKey } from '../../../src/access/setting-keys.ts'
+import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
+import { replaceDemoKey } from '../../../src/demo.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { addKey } from '../../support/service.ts'
@@ -18,7 +20,8 @@ beforeEach(() => database.sql`delete from actors`)
 afterAll(() => database.release())
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`
-const start = (text: string, graceMs = HOUR_MS) => ensureFirstKey(database.sql, text, graceMs)
+const start = (text: string, graceMs = HOUR_MS) =>
+  ensureFirstKey({ sql: database.sql, log: createLog('silent') }, text, graceMs)
 
 type Read = { id: string; principal: string; endsInS: number | null; live: boolean }
 
@@ -114,6 +117,18 @@ describe('another API_KEY than at the last start', () => {
     })
     expect(await read(one)).toMatchObject({ live: true, endsInS: null })
     expect(await database.sql`select from actors`).toHaveLength(1)
+  })
+
+  it('is an entry of the audit log when it is stored or set again, and none while it stays', async () => {
+    await database.sql`delete from audit_entries`
+    const [one, two] = [makeText(), makeText()]
+    for (const text of [one, one, two, two, one]) await start(text)
+    const ids = [(await read(one)).id, (await read(two)).id]
+    const entries = await database.sql<{ objectId: string }[]>`
+      select key_id as "keyId", actor, operation, object_id as "objectId", outcome from audit_entries order by id`
+    expect(entries.map(({ objectId }) => objectId)).toEqual([ids[0], ids[1], ids[0]])
+    const same = { keyId: null, actor: 'settings', operation: 'set API_KEY', outcome: 'done' }
+    expect(entries).toMatchObject([same, same, same])
   })
 
   it('is reported with what ends, at every start until it has ended', async () => {

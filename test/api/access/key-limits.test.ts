@@ -4,7 +4,7 @@ import {
   createKeyLimits,
   DEFAULT_AT_ONCE,
   DEFAULT_RATE_PER_MINUTE,
-} from '../../../src/access/key-limits.ts'
+} from '../../../src/access/key-use.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addKey } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -76,11 +76,11 @@ it('each process has the whole rate: a minute of requests at once, and not one m
   for (const limits of processes) {
     const kinds = Array.from({ length: 610 }, () => {
       const admission = admit(limits)
-      if (admission.kind === 'admitted') admission.leave()
-      return admission.kind
+      if (!admission.refusal) admission.leave()
+      return admission.refusal?.message
     })
-    expect(kinds.filter((kind) => kind === 'admitted').length).toBeGreaterThanOrEqual(600)
-    expect(kinds.at(-1)).toBe('too_many')
+    expect(kinds.filter((kind) => kind === undefined).length).toBeGreaterThanOrEqual(600)
+    expect(kinds.at(-1)).toBe('This key allows 600 requests per minute')
   }
 })
 
@@ -89,17 +89,20 @@ it('a key has a bounded number of requests at once, waiting ones apart, and one 
   const key = { chainId: 'K', ratePerMinute: null }
   const enter = (times: number, isWaiting = false, of = { ...key }) => {
     const all = Array.from({ length: times }, () => limits.admit(of, isWaiting))
-    return all.flatMap((one) => (one.kind === 'admitted' ? [one.leave] : []))
+    return all.flatMap((one) => (one.refusal ? [] : [one.leave]))
   }
   const first = enter(DEFAULT_AT_ONCE)
   const [refused, another] = [limits.admit(key, false), limits.admit(key, false)]
-  expect(refused).toMatchObject({ kind: 'too_many_at_once', most: DEFAULT_AT_ONCE })
-  expect(another.allowance.left).toBeGreaterThanOrEqual(refused.allowance.left)
+  const atOnce = (most: number) => `This key allows ${most} requests at once`
+  expect(refused.refusal?.message).toBe(atOnce(DEFAULT_AT_ONCE))
+  const readLeft = ({ headers }: typeof refused) =>
+    Number(/r=(\d+)/.exec(headers.ratelimit ?? '')?.[1])
+  expect(readLeft(another)).toBeGreaterThanOrEqual(readLeft(refused))
   expect(enter(50, true)).toHaveLength(50)
   first.pop()?.()
   expect(enter(2)).toHaveLength(1)
   expect(enter(1, false, { ...key, chainId: 'other' })).toHaveLength(1)
   const wide = { chainId: 'wide', ratePerMinute: 60_000 }
-  const many = Array.from({ length: 1_001 }, () => limits.admit(wide, false).kind)
-  expect(many.indexOf('too_many_at_once')).toBe(1_000)
+  const many = Array.from({ length: 1_001 }, () => limits.admit(wide, false).refusal?.message)
+  expect(many.indexOf(atOnce(1_000))).toBe(1_000)
 })

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { expect, it } from 'vitest'
-import { createKeyUses, FLUSH_EVERY_MS } from '../../../src/access/key-uses.ts'
+import { createKeyUses, FLUSH_EVERY_MS } from '../../../src/access/key-use.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { whileUncommitted } from '../../support/locks.ts'
 import { addKey } from '../../support/service.ts'
@@ -19,9 +18,6 @@ async function makeKey(): Promise<string> {
   return row?.id ?? ''
 }
 
-const from = (remoteAddress: string) =>
-  ({ socket: { remoteAddress }, headers: {} }) as unknown as IncomingMessage
-
 type Recorded = { at: Date | null; from: string | null }
 async function read(id: string): Promise<Recorded | undefined> {
   const [row] = await database.sql<{ at: string | null; from: string | null }[]>`
@@ -38,15 +34,15 @@ it('the first use is recorded, those of the next minute in one statement after i
       return Reflect.apply(target, self, args)
     },
   })
-  const uses = createKeyUses({ sql, log, trusted: [] }, () => now)
+  const uses = createKeyUses({ sql, log }, () => now)
   const [one, two] = [await makeKey(), await makeKey()]
-  uses.note(one, from('192.0.2.1'))
+  uses.note(one, '192.0.2.1')
   await waitUntil(async () => (await read(one))?.from !== null, { what: 'the record' })
-  for (let n = 0; n < 1_000; n += 1) uses.note(n % 2 ? one : two, from('2001:db8:1:2:3::4'))
+  for (let n = 0; n < 1_000; n += 1) uses.note(n % 2 ? one : two, '2001:db8:1:2:3::4')
   expect(statements).toBe(1)
   expect((await read(two))?.at).toBeNull()
   now += FLUSH_EVERY_MS
-  uses.note(two, from('198.51.100.7'))
+  uses.note(two, '198.51.100.7')
   await waitUntil(async () => (await read(two))?.from !== null, { what: 'the second record' })
   expect(statements).toBe(2)
   expect(await read(one)).toEqual({
@@ -58,24 +54,24 @@ it('the first use is recorded, those of the next minute in one statement after i
 
 it('waits for no key that a decision has locked, and an older use never replaces a newer one', async () => {
   const id = await makeKey()
-  const late = createKeyUses({ sql: database.sql, log, trusted: [] }, () => 2_000_000)
-  const early = createKeyUses({ sql: database.sql, log, trusted: [] }, () => 1_000_000)
+  const late = createKeyUses({ sql: database.sql, log }, () => 2_000_000)
+  const early = createKeyUses({ sql: database.sql, log }, () => 1_000_000)
   // The first use is recorded at once, and nothing can wait for that.
-  late.note(await makeKey(), from('192.0.2.1'))
+  late.note(await makeKey(), '192.0.2.1')
   await whileUncommitted(
     database,
     (held) => held`select from actors where id = ${id} for share`,
     async (commit) => {
-      late.note(id, from('192.0.2.1'))
+      late.note(id, '192.0.2.1')
       await late.flush()
       expect((await read(id))?.at).toBeNull()
       await commit()
     },
   )
-  early.note(id, from('192.0.2.2'))
+  early.note(id, '192.0.2.2')
   await waitUntil(async () => (await read(id))?.at !== null, { what: 'the record' })
-  const other = createKeyUses({ sql: database.sql, log, trusted: [] }, () => 500_000)
-  other.note(id, from('192.0.2.3'))
+  const other = createKeyUses({ sql: database.sql, log }, () => 500_000)
+  other.note(id, '192.0.2.3')
   await other.flush()
   expect((await read(id))?.from).toBe('192.0.2.2')
 })

@@ -126,10 +126,10 @@ it('the first key gets the scopes that a release adds; no other key does', async
   const { sql } = rig.database
   const [text, other] = ['first-key', 'other-key'].map((name) => `${name}-${randomUUID()}`)
   if (!text || !other) throw new Error('no text')
-  await ensureFirstKey(sql, text, GRACE_MS)
+  await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
   await addKey(rig.database, other, ['ops'])
   await sql`update actors set scopes = '{ops}' where hash = sha256(${text}::bytea)`
-  for (const one of [text, other]) await ensureFirstKey(sql, one, GRACE_MS)
+  for (const one of [text, other]) await ensureFirstKey(rig.service.ctx, one, GRACE_MS)
   const scopesOf = async (one: string) =>
     (await sql`select scopes from actors where hash = sha256(${one}::bytea)`)[0]?.scopes
   expect(await scopesOf(text)).toEqual(SCOPES)

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createKey } from '../../../src/access/key-changes.ts'
-import { listKeys, type Scope, UNLIMITED } from '../../../src/access/keys.ts'
+import type { Scope } from '../../../src/access/keys.ts'
 import { addPerson, endPerson, findPeople, listPeople } from '../../../src/access/people.ts'
 import { coversSql } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { listScopes, ROLES, type Role, SCOPES_OF_ROLES } from '../../../src/access/types.ts'
+import { listKeys } from '../../../src/cli/key-list.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { UNLIMITED } from '../../support/access.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
@@ -87,12 +89,12 @@ it('ending a person ends sessions and links in one commit', async () => {
   const visitor = await addVisitor(database)
   await makeLink(database, visitor.personId)
   expect((await findSession(database.sql, visitor.token))?.isLive).toBe(true)
-  expect(await end(visitor.personId)).toMatchObject({ id: visitor.personId })
+  expect(await end(visitor.personId)).toBe(true)
   expect(await findSession(database.sql, visitor.token)).toBeUndefined()
   const open = await database.sql`
     select from sessions where person_id = ${visitor.personId} and ended_at is null`
   expect(open).toHaveLength(0)
-  expect(await end(visitor.personId)).toBeUndefined()
+  expect(await end(visitor.personId)).toBe(false)
   const listed = (await listPeople(database.sql)).find(({ id }) => id === visitor.personId)
   expect(listed).toMatchObject({ sessions: 0, endedAt: expect.any(String) })
 })

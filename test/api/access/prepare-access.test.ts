@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
-import { inviteDemoAdmin, prepareAccess, replaceDemoKey } from '../../../src/access/setting-keys.ts'
-import { signIn } from '../../../src/access/sign-in.ts'
+import { signIn } from '../../../src/access/sessions.ts'
+import { prepareAccess } from '../../../src/access/setting-keys.ts'
+import { inviteDemoAdmin, replaceDemoKey } from '../../../src/demo.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
@@ -17,7 +18,7 @@ beforeAll(async () => {
 beforeEach(() => database.sql`delete from actors`)
 afterAll(() => database.release())
 
-/** Starts with these settings. @returns the lines of the log */
+/** Starts with these settings. @returns the lines of the log, without those of the audit log */
 async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: number }) {
   const lines: string[] = []
   const { API_KEY, demo = false, graceMs = 3_600_000 } = settings
@@ -26,7 +27,7 @@ async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: num
     log: createLog('info', { write: (line) => void lines.push(line) }),
     config: { API_KEY, API_KEY_GRACE_MS: graceMs, demo },
   })
-  return lines
+  return lines.filter((line) => !line.includes('audit entry'))
 }
 
 const isLive = async (text: string) => {

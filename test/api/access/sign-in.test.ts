@@ -1,8 +1,14 @@
 import { expect, it } from 'vitest'
 import { hashKey } from '../../../src/access/keys.ts'
 import { endPerson } from '../../../src/access/people.ts'
-import { findSession, listSessions, recordUse } from '../../../src/access/sessions.ts'
-import { FAILURES_OF_NETWORK, SIGN_INS_OF_PERSON, signIn } from '../../../src/access/sign-in.ts'
+import {
+  FAILURES_OF_NETWORK,
+  findSession,
+  listSessions,
+  recordUse,
+  SIGN_INS_OF_PERSON,
+  signIn,
+} from '../../../src/access/sessions.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { verifyAudit } from '../../../src/access/verify-audit.ts'
+import { verifyAudit } from '../../../src/access/audit-checkpoints.ts'
 import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { AUDIT_KEY, useAuditLog } from '../../support/audit-log.ts'
 import { runCli } from '../../support/cli.ts'

@@ -141,6 +141,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
       states: { 'portal-1': ['reserved', 'never_happened'] },
     },
+    { what: 'a person enters it', play: makeEntered, states: { entered: ['matched'] } },
   ],
   'refunds/save.ts: .update(externalRefunds)': [
     {
@@ -184,11 +185,6 @@ const PLAYS: Record<string, readonly Play[]> = {
       play: playTwoReadings,
       states: { portal: ['reserved', 'released'] },
     },
-  ],
-  'decisions/external.ts: .insert(externalRefunds)': [
-    { what: 'a person enters it', play: makeEntered, states: { entered: ['matched'] } },
-  ],
-  'decisions/external.ts: .update(externalRefunds)': [
     {
       what: 'a person decides that it never happened',
       async play() {
@@ -198,8 +194,6 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
       states: { 'portal-1': ['reserved', 'never_happened'] },
     },
-  ],
-  'decisions/external.ts: update foreign_refunds f set': [
     ...[
       { amount: '10', what: 'a smaller one takes a part of what a person entered' },
       { amount: '30', what: 'another one takes all of what a person entered' },

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import type { EventView } from '../../../src/feed/view.ts'
-import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
+import { recheckFinal } from '../../../src/maintenance/rechecks.ts'
 import { placeReceiver } from '../../../src/refunds/receiver.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { computeStoredHmac } from '../../support/body-hmac.ts'
 import { ENCRYPTION, makeClient, serve } from '../../support/gateway.ts'
 import { MERCHANT } from '../../support/service.ts'

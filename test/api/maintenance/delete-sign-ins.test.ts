@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { deleteSignIns } from '../../../src/maintenance/delete-expired.ts'
+import { erase } from '../../../src/maintenance/delete-expired.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
@@ -7,13 +7,14 @@ const database = useTestDatabase()
 
 it('what a sign-in leaves behind is deleted once it is long over, and nothing before', async () => {
   const { sql } = database
+  const retention = { sql, config: { RETENTION_DAYS: 400 } }
   const { personId } = await addTestPerson(database)
   await makeLink(database, personId)
   await addVisitor(database)
-  expect(await deleteSignIns(database)).toBe(0)
+  expect(await erase(retention, 'sessions')).toBe(0)
   await sql`update sessions set link_until = now() - interval '25 hours'`
-  expect(await deleteSignIns(database)).toBe(1)
+  expect(await erase(retention, 'sessions')).toBe(1)
   await sql`update sessions set ended_at = now() - interval '31 days'`
-  expect(await deleteSignIns(database)).toBe(1)
+  expect(await erase(retention, 'sessions')).toBe(1)
   expect(await sql`select from sessions`).toHaveLength(0)
 })

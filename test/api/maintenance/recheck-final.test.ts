@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
+import { recheckFinal } from '../../../src/maintenance/rechecks.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectUnblocked, whileUncommitted } from '../../support/locks.ts'
 import { MERCHANT, startTestService } from '../../support/service.ts'

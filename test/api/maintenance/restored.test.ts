@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
-import { createServerWatch } from '../../../src/maintenance/watch-server.ts'
+import { createServerWatch } from '../../../src/maintenance/restore.ts'
 import { expectProblem } from '../../support/api.ts'
 import { runCli } from '../../support/cli.ts'
 import { findEnd, readAllEvents } from '../../support/feed.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import {
   CARD_STATUSES,
   DETAIL,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
-import { startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { startSandbox } from '../../../src/sandbox/start.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useStarted } from '../../support/use-started.ts'
 
@@ -49,7 +49,7 @@ it.each([...FOREIGN, 'evil.example:4010', '[::2]', '0.0.0.0'])(
     for (const path of ['/', '/healthz', '/sandbox/calls', '/sandbox/transactions']) {
       expect(await ask(path, host)).toBe(421)
     }
-    for (const path of ['/actions', '/sandbox/faults', '/api/v1/paygate/svcpay']) {
+    for (const path of ['/sandbox/seed', '/sandbox/faults', '/api/v1/paygate/svcpay']) {
       expect(await ask(path, host, '{}')).toBe(421)
     }
   },

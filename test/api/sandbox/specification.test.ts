@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { computeSecureHash, NotSignableError } from '../../../src/gateway/signature.ts'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { MERCHANT } from '../../support/service.ts'
 import {
   FAILURE_CODES,

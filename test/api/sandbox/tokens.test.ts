@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { SHOP, useSandbox } from '../../support/sandbox.ts'
 
 const OTHER = { merchantCode: 'SECOND', secret: 'A3EFDFABA8653DF2342E8DAC29B51AF0' }
-const client = (clientId: string, scope?: string) => ({
+const CLIENT = {
   kind: 'client' as const,
   url: 'http://gateway.example/token',
-  clientId,
+  clientId: 'C1',
   clientSecret: 'client-secret-1',
-  scope,
-})
+  scope: 'cards.read cards.list',
+}
 
 describe('a token', () => {
   it('is issued to the default client of an account and gives access to its cards', async () => {
@@ -26,24 +26,18 @@ describe('a token', () => {
     expect((await readCards('', { token: await fetchToken() })).status).toBe(200)
   })
 
-  it('can be requested by a form as well as by JSON', async () => {
-    const { url } = await useSandbox()
+  it('can be requested by a form as well as by JSON, and nested', async () => {
+    const { url, control } = await useSandbox()
+    await control('PUT', '/token-mode', { lifetimeS: 7, nested: true })
     const body = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: 'UFLIYL',
       client_secret: 'sandbox-UFLIYL',
     })
     const answer = await fetch(`${url}/v2/auth/oauth2/token`, { method: 'POST', body })
-    expect(await answer.json()).toMatchObject({ token_type: 'Bearer' })
-  })
-
-  it('is nested under data, and has the lifetime, according to the mode', async () => {
-    const { control, askToken } = await useSandbox()
-    await control('PUT', '/token-mode', { nested: true, lifetimeS: 60 })
-    expect(await (await askToken()).json()).toEqual({
+    expect(await answer.json()).toMatchObject({
       code: 1,
-      message: 'Successful',
-      data: { access_token: expect.any(String), token_type: 'Bearer', expires_in: 60 },
+      data: { access_token: expect.any(String), expires_in: 7 },
     })
   })
 
@@ -55,24 +49,19 @@ describe('a token', () => {
   ])('is refused to %s', async (_, body, status, error) => {
     const { askToken } = await useSandbox()
     const answer = await askToken(body)
-    expect(answer.status).toBe(status)
-    expect(await answer.json()).toMatchObject({ error, error_description: expect.any(String) })
+    expect([answer.status, await answer.json()]).toMatchObject([
+      status,
+      { error, error_description: expect.any(String) },
+    ])
   })
 
-  it('is refused for a scope the client does not have', async () => {
-    const token = client('C1', 'cards.read cards.list')
-    const { askToken } = await useSandbox({ accounts: [{ ...SHOP, token }] })
+  it('of a given client is issued to it within its scope, and not to the default client', async () => {
+    const { askToken } = await useSandbox({ accounts: [{ ...SHOP, token: CLIENT }] })
     const own = { client_id: 'C1', client_secret: 'client-secret-1' }
+    expect((await askToken(own)).status).toBe(200)
     expect((await askToken({ ...own, scope: 'cards.list' })).status).toBe(200)
     const refused = await askToken({ ...own, scope: 'cards.write' })
-    expect(refused.status).toBe(400)
-    expect(await refused.json()).toMatchObject({ error: 'invalid_scope' })
-  })
-
-  it('of a given client is issued to it, and not to the default client', async () => {
-    const { askToken } = await useSandbox({ accounts: [{ ...SHOP, token: client('C1') }] })
-    const given = { client_id: 'C1', client_secret: 'client-secret-1' }
-    expect((await askToken(given)).status).toBe(200)
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: 'invalid_scope' }])
     expect((await askToken()).status).toBe(401)
   })
 
@@ -84,65 +73,54 @@ describe('a token', () => {
     expect((await readCards('', { token })).status).toBe(200)
     expect(await (await control('POST', '/tokens/expire')).json()).toEqual({ expired: 1 })
     const refused = await readCards('', { token })
-    expect(refused.status).toBe(401)
-    expect(refused.headers.get('www-authenticate')).toBe('Bearer')
-    expect((await readCards('', { token: null })).status).toBe(401)
-    expect((await readCards('', { token: 'made-up' })).status).toBe(401)
+    expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    for (const other of [null, 'made-up']) await readCards('', { token: other })
     const verdicts = (await readCalls('cards')).map((entry) => entry.token)
     expect(verdicts).toEqual(['expired', 'accepted', 'expired', 'missing', 'unknown'])
   })
 })
 
-describe('the cards a token gives access to', () => {
-  it('are those of its account; for a shared token those of all accounts', async () => {
-    const { readCards } = await useSandbox({
-      accounts: [{ ...SHOP, token: { kind: 'static', accessToken: 'token-of-the-shop' } }, OTHER],
-      sharedToken: { kind: 'static', accessToken: 'token-of-all' },
-    })
-    const own = await readCards('', { token: 'token-of-the-shop' })
-    expect(await own.json()).toMatchObject({ data: { totalDocs: 14 } })
-    const all = await readCards('?pageSize=100', { token: 'token-of-all' })
-    expect(await all.json()).toMatchObject({ data: { totalDocs: 28 } })
-    const foreign = '/VC-SECOND-0001'
-    expect((await readCards(foreign, { token: 'token-of-the-shop' })).status).toBe(404)
-    expect((await readCards(foreign, { token: 'token-of-all' })).status).toBe(200)
+it('a token reads the cards of its account, a shared one those of all; static ones never expire', async () => {
+  const { control, readCards } = await useSandbox({
+    accounts: [{ ...SHOP, token: { kind: 'static', accessToken: 'token-of-the-shop' } }, OTHER],
+    sharedToken: { kind: 'static', accessToken: 'token-of-all' },
   })
-
-  it('remain accessible to a static token when the issued ones are expired', async () => {
-    const token = { kind: 'static' as const, accessToken: 'given' }
-    const { control, readCards } = await useSandbox({ accounts: [{ ...SHOP, token }] })
-    await control('POST', '/tokens/expire')
-    expect((await readCards('', { token: 'given' })).status).toBe(200)
-  })
+  await control('POST', '/tokens/expire')
+  for (const [token, totalDocs, foreign] of [
+    ['token-of-the-shop', 14, 404],
+    ['token-of-all', 28, 200],
+  ] as const) {
+    expect(await (await readCards('', { token })).json()).toMatchObject({ data: { totalDocs } })
+    expect((await readCards('/VC-SECOND-0001', { token })).status).toBe(foreign)
+  }
 })
 
-describe('faults of tokens', () => {
-  it('refuse the client the configured number of times with the configured status', async () => {
-    const { control, askToken } = await useSandbox()
-    await control('POST', '/faults', { command: 'token', kind: 'code', code: 401, times: 1 })
-    await control('POST', '/faults', { command: 'token', kind: 'code', code: 9, times: 1 })
-    await control('POST', '/faults', { command: 'token', kind: 'http500', times: 1 })
-    const refused = await askToken()
-    expect(refused.status).toBe(401)
-    expect(await refused.json()).toMatchObject({ error: 'invalid_client' })
-    expect(await (await askToken()).json()).toEqual({ code: 9, message: 'Failed' })
-    expect((await askToken()).status).toBe(500)
-    expect((await askToken()).status).toBe(200)
-  })
+it('faults refuse the client as often as set, with the status or the code', async () => {
+  const { control, askToken } = await useSandbox()
+  for (const fault of [
+    { kind: 'code', code: 401 },
+    { kind: 'code', code: 9 },
+    { kind: 'http500' },
+  ]) {
+    await control('POST', '/faults', { command: 'token', times: 1, ...fault })
+  }
+  const refused = await askToken()
+  expect([refused.status, await refused.json()]).toMatchObject([401, { error: 'invalid_client' }])
+  expect(await (await askToken()).json()).toEqual({ code: 9, message: 'Failed' })
+  expect((await askToken()).status).toBe(500)
+  expect((await askToken()).status).toBe(200)
 })
 
-describe('the journal', () => {
-  it('has every token request, but neither a token nor a secret', async () => {
-    const { askToken, readCards, fetchToken, control, readCalls } = await useSandbox()
-    const token = await fetchToken()
-    await askToken({ client_id: 'a-secret-in-the-wrong-place', client_secret: 'guessed' })
-    await readCards(`?status=ACTIVED&access_token=${token}`, { token })
-    expect(await readCalls('token')).toMatchObject([
-      { outcome: 'answered', status: 200, clientId: 'UFLIYL' },
-      { outcome: 'answered', status: 401, clientId: null },
-    ])
-    expect(await readCalls('cards')).toMatchObject([{ query: { status: 'ACTIVED' } }])
-    const journal = await (await control('GET', '/calls')).text()
-    expect(journal).not.toMatch(new RegExp(`${token}|sandbox-UFLIYL|guessed|wrong-place`))
-  })
+it('the journal has every token request, but neither a token nor a secret', async () => {
+  const { askToken, readCards, fetchToken, control, readCalls } = await useSandbox()
+  const token = await fetchToken()
+  await askToken({ client_id: 'a-secret-in-the-wrong-place', client_secret: 'guessed' })
+  await readCards(`?status=ACTIVED&access_token=${token}`, { token })
+  expect(await readCalls('token')).toMatchObject([
+    { outcome: 'answered', status: 200, clientId: 'UFLIYL' },
+    { outcome: 'answered', status: 401, clientId: null },
+  ])
+  expect(await readCalls('cards')).toMatchObject([{ query: { status: 'ACTIVED' } }])
+  const journal = await (await control('GET', '/calls')).text()
+  expect(journal).not.toMatch(new RegExp(`${token}|sandbox-UFLIYL|guessed|wrong-place`))
 })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
+import { recheckFinal } from '../../../src/maintenance/rechecks.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { startTestService } from '../../support/service.ts'
 import {

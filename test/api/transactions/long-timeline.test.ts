@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Position } from '../../../src/http/list.ts'
-import { readMessages } from '../../../src/transactions/read-timeline.ts'
+import { readMessages } from '../../../src/transactions/read-messages.ts'
 import { readTimeline } from '../../../src/transactions/timeline.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { type MeasuredConnection, measureConnection } from '../../support/buffers.ts'

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { eraseSecrets } from '../../../src/maintenance/delete-expired.ts'
+import { erase } from '../../../src/maintenance/delete-expired.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem, NO_IDS } from '../../support/api.ts'
 import { findInTables } from '../../support/ask.ts'
@@ -278,7 +278,7 @@ describe('a rotated secret', () => {
       return row
     }
     const before = await read()
-    expect(await eraseSecrets(rig.service.ctx)).toBe(0)
+    expect(await erase(rig.service.ctx, 'secrets')).toBe(0)
     await rig.database.sql`update webhook_endpoints set previous_secret = secret where id = ${id}`
     await publish(rig, ['T-8'])
     await work(rig.service.ctx)
@@ -286,7 +286,7 @@ describe('a rotated secret', () => {
     await rig.database.sql`
       update webhook_endpoints set previous_secret = ${before?.previous ?? null} where id = ${id}`
     await endPrevious(id)
-    expect(await eraseSecrets(rig.service.ctx)).toBe(1)
+    expect(await erase(rig.service.ctx, 'secrets')).toBe(1)
     expect(await read()).toEqual({ secret: before?.secret, previous: null })
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { deleteAttempts } from '../../../src/maintenance/delete-expired.ts'
+import { erase } from '../../../src/maintenance/delete-expired.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
 import { serve } from '../../support/gateway.ts'
@@ -123,15 +123,15 @@ describe('the log of an endpoint', () => {
       update webhook_attempts set sent_at = now() - ${days} * interval '1 day'
       where endpoint_id = ${one.id}`
     await age(29)
-    expect(await deleteAttempts(rig.service.ctx)).toBe(0)
+    expect(await erase(rig.service.ctx, 'attempts')).toBe(0)
     await age(31)
-    expect(await deleteAttempts(rig.service.ctx)).toBe(2)
+    expect(await erase(rig.service.ctx, 'attempts')).toBe(2)
     expect([await count(one.id), await count(other.id)]).toEqual([0, 2])
     const short = { ...rig.service.ctx, config: { RETENTION_DAYS: 7 } }
     await sql`
       update webhook_attempts set sent_at = now() - interval '8 days' where endpoint_id = ${other.id}
         and id = (select min(id) from webhook_attempts where endpoint_id = ${other.id})`
-    expect(await deleteAttempts(short)).toBe(1)
+    expect(await erase(short, 'attempts')).toBe(1)
     await call('DELETE', `/${other.id}`)
     expect(await count(other.id)).toBe(0)
   })

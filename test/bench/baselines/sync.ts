@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import { Pool } from 'undici'
-import { sign } from './signature.ts'
+import { sign } from './notification.ts'
 
 /** Asks about due transactions, 16 at once: for each one claim, one call, and one transaction of three statements. */
 const CONCURRENCY = 16

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { keepCleanup } from '../children.ts'
+import { keepCleanup } from '../processes.ts'
 
 const SERVER = fileURLToPath(new URL('server.mjs', import.meta.url))
 const PACKAGES = ['@supabase/stripe-sync-engine@>=0.48.5', 'stripe', 'fastify@5']

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,9 @@ import { listPages } from './list-pages.ts'
 import { playSample } from './play-sample.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const FOLDER = join(ROOT, 'docs', 'console')
+/** Every photograph; those that the documentation shows are copied beside it. */
+const FOLDER = join(ROOT, 'photographs')
+const SHOWN = readFileSync(join(ROOT, 'docs/console.md'), 'utf8')
 
 /** The demo's merchant account. */
 const MERCHANT = 'DEMO'
@@ -93,9 +95,12 @@ async function photograph(): Promise<void> {
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
         await page.goto(origin + path)
-        const file = join(FOLDER, `${name}-${colorScheme}.png`)
-        await page.screenshot({ path: file, fullPage: true })
-        console.log(file)
+        const photo = `${name}-${colorScheme}.png`
+        await page.screenshot({ path: join(FOLDER, photo), fullPage: true })
+        if (SHOWN.includes(`console/${photo}`)) {
+          copyFileSync(join(FOLDER, photo), join(ROOT, 'docs/console', photo))
+        }
+        console.log(join(FOLDER, photo))
       }
       await page.close()
     }

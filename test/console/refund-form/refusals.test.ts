@@ -1,6 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { explainRefusal } from '../../../src/console/explain-refund.ts'
-import { readValues } from '../../../src/console/refund-fields.ts'
+import { explainRefundRefusal, readValues } from '../../../src/console/refund-fields.ts'
 import type { RefundSubject } from '../../../src/console/refund-targets.tsx'
 import { showTo } from '../../../src/console/view.ts'
 import { DomainError, type RefusalCode } from '../../../src/errors.ts'
@@ -159,7 +158,9 @@ describe('every refusal that a refund can get', () => {
   const explain = (code: RefusalCode, extra = {}, amountKind = 'part') => {
     const values = readValues({ amountKind })
     const error = new DomainError(code, 'as the API says it', { extra })
-    return showTo({ language: 'en', zone: 'UTC' }, () => explainRefusal(error, { subject, values }))
+    return showTo({ language: 'en', zone: 'UTC' }, () =>
+      explainRefundRefusal(error, { subject, values }),
+    )
   }
 
   it.each([

@@ -32,9 +32,9 @@ describe('asking the gateway now', () => {
     expect(text).toContain('The gateway is being asked. What it answers appears on this page.')
     expect(text).toContain('The gateway is being asked now. Show the current state')
     expect(await auditOf(transactionId)).toMatchObject([{ actor: viewer.name, outcome: 'done' }])
-    expect(readText(cutPart(await read(transactionId, viewer), 'requests'))).toContain(
-      `${viewer.name} Asked the gateway ${transactionId}`,
-    )
+    expect(
+      readText(cutPart(await read(`${transactionId}?view=history`, viewer), 'history')),
+    ).toContain(`${viewer.name} : Asked the gateway`)
   })
 
   it('is explained when the account is no longer in the settings', async () => {
@@ -135,8 +135,10 @@ describe('who lacks the role', () => {
     expect(rows.map(({ hold }) => hold)).toEqual([null, null])
     const refused = { outcome: 'scope_missing' }
     expect(await auditOf(payment.id)).toMatchObject([refused, refused, refused])
-    const text = readText(cutPart(await read(payment.transactionId, visitors.viewer), 'requests'))
-    expect(text).toContain('first Asked for a refund')
+    const text = readText(
+      cutPart(await read(`${payment.transactionId}?view=history`, visitors.viewer), 'history'),
+    )
+    expect(text).toContain('first : Asked for a refund')
     expect(text).not.toContain('Held')
   })
 })

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createNewsWaiter } from '../../../src/console/story/wait-for-news.ts'
+import { createNewsWaiter } from '../../../src/console/transaction.tsx'
 import { findTransaction } from '../../../src/transactions/find-transaction.ts'
 import { addVisitor, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
@@ -38,7 +38,7 @@ describe('a page that asks for itself again', () => {
     expect(response.headers.get('etag')).toBe(await readTag(pathOf(payment.transactionId)))
     const html = await response.text()
     expect(html).not.toContain('<html')
-    expect(html.match(/data-live/g)).toHaveLength(9)
+    expect(html.match(/data-live/g)).toHaveLength(5)
   })
 
   it('waits while nothing changes, and learns of a change at once', async () => {

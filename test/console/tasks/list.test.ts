@@ -120,6 +120,20 @@ describe('what waits for a person', () => {
     expect((await tasks(people.viewer)).text).toContain('Your roles let you look things up.')
   })
 
+  it('is counted in the navigation of every page, and again after what the person did', async () => {
+    const { approver, viewer } = people
+    const id = await request('60')
+    await request('61')
+    const open = async (who: Visitor) =>
+      (await openAs(rig, who, '/console/account')).html.replaceAll(/\s+/g, ' ')
+    expect(await open(approver)).toContain('Waiting for you (2)')
+    expect(await open(viewer)).not.toContain('Waiting for you (')
+    const path = `/console/refunds/${merchantCode}/${id}`
+    const page = await openAs(rig, approver, path)
+    await sendForm(rig, approver, page, `${path}/approval`, { decision: 'decline', reason: '' })
+    expect(await open(approver)).toContain('Waiting for you (1)')
+  })
+
   it('are the refunds that a person asked for and that failed or came back lately', async () => {
     const name = `Linh ${crypto.randomUUID()}`
     const linh = await addVisitor(rig.database, { name, roles: ['agent'] })

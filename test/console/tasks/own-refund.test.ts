@@ -70,26 +70,26 @@ describe('a hold on a refund of one’s own', () => {
     const refundId = await request(payment)
     const action = `/console/refunds/${merchantCode}/${refundId}/hold`
     await submitAs(lab, setter, action, { held: 'true', reason: 'stop' })
-    return { action, story: `/console/transactions/${merchantCode}/${payment.transactionId}` }
+    return { action, page: `/console/refunds/${merchantCode}/${refundId}` }
   }
 
   it('that somebody else set is not offered to be released, and a forged release is refused', async () => {
-    const { action, story } = await make(other)
-    const page = await openAs(lab, asker, story)
+    const { action, page: path } = await make(other)
+    const page = await openAs(lab, asker, path)
     expect(page.text).toContain(en['story.actions.releaseByAnother'])
     expect(readHidden(page.html, action)).toBeUndefined()
     const forged = await submitBack(lab, asker, action, { held: 'false', reason: 'x' })
     expect(forged.status).toBe(200)
     expect(await forged.text()).toContain(en['story.refusals.same_person'])
-    expect(readHidden((await openAs(lab, other, story)).html, action)).toBeDefined()
+    expect(readHidden((await openAs(lab, other, path)).html, action)).toBeDefined()
   })
 
   it('that they set themselves is, and so is another to the only one who may decide', async () => {
     const own = await make(asker)
-    expect((await openAs(lab, asker, own.story)).text).toContain(en['story.actions.releaseHint'])
+    expect((await openAs(lab, asker, own.page)).text).toContain(en['story.actions.releaseHint'])
     const theirs = await make(other)
     await leaveAlone(asker)
-    const page = await openAs(lab, asker, theirs.story)
+    const page = await openAs(lab, asker, theirs.page)
     expect(page.text).toContain(en['story.actions.releaseBySelf'])
     expect(readHidden(page.html, theirs.action)).toBeDefined()
   })

@@ -93,7 +93,7 @@ export function playTaskStories(script: boolean): void {
         expect(await lab.row(id)).toMatchObject({ status: 'pending' })
 
         await first.page.reload()
-        expect(await readMain(first.page)).toContain(`${second.visitor.name} approved it.`)
+        expect(await readMain(first.page)).toContain(`Approved by ${second.visitor.name}`)
         await lab.pass(payment)
         expect(await lab.sent(id)).toBe(1)
         expect([...first.problems, ...second.problems]).toEqual([])

@@ -102,7 +102,7 @@ describe('a refund that waits for an approval', () => {
     await act(people.approver, id, 'approval', { decision: 'decline', reason: 'no return came' })
     expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'declined' })
     expect((await open(people.viewer, id)).text).toContain(
-      `${people.approver.name} declined it. no return came`,
+      `Declined by ${people.approver.name}: no return came`,
     )
   })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { replaceDemoKey } from '../../../src/access/setting-keys.ts'
+import { replaceDemoKey } from '../../../src/demo.ts'
 import { settingsFor, startServiceProcess } from '../../support/process.ts'
 import { addKey } from '../../support/service.ts'
 import { useTestDatabase } from '../../support/use-started.ts'

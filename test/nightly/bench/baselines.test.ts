@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { computeSecureHash } from '../../../src/gateway/signature.ts'
-import { sign } from '../../bench/baselines/signature.ts'
+import { sign } from '../../bench/baselines/notification.ts'
 import { createBaselineTables, createDueIndex } from '../../bench/baselines/tables.ts'
 import { ACCOUNT, makeNotification } from '../../bench/notifications.ts'
 import { makeEnv, startProcess } from '../../bench/processes.ts'

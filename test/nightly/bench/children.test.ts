@@ -8,7 +8,7 @@ import { waitUntil } from '../../support/wait-until.ts'
 /** Keeps a child that sleeps by SIGSTOP, and a cleanup that prints; then ends as it is told to. */
 const PROGRAM = `
   import { spawn } from 'node:child_process'
-  import { keepChild, keepCleanup, stopOnExit } from '${new URL('../../bench/children.ts', import.meta.url).href}'
+  import { keepChild, keepCleanup, stopOnExit } from '${new URL('../../bench/processes.ts', import.meta.url).href}'
   stopOnExit()
   const child = keepChild(spawn('sleep', ['600']))
   child.kill('SIGSTOP')

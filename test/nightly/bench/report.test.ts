@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import { compareSizes } from '../../bench/growth.ts'
 import { readParts } from '../../bench/parts.ts'
-import { type Measure, writeTable } from '../../bench/report.ts'
+import { compareSizes, type Measure, writeTable } from '../../bench/report.ts'
 import { alternate, compare } from '../../bench/rounds.ts'
 
 const measure = (size: number, service: number[], baseline: number[]): Measure =>

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import { type FedEvent, readEvent } from '../audit/events.ts'
 import { ACCOUNTS, type Account } from './accounts.ts'
-import { Event, nameEvent, type ToldEvent } from './audit/events.ts'
 
-const Page = z.object({ data: z.array(Event), nextCursor: z.string() })
+const Page = z.object({ data: z.array(z.unknown()), nextCursor: z.string() })
 
 /** A reader of each account. */
 export type Followers = {
   /** The events they have read so far, one account after the other. */
-  list(): ToldEvent[]
+  list(): FedEvent[]
   /** They begin again: positions from after a set-back of the database mean other events than before. */
   restart(): void
   stop(): Promise<void>
@@ -31,14 +31,14 @@ async function readPage(
     signal: AbortSignal.any([...signals, AbortSignal.timeout(PATIENCE_MS)]),
   })
   const { data, nextCursor } = Page.parse(await response.json())
-  return { events: data.map((event) => nameEvent(merchantCode, event)), nextCursor }
+  return { events: data.map((event) => readEvent(merchantCode, event)), nextCursor }
 }
 
 /** Reads the whole feed of all accounts, by position. */
-export async function readFeed(apiUrl: string): Promise<ToldEvent[]> {
-  const feeds: ToldEvent[][] = []
+export async function readFeed(apiUrl: string): Promise<FedEvent[]> {
+  const feeds: FedEvent[][] = []
   for (const account of ACCOUNTS) {
-    const events: ToldEvent[] = []
+    const events: FedEvent[] = []
     for (let cursor: string | undefined, done = false; !done; ) {
       const page = await readPage(apiUrl, account, cursor)
       events.push(...page.events)
@@ -51,9 +51,9 @@ export async function readFeed(apiUrl: string): Promise<ToldEvent[]> {
 }
 
 /** Merges the lists without reordering any of them. */
-function mergeByPosition(lists: ToldEvent[][]): ToldEvent[] {
+function mergeByPosition(lists: FedEvent[][]): FedEvent[] {
   const left = lists.map((list) => [...list].reverse())
-  const merged: ToldEvent[] = []
+  const merged: FedEvent[] = []
   for (;;) {
     const heads = left.flatMap((list) => {
       const event = list.at(-1)
@@ -70,7 +70,7 @@ function mergeByPosition(lists: ToldEvent[][]): ToldEvent[] {
 /** Starts readers that continue from their cursors after every error. */
 export function followFeeds(apiUrl: string): Followers {
   const leaving = new AbortController()
-  const events = new Map<string, ToldEvent[]>()
+  const events = new Map<string, FedEvent[]>()
   let epoch = 0
   async function follow(account: Account): Promise<void> {
     let cursor: string | undefined

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Movement, PaymentFacts } from './audit/ledgers.ts'
-import { nameIn } from './audit/names.ts'
+import type { Movement, PaymentFacts } from '../audit/ledgers.ts'
+import { nameIn } from '../audit/ledgers.ts'
 
 const Payment = z.object({
   id: z.string(),

@@ -1,13 +1,13 @@
+import postgres from 'postgres'
 import { runConcurrently } from '../../bench/refunds.ts'
-import type { Feed, Ledgers, Moved, PaymentFacts } from './audit/ledgers.ts'
-import { nameIn } from './audit/names.ts'
+import { type Fed, type Ledgers, type Moved, nameIn, type PaymentFacts } from '../audit/ledgers.ts'
+import { readStored } from '../audit/read-stored.ts'
+import type { SetBack } from './database-moves.ts'
 import { type Followers, readFeed } from './feed.ts'
 import type { GatewayControl, JournalEntry } from './gateway.ts'
 import type { Load } from './load.ts'
 import { readShown } from './read-shown.ts'
-import { readStored } from './read-stored.ts'
 import type { Receivers } from './receiver.ts'
-import type { SetBack } from './set-back.ts'
 
 export type Sources = {
   load: Pick<Load, 'transactions' | 'portal' | 'log'>
@@ -35,8 +35,10 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
   const isAtRisk = (one: { beganMs: number; atMs: number }) =>
     setBack !== undefined && one.atMs >= setBack.fromMs && one.beganMs <= setBack.toMs
   const feed = await readFeed(sources.apiUrl)
+  const sql = postgres(sources.databaseUrl, { onnotice: () => {} })
   return {
-    sent: {
+    phase: 'rest',
+    acknowledged: {
       notifications: acknowledged.map(({ entry, isAtRisk }) => ({
         ...describeNotification(entry),
         isAtRisk,
@@ -51,7 +53,7 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
         isBefore: shownMs === undefined || isAtRisk({ beganMs: shownMs, atMs: shownMs }),
       })),
     },
-    stored: await readStored(sources.databaseUrl),
+    stored: await readStored(sql).finally(() => sql.end({ timeout: 1 })),
     shown: await readShown(sources.apiUrl),
     moved: {
       ...(await readMoved(sources)),
@@ -59,7 +61,7 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
         entry.requestId ? [{ requestId: nameOf(entry, entry.requestId), isAtRisk }] : [],
       ),
     },
-    feed: {
+    fed: {
       read: feed,
       followed: sources.followers.list(),
       taken: sources.receivers && listTaken(sources.receivers, feed, setBack),
@@ -81,9 +83,18 @@ async function readMoved({
   })
   const calls = await gateway.readJournal('REFUND')
   const movements = await gateway.readLedger()
+  const sends = new Map<string, { times: number; lost: number }>()
+  for (const { requestId, ...entry } of calls) {
+    if (!requestId) continue
+    const id = nameOf(entry, requestId)
+    const { times, lost } = sends.get(id) ?? { times: 0, lost: 0 }
+    // A process that was held up sends what it recorded before.
+    const isLost = setBack !== undefined && Date.parse(entry.at) >= setBack.fromMs
+    sends.set(id, { times: times + 1, lost: lost + (isLost ? 1 : 0) })
+  }
   return {
-    payments,
-    movements: movements.map((one) => ({ ...one, isAtRisk: isAtRisk(one) })),
+    ...{ dedupes: true, refuses: true, payments },
+    movements: movements.map((one) => ({ ...one, isAtRisk: isAtRisk(one), isPending: false })),
     accepted: calls.flatMap((entry) =>
       entry.workCode === 0 && entry.requestId
         ? [
@@ -95,6 +106,7 @@ async function readMoved({
         : [],
     ),
     failed: [...failed],
+    sends,
   }
 }
 
@@ -112,7 +124,7 @@ function describeNotification(entry: JournalEntry) {
 }
 
 /** Leaves out events of commits that were lost when the database was set back: their positions are used again. */
-function listTaken({ taken }: Receivers, feed: Feed['read'], setBack: SetBack | undefined) {
+function listTaken({ taken }: Receivers, feed: Fed['read'], setBack: SetBack | undefined) {
   if (setBack === undefined) return taken.map(({ event }) => event)
   const stands = new Map(feed.map((event) => [event.id, JSON.stringify(event)]))
   return taken

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { runConcurrently } from '../../bench/refunds.ts'
-import type { PortalRefund } from './audit/ledgers.ts'
-import { nameIn } from './audit/names.ts'
+import type { PortalRefund } from '../audit/ledgers.ts'
+import { nameIn } from '../audit/ledgers.ts'
 import type { GatewayControl, OwnId } from './gateway.ts'
-import type { LedgerLag } from './ledger-lag.ts'
+import type { LedgerLag } from './gateway-moves.ts'
 import { type OrderLog, startOrderSystem, TIMEOUT_MS } from './order-system.ts'
 import { type PortalWish, planWishes, type RefundWish, type Wish } from './wishes.ts'
 

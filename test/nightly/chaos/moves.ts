@@ -1,4 +1,4 @@
-import { type Dice, makeDice } from './dice.ts'
+import { makeRandom } from '../../../src/sandbox/random.ts'
 
 /** A fault, and how long it lasts. */
 export type Move = { atMs: number; forMs: number } & (
@@ -172,4 +172,30 @@ export function describeMove({ atMs, forMs, ...move }: Move): string {
   )
   const length = forMs > 0 ? ` for ${forMs} ms` : ''
   return `${(atMs / 1_000).toFixed(1).padStart(6)} s  ${kind} ${details.join(' ')}${length}`
+}
+
+/** Reproducible random choices. */
+export type Dice = {
+  /** An integer from `from` to `to`, both inclusive. */
+  between(from: number, to: number): number
+  chance(probability: number): boolean
+  oneOf<T>(items: readonly [T, ...T[]]): T
+  shuffle<T>(items: readonly T[]): T[]
+}
+
+/** @param stream separates the choices of one part of a run from those of another with the same seed */
+export function makeDice(seed: number, stream: number): Dice {
+  const random = makeRandom(
+    (Math.imul(seed, 0x9e37_79b1) ^ Math.imul(stream + 1, 0x85eb_ca6b)) >>> 0,
+  )
+  const between = (from: number, to: number) => from + Math.floor(random() * (to - from + 1))
+  return {
+    between,
+    chance: (probability) => random() < probability,
+    oneOf: (items) => items[between(0, items.length - 1)] ?? items[0],
+    shuffle(items) {
+      const left = [...items]
+      return items.flatMap(() => left.splice(between(0, left.length - 1), 1))
+    },
+  }
 }

@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, fetch } from 'undici'
 import { z } from 'zod'
+import { type AskedRefund, nameIn, nameRefundOf } from '../audit/ledgers.ts'
 import { keyOf } from './accounts.ts'
-import type { AcknowledgedRefund, AskedRefund } from './audit/ledgers.ts'
-import { nameIn } from './audit/names.ts'
 import type { RefundWish } from './wishes.ts'
 
 /** When a request was sent first and when it was answered (ms since the epoch). */
@@ -13,7 +12,7 @@ type Times = { beganMs: number; atMs: number }
 export type OrderLog = {
   asked: (AskedRefund & { atMs: number })[]
   /** Every 202 response, those to repeated requests included. */
-  refunds: (AcknowledgedRefund & Times)[]
+  refunds: (AskedRefund & Times)[]
   /** Transactions whose `POST …/sync` was answered with 202. */
   synced: ({ transactionId: string } & Times)[]
   /** Requests that were refused until their order system gave up. */
@@ -163,5 +162,7 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
 }
 
 function describe({ merchantCode, key, paymentId, amount }: RefundWish): AskedRefund {
-  return { key: nameIn(merchantCode, key), paymentId: nameIn(merchantCode, paymentId), amount }
+  const named = nameIn(merchantCode, key)
+  const refundId = nameRefundOf(named)
+  return { key: named, refundId, paymentId: nameIn(merchantCode, paymentId), amount }
 }

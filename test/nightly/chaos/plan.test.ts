@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findRepeated } from './audit/rules.ts'
+import { findRepeated } from '../audit/ledgers.ts'
 import { describeMove, planMoves } from './moves.ts'
 import { type PortalWish, planWish, planWishes, type Wish } from './wishes.ts'
 

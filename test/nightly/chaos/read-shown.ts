@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import type { Shown } from '../audit/ledgers.ts'
+import { nameIn } from '../audit/ledgers.ts'
 import { ACCOUNTS, type Account } from './accounts.ts'
-import type { Shown } from './audit/ledgers.ts'
-import { nameIn } from './audit/names.ts'
 
 const ShownPayment = z.object({
   id: z.string(),
@@ -23,34 +23,40 @@ const ShownRefund = z.object({
 export async function readShown(apiUrl: string): Promise<Shown> {
   const shown: Shown = { transactions: [], refunds: [] }
   for (const account of ACCOUNTS) {
-    const named = (id: string) => nameIn(account.merchantCode, id)
-    const transactions = await readPages(apiUrl, account, '/v1/transactions', ShownTransaction)
-    for (const { transactionId, payments } of transactions) {
-      shown.transactions.push({
-        id: named(transactionId),
-        payments: payments.map((one) => ({
-          ...one,
-          id: named(one.id),
-          transactionId: named(one.transactionId),
-        })),
-      })
-    }
-    for (const refund of await readPages(apiUrl, account, '/v1/refunds', ShownRefund)) {
-      const { id, paymentId } = refund
-      shown.refunds.push({ ...refund, id: named(id), paymentId: named(paymentId) })
-    }
+    const transactions = await readPages(apiUrl, account, '/v1/transactions')
+    const refunds = await readPages(apiUrl, account, '/v1/refunds')
+    const { merchantCode } = account
+    shown.transactions.push(...transactions.map((one) => nameTransaction(merchantCode, one)))
+    shown.refunds.push(...refunds.map((one) => nameRefund(merchantCode, one)))
   }
   return shown
 }
 
-async function readPages<T>(
-  apiUrl: string,
-  { key }: Account,
-  path: string,
-  item: z.ZodType<T>,
-): Promise<T[]> {
-  const page = z.object({ data: z.array(item), nextCursor: z.string().nullable() })
-  const found: T[] = []
+/** A transaction as the API shows it, its objects named within their account. */
+export function nameTransaction(
+  merchantCode: string,
+  shown: unknown,
+): Shown['transactions'][number] {
+  const { transactionId, payments } = ShownTransaction.parse(shown)
+  const named = (id: string) => nameIn(merchantCode, id)
+  return {
+    id: named(transactionId),
+    payments: payments.map((one) => ({
+      ...one,
+      id: named(one.id),
+      transactionId: named(one.transactionId),
+    })),
+  }
+}
+
+export function nameRefund(merchantCode: string, shown: unknown): Shown['refunds'][number] {
+  const { id, paymentId, ...refund } = ShownRefund.parse(shown)
+  return { ...refund, id: nameIn(merchantCode, id), paymentId: nameIn(merchantCode, paymentId) }
+}
+
+async function readPages(apiUrl: string, { key }: Account, path: string): Promise<unknown[]> {
+  const page = z.object({ data: z.array(z.unknown()), nextCursor: z.string().nullable() })
+  const found: unknown[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
     const more = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`

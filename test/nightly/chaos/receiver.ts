@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
+import { type FedEvent, readEvent } from '../audit/events.ts'
 import { ACCOUNTS, type Account } from './accounts.ts'
-import { Event, nameEvent, type ToldEvent } from './audit/events.ts'
 
 /** An event that was accepted, and when (ms since the epoch). */
-export type TakenEvent = { event: ToldEvent; atMs: number }
+export type TakenEvent = { event: FedEvent; atMs: number }
 
 /** Order systems, one of each account, that receive every event by webhook. */
 export type Receivers = {
@@ -51,11 +51,12 @@ async function startReceiver(
     const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
     calls += 1
     try {
-      const event = Event.parse(new Webhook(secret).verify(body, Object.fromEntries(headers)))
+      const told = new Webhook(secret).verify(body, Object.fromEntries(headers))
+      const event = readEvent(merchantCode, told)
       if (event.id !== request.headers['webhook-id']) throw new Error('the header has another id')
       const refuses = calls % REFUSES_EVERY === 0 && !refused.has(event.id)
       if (refuses) refused.add(event.id)
-      else taken.push({ event: nameEvent(merchantCode, event), atMs: Date.now() })
+      else taken.push({ event, atMs: Date.now() })
       response.writeHead(refuses ? 500 : 204).end()
     } catch {
       // It does not count as accepted, so the audit finds it missing.

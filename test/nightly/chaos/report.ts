@@ -1,13 +1,13 @@
-import type { Problem } from './audit/audit.ts'
-import { type Damage, unique } from './audit/rules.ts'
-import { countLost } from './audit/set-back.ts'
+import { countLost, type Finding } from '../audit/audit.ts'
+import { unique } from '../audit/ledgers.ts'
+import type { Damage } from '../audit/rules.ts'
 import type { Result } from './run.ts'
 
 const SHOWN_PROBLEMS = 8
 
 /** Formats the auditor's table: what happened, what the ledgers hold, and what is wrong. */
 export function writeReport({ counts, ledgers, problems, refusals, ...result }: Result): string {
-  const { sent, stored, moved, feed } = ledgers
+  const { acknowledged: sent, stored, moved, fed } = ledgers
   const count = (isOf: (name: string) => boolean) =>
     [...counts].reduce((sum, [name, n]) => sum + (isOf(name) ? n : 0), 0)
   const damage = (which: Damage) => problems.filter((one) => one.damage === which).length
@@ -38,8 +38,8 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['requests refused until their order system gave up', sent.refused.length],
     ['lost by the set-back: notifications', lost.notifications],
     ['lost by the set-back: refunds not stored again', lost.refunds],
-    ['events published', feed.read.length],
-    ['webhooks accepted', feed.taken?.length ?? 'none registered'],
+    ['events published', fed?.read.length ?? 0],
+    ['webhooks accepted', fed?.taken?.length ?? 'none registered'],
     ['undecidable (legitimate)', result.undecidable],
     ['at rest after the storm (s)', (result.quietAfterMs / 1_000).toFixed(1)],
     ['LOST', damage('lost')],
@@ -55,8 +55,8 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
 }
 
 /** Describes the first problems of each rule, so that many of one do not hide those of another. */
-function describeProblems(problems: readonly Problem[]): string[] {
-  const name = ({ damage, rule }: Problem) => `${damage.toUpperCase()}, against "${rule}"`
+function describeProblems(problems: readonly Finding[]): string[] {
+  const name = ({ damage, rule }: Finding) => `${damage.toUpperCase()}, against "${rule}"`
   return unique(problems.map(name)).flatMap((rule) => {
     const found = problems.filter((problem) => name(problem) === rule)
     const shown = found.slice(0, SHOWN_PROBLEMS).map(({ what }) => `${rule}: ${what}`)

@@ -1,12 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { audit, type Problem } from './audit/audit.ts'
-import type { Ledgers } from './audit/ledgers.ts'
-import { listUndecidable } from './audit/undecidable.ts'
+import { audit, type Finding } from '../audit/audit.ts'
+import { listUndecidable } from '../audit/evidence.ts'
+import type { Ledgers } from '../audit/ledgers.ts'
 import { makeDatabaseHistory } from './database-moves.ts'
 import { followFeeds } from './feed.ts'
-import { DEFAULT_MODE } from './gateway-moves.ts'
+import { DEFAULT_MODE, makeLedgerLag } from './gateway-moves.ts'
 import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts'
-import { makeLedgerLag } from './ledger-lag.ts'
 import { startLoad } from './load.ts'
 import { planMoves } from './moves.ts'
 import { type Receivers, startReceivers } from './receiver.ts'
@@ -31,7 +30,7 @@ export type Result = {
   database: string
   counts: Counts
   ledgers: Ledgers
-  problems: Problem[]
+  problems: Finding[]
   refusals: string[]
   undecidable: number
   quietAfterMs: number

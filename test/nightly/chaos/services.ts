@@ -1,9 +1,25 @@
 import { join } from 'node:path'
+import { bundle, linkPackage } from '../../support/bundle.ts'
 import { findPort } from '../../support/ports.ts'
 import type { TcpProxy } from '../../support/tcp-proxy.ts'
 import type { Layout } from './moves.ts'
 import { type Member, prepareMember } from './processes.ts'
-import type { Programs } from './programs.ts'
+
+/**
+ * The service, the gateway and what shifts the clock of a process, each in one file: many of them start while a storm
+ * loads the machine.
+ */
+export type Programs = { service: string; sandbox: string; clock: string }
+
+/** Builds them into the folder. */
+export function buildPrograms(folder: string): Programs {
+  linkPackage(folder)
+  return {
+    service: bundle('src/main.ts', folder, 'service'),
+    sandbox: bundle('src/sandbox/main.ts', folder, 'sandbox'),
+    clock: bundle('test/nightly/chaos/shifted-clock.ts', folder, 'clock'),
+  }
+}
 
 /** The service as several processes, in one of two layouts. */
 export type Services = {

@@ -8,8 +8,7 @@ import { type ChaosDatabase, startChaosDatabase } from './database.ts'
 import { controlGateway, type GatewayControl } from './gateway.ts'
 import type { Line } from './moves.ts'
 import { prepareMember } from './processes.ts'
-import { buildPrograms } from './programs.ts'
-import { type Services, startServices } from './services.ts'
+import { buildPrograms, type Services, startServices } from './services.ts'
 
 /** All parts that can fail, each in a process of its own, with a proxy on every connection between them. */
 export type Stage = Omit<Services, 'stop'> & {

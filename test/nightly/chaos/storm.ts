@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { DatabaseHistory } from './database-moves.ts'
-import { DEFAULT_MODE, moveGateway } from './gateway-moves.ts'
-import type { LedgerLag } from './ledger-lag.ts'
+import { DEFAULT_MODE, type LedgerLag, moveGateway } from './gateway-moves.ts'
 import { describeMove, type Move, type Plan } from './moves.ts'
 import type { Stage } from './stage.ts'
 

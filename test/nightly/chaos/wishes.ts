@@ -1,5 +1,5 @@
 import { ACCOUNTS } from './accounts.ts'
-import { type Dice, makeDice } from './dice.ts'
+import { type Dice, makeDice } from './moves.ts'
 
 /** What a customer and an order system do, determined by the seed, the number and the account. */
 export type Wish = {

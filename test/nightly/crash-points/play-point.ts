@@ -5,9 +5,8 @@ import { makeDue } from '../../support/refund-lab.ts'
 import { KEY } from '../../support/service.ts'
 import type { Watch } from '../../support/statement-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { settleAtGateway } from './gateway-truth.ts'
-import { type Finding, judge } from './judge.ts'
-import { observe } from './observe.ts'
+import type { Finding } from '../audit/audit.ts'
+import { judge, settleAtGateway } from './observe.ts'
 import { type Case, LONG_AGO_MS, type Play, RECORD_RESULT } from './plays.ts'
 import type { Point } from './points.ts'
 import type { Stage } from './stage.ts'
@@ -15,6 +14,12 @@ import type { Subject } from './subjects.ts'
 
 /** What came of one point. */
 export type Result = { point: string; moved: number; findings: Finding[] }
+
+const find = (damage: Finding['damage'], rule: string, what: string): Finding => ({
+  damage,
+  rule,
+  what,
+})
 
 /** Plays a part of the path without a fault. Returns its statements. */
 export async function rehearse(stage: Stage, play: Play, subject: Subject): Promise<string[]> {
@@ -51,7 +56,7 @@ export async function playPoint(
   const forgotten = subject.livesOn ? await findForgotten(stage, point, one) : []
   const repeated = play.trigger === 'request' ? await repeatRequest(subject, one) : []
   const { moved, findings } = await end(stage, one, subject)
-  const missed: Finding[] = struck ? [] : [{ damage: 'disagrees', what: 'it was not reached' }]
+  const missed: Finding[] = struck ? [] : [find('lost', 'a point is reached', point.name)]
   return {
     point: point.name,
     moved,
@@ -79,7 +84,7 @@ async function trigger(play: Play, stage: Stage, subject: Subject, one: Case): P
     await makeDue(stage.lab, one.payment)
     return await withTimeout(ROUND_MS, subject.runRound()).then(
       () => [],
-      () => [{ damage: 'stuck' as const, what: `the round has not ended within ${ROUND_MS} ms` }],
+      () => [find('stuck', 'a round ends', `not within ${ROUND_MS} ms`)],
     )
   }
   const answer = await postRefund(subject.url, one).catch(() => undefined)
@@ -92,7 +97,7 @@ async function findForgotten({ lab }: Stage, point: Point, one: Case): Promise<F
   const [last] = await lab.database.sql<{ outcome: string | null }[]>`
     select outcome from refund_attempts where refund_id = ${one.refundId} order by id desc limit 1`
   if (last?.outcome === 'answered' || last?.outcome === 'rejected') return []
-  return [{ damage: 'disagrees', what: `the gateway's answer was recorded as ${last?.outcome}` }]
+  return [find('lost', "the gateway's answer is recorded", `as ${last?.outcome}`)]
 }
 
 /** Repeats the request with its key until it is answered. */
@@ -110,7 +115,7 @@ type Answer = { status: number; text: string }
 
 function judgeAnswer({ status, text }: Answer, { refundId }: Case): Finding[] {
   if (status >= 500 || (status === 202 && text.includes(refundId))) return []
-  return [{ damage: 'disagrees', what: `the request was answered with ${status}: ${text}` }]
+  return [find('lost', 'a request is answered with 202', `${status}: ${text}`)]
 }
 
 async function postRefund(url: string, { payment, key, amount }: Case): Promise<Answer> {
@@ -128,8 +133,7 @@ async function postRefund(url: string, { payment, key, amount }: Case): Promise<
 
 async function end(stage: Stage, one: Case, { successor }: Subject) {
   await untilEnded(stage, one, successor.ctx)
-  const observed = await observe(stage, one, () => runRound(stage, one, successor.ctx))
-  return { moved: observed.moved.length, findings: judge(observed) }
+  return await judge(stage, one, () => runRound(stage, one, successor.ctx))
 }
 
 /** Rounds in which the gateway has accepted what arrived, but does not show it: a refund may be sent again. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { settleAtGateway } from './gateway-truth.ts'
+import { settleAtGateway } from './observe.ts'
 import type { Stage } from './stage.ts'
 
 /** A customer's refund, from the request's idempotency key to the gateway's request id. */

@@ -1,5 +1,5 @@
+import type { Damage } from '../audit/rules.ts'
 import type { Drilled } from './drill.ts'
-import type { Damage } from './judge.ts'
 
 const HEAD = [
   'accident',
@@ -8,10 +8,10 @@ const HEAD = [
   'played',
   'moved once',
   'left to a person',
-  'MOVED TWICE',
-  'NOT MOVED',
+  'LOST',
+  'DOUBLED',
+  'DISORDERED',
   'STUCK',
-  'DISAGREES',
 ]
 
 /** Formats what was played as a table, with the sums in its last row. */
@@ -45,10 +45,10 @@ function countResults({ points, results }: Drilled): number[] {
     results.length,
     sound.filter(({ moved }) => moved === 1).length,
     sound.filter(({ moved }) => moved === 0).length,
-    damaged('moved twice'),
-    damaged('not moved'),
+    damaged('lost'),
+    damaged('doubled'),
+    damaged('disordered'),
     damaged('stuck'),
-    damaged('disagrees'),
   ]
 }
 
@@ -56,8 +56,8 @@ function countResults({ points, results }: Drilled): number[] {
 export function listFindings({ accident, play, results }: Drilled): string[] {
   return results.flatMap(({ point, findings }) =>
     findings.map(
-      ({ damage, what }) =>
-        `${damage.toUpperCase()}: ${what}\n  CRASH_POINTS='${accident}, ${play}: ${point}' npm run test:nightly -- crash`,
+      ({ damage, rule, what }) =>
+        `${damage.toUpperCase()}, against "${rule}": ${what}\n  CRASH_POINTS='${accident}, ${play}: ${point}' npm run test:nightly -- crash`,
     ),
   )
 }

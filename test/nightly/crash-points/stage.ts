@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
 import { type RequestProxy, startRequestProxy } from '../../support/request-proxy.ts'
 import { type StatementProxy, startStatementProxy } from '../../support/statement-proxy.ts'
+import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
 
 /** The connections of one process: to the database, and to the gateway. */
 export type Lines = { database: StatementProxy; gateway: RequestProxy; stop(): Promise<void> }
@@ -9,6 +10,7 @@ export type Lines = { database: StatementProxy; gateway: RequestProxy; stop(): P
 /** A database, a gateway, and a service that nothing happens to: it prepares, heals and reads. */
 export type Stage = {
   lab: RefundLab
+  gateway: GatewayControl
   /** Whether the gateway refuses a request id that it has seen; the service is configured accordingly. */
   dedupes: boolean
   settings: Record<string, string>
@@ -23,6 +25,7 @@ export async function setUpStage(dedupes: boolean): Promise<Stage> {
   await lab.mode({ dedupes })
   return {
     lab,
+    gateway: controlGateway(lab.sandbox.url),
     dedupes,
     settings,
     async openLines() {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Order, PAID, planOrder, requestUntilTaken, type TakenRefund } from './requests.ts'
-import type { Stage } from './stage.ts'
+import { type Order, planOrder, requestUntilTaken, type TakenRefund } from './requests.ts'
+import { pay, type Stage } from './stage.ts'
 
 export type Load = {
   /** The orders whose customers have paid. */
@@ -22,7 +22,7 @@ export function startLoad({ gateway, apiUrl }: Pick<Stage, 'gateway' | 'apiUrl'>
   let waiting = true
 
   async function play(order: Order): Promise<void> {
-    await gateway.pay(order.transactionId, order.paymentId, PAID)
+    await pay({ gateway }, order.transactionId, order.paymentId)
     orders.push(order)
     for (const request of order.refunds) {
       const one = await requestUntilTaken(apiUrl, order.transactionId, request, () => !waiting)

@@ -1,8 +1,8 @@
 import { ask } from '../../support/postgres-server.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { call, PAID, requestRefund } from './requests.ts'
-import { ACCOUNT, type Stage } from './stage.ts'
+import { call, requestRefund } from './requests.ts'
+import { ACCOUNT, PAID, pay, type Stage } from './stage.ts'
 
 /** The answers to a notification and to a request for a refund. */
 export type Answers = { notification: number; refund: number; retryAfter: string | null }
@@ -10,7 +10,7 @@ export type Answers = { notification: number; refund: number; retryAfter: string
 /** Makes a payment that the service knows, and two requests about it that can be repeated. */
 export async function preparePayment({ gateway, apiUrl }: Stage, id: string) {
   const paymentId = `P-${id}`
-  await gateway.pay(id, paymentId, PAID)
+  await pay({ gateway }, id, paymentId)
   const isKnown = async () => (await call(apiUrl, `/v1/payments/${paymentId}`))?.status === 200
   await waitUntil(isKnown, { what: `payment ${paymentId} is known`, everyMs: 50 })
   const request = { key: `K-${id}`, paymentId, amount: PAID }

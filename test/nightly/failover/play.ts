@@ -4,10 +4,13 @@ import { runCli } from '../../support/cli.ts'
 import { ask } from '../../support/postgres-server.ts'
 import type { ReplicationMode } from '../../support/replication.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { findDifferences, findDoubled, findLost, type Promised, readStored } from './audit.ts'
+import { AT_REST } from '../audit/at-rest.ts'
+import { audit, type Finding } from '../audit/audit.ts'
+import { nameIn } from '../audit/ledgers.ts'
+import { type Promised, readDatabase, readPromised } from './ledgers.ts'
 import { type Load, repeatAll, startLoad } from './load.ts'
 import { measureOutage } from './requests.ts'
-import type { Stage } from './stage.ts'
+import { ACCOUNT, type Stage } from './stage.ts'
 import type { Outcome } from './table.ts'
 
 /** What has to be acknowledged before the primary is killed, and in the time in which the standby receives nothing. */
@@ -19,15 +22,25 @@ const MOVED = 3
 const AFTER_MS = 3_000
 const REPEAT_MS = 30_000
 const REST_MS = 60_000
+/** Nothing was stored since. */
+const NEVER = '9999-01-01'
+/** What the drill does not read. */
+const UNREAD = { phase: 'rest', shown: undefined, fed: undefined } as const
+/** What was promised and is not stored, or is stored differently. */
+const PROMISES = AT_REST.filter(({ rule }) =>
+  [
+    'an acknowledged notification is stored',
+    'an acknowledged refund is stored as requested',
+  ].includes(rule),
+)
 
 export type Played = {
   outcome: Outcome
-  lost: string[]
+  lost: Finding[]
   /** Refunds that had moved money, of which the promoted standby knows nothing. */
   forgotten: string[]
-  doubled: string[]
-  /** Where the gateway and the service disagree at rest. */
-  differences: string[]
+  /** What the auditor finds at rest. */
+  findings: Finding[]
   /** How many refunds have which status. */
   refunds: Record<string, number>
 }
@@ -45,20 +58,21 @@ export async function playFailover(stage: Stage, mode: ReplicationMode): Promise
     const repeated = mode === 'asynchronous' ? await repeatAll(stage, load, REPEAT_MS) : []
     if (mode === 'asynchronous') await confirmLoss(stage)
     await untilAtRest(stage)
-    const stored = await readStored(stage.replication.primary().url)
-    const movements = await stage.gateway.readLedger()
-    const doubled = findDoubled(load.orders, [...load.taken, ...repeated], movements)
-    const lostAtRest = mode === 'synchronous' ? await findLostAtRest(stage, load) : []
+    const taken = [...load.taken, ...repeated]
+    const atRest = await readPromised(stage, load.orders, taken, mode === 'asynchronous')
+    const { stored } = await readDatabase(stage.replication.primary().url, NEVER)
+    const findings = audit({ ...UNREAD, ...atRest, stored })
+    const { notifications, refunds: promisedRefunds } = promised.acknowledged
     const outcome = {
       mode,
-      acknowledged: promised.notifications.size + promised.refunds.length,
+      acknowledged:
+        new Set(notifications.map(({ sha256 }) => sha256)).size + promisedRefunds.length,
       lost: lost.length,
-      doubled: doubled.length,
+      doubled: findings.filter(({ damage }) => damage === 'doubled').length,
       outageS,
     }
-    const differences = [...lostAtRest, ...findDifferences(stored, movements)]
     const refunds = countBy(stored.refunds.map(({ status }) => status))
-    return { outcome, lost, forgotten, doubled, differences, refunds }
+    return { outcome, lost, forgotten, findings, refunds }
   } finally {
     await load.finish(0)
   }
@@ -70,14 +84,15 @@ async function untilPromised(
   load: Load,
   { notifications, refunds }: typeof BEFORE,
 ): Promise<void> {
-  const before = await readPromised(stage, load)
-  const isEnough = async () => {
-    const now = await readPromised(stage, load)
-    return (
-      now.notifications.size >= before.notifications.size + notifications &&
-      now.refunds.length >= before.refunds.length + refunds
-    )
+  const count = async () => {
+    const journal = await stage.gateway.readJournal('ipn')
+    const taken = journal.filter(({ outcome }) => outcome === 'acknowledged')
+    return new Set(taken.map(({ rawBodySha256 }) => rawBodySha256)).size
   }
+  const before = { notifications: await count(), refunds: load.taken.length }
+  const isEnough = async () =>
+    load.taken.length >= before.refunds + refunds &&
+    (await count()) >= before.notifications + notifications
   await waitUntil(isEnough, { what: 'acknowledgements', everyMs: 50, timeoutMs: 60_000 })
 }
 
@@ -87,15 +102,13 @@ async function loseWal(stage: Stage, load: Load): Promise<void> {
   stage.replication.holdWal()
   await untilPromised(stage, load, UNSENT)
   const hasMoved = async () => {
-    const unsent = new Set(load.taken.slice(before).map(({ refundId }) => refundId))
+    const unsent = new Set(
+      load.taken.slice(before).map(({ refundId }) => nameIn(ACCOUNT.merchantCode, refundId)),
+    )
     const moved = await stage.gateway.readLedger()
     return moved.filter(({ requestId }) => unsent.has(requestId)).length >= MOVED
   }
   await waitUntil(hasMoved, { what: 'money moves', everyMs: 50, timeoutMs: 60_000 })
-}
-
-async function readPromised({ gateway }: Stage, { taken }: Load): Promise<Promised> {
-  return { notifications: await gateway.readAcknowledged(), refunds: [...taken] }
 }
 
 async function failOver(stage: Stage, load: Load) {
@@ -104,16 +117,16 @@ async function failOver(stage: Stage, load: Load) {
   const killedAt = performance.now()
   await replication.primary().kill()
   const failedAt = new Date().toISOString()
-  const promised = await readPromised(stage, load)
-  const moved = await stage.gateway.readLedger()
+  const promised: Promised = await readPromised(stage, load.orders, load.taken, false)
   const back = measureOutage(apiUrl, transactionId, killedAt)
   await replication.promote()
-  const { notifications, refunds } = await readStored(replication.primary().url)
+  const { stored, later } = await readDatabase(replication.primary().url, failedAt)
   // A refund that was requested again in the meantime was lost all the same.
-  const survived = refunds.filter(({ requestedAt }) => requestedAt < failedAt)
-  const lost = findLost(promised, { notifications, refunds: survived })
-  const known = new Set(survived.map(({ id }) => id))
-  const forgotten = moved.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
+  const refunds = stored.refunds.filter(({ id }) => !later.has(id))
+  const lost = audit({ ...UNREAD, ...promised, stored: { ...stored, refunds } }, PROMISES)
+  const known = new Set(refunds.map(({ id }) => id))
+  const { movements } = promised.moved
+  const forgotten = movements.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
   return { promised, lost, forgotten, outageS: await back }
 }
 
@@ -132,11 +145,6 @@ async function confirmLoss({ replication }: Stage): Promise<void> {
 }
 
 const Holds = z.array(z.looseObject({ target: z.literal('refund'), id: z.string() }))
-
-async function findLostAtRest(stage: Stage, load: Load): Promise<string[]> {
-  const promised = await readPromised(stage, load)
-  return findLost(promised, await readStored(stage.replication.primary().url))
-}
 
 /** Refunds and transactions that the service still works on. What only a person can decide has a discrepancy. */
 const WORKING = `

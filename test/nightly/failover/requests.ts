@@ -8,7 +8,6 @@ export type RefundRequest = { key: string; paymentId: string; amount: string }
 /** A refund request that was answered with 202. */
 export type TakenRefund = RefundRequest & { refundId: string }
 
-export const PAID = '1000'
 const AGAIN_MS = 100
 const PATIENCE_MS = 60_000
 /** An answer that comes later is of no use to an order system. */
@@ -16,10 +15,11 @@ const TIMEOUT_MS = 40_000
 const Taken = z.object({ id: z.string() })
 const Refusal = z.object({ code: z.string() })
 
-/** Plans the order with this number, up to 240: refunds of different amounts, together less than was paid. */
+/** Plans the order with this number: refunds of different amounts, together less than was paid. */
 export function planOrder(n: number): Order {
   const paymentId = `FP${n}`
-  const refunds = [100 + n, 400 + n].map((amount, index) => ({
+  const part = n % 240
+  const refunds = [100 + part, 400 + part].map((amount, index) => ({
     key: `FK${n}-${index}`,
     paymentId,
     amount: String(amount),
@@ -75,7 +75,8 @@ export async function requestUntilTaken(
     if (answer?.status === 202) {
       return { ...request, refundId: Taken.parse(await answer.json()).id }
     }
-    if (answer && answer.status !== 404 && answer.status < 500) {
+    // 429: the key may ask again in a moment.
+    if (answer && ![404, 429].includes(answer.status) && answer.status < 500) {
       const refusal = await answer.text()
       const { code } = Refusal.parse(JSON.parse(refusal))
       if (code !== waitsFor) throw new Error(`${request.key}: ${answer.status} ${refusal}`)

@@ -7,10 +7,11 @@ import {
   type ReplicationMode,
   startReplication,
 } from '../../support/replication.ts'
+import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
 import { prepareMember } from '../chaos/processes.ts'
 import { SETTINGS } from '../chaos/services.ts'
-import { controlGateway, type Gateway } from './gateway.ts'
 
+export const PAID = '1000'
 export const ACCOUNT = {
   merchantCode: 'FAILOVER',
   secret: 'failover-signing-secret',
@@ -20,13 +21,15 @@ export const ACCOUNT = {
 /** A primary with its standby, the gateway, and a web process and a worker that know both servers. */
 export type Stage = {
   replication: Replication
-  gateway: Gateway
+  gateway: GatewayControl
   /** The address of the web process. */
   apiUrl: string
   /** Stops everything; keeps the folder with the logs on request. */
   stop(keep: boolean): Promise<void>
 }
 
+/** Refunds are executed a moment after they were accepted, whatever is left of the payment. */
+const REFUND_MODE = { guardsBalance: false, settleMs: 300 }
 /** What has no evidence goes to a person within a drill. */
 const RESOLVE_FOR = { REFUND_RESOLVE_FOR_MS: '20000' }
 
@@ -83,9 +86,21 @@ export async function startStage(bin: string, mode: ReplicationMode): Promise<St
         start(role, 'src/main.ts', port, { ...env, ROLE: role, PORT: String(port) }),
       ),
     )
-    return { replication, gateway: await controlGateway(gatewayUrl), apiUrl, stop }
+    const gateway = controlGateway(gatewayUrl)
+    await gateway.send('PUT', '/refund-mode', REFUND_MODE)
+    return { replication, gateway, apiUrl, stop }
   } catch (error) {
     await stop(true)
     throw error
   }
+}
+
+/** Makes a paid transaction at the gateway, which sends its notification. */
+export async function pay(
+  { gateway }: Pick<Stage, 'gateway'>,
+  transactionId: string,
+  paymentId: string,
+) {
+  const payments = [{ id: paymentId, amount: PAID, paymentMethod: 'CC', status: 'SUCCESS' }]
+  await gateway.send('POST', '/transactions', { transactionId, payments, ipn: { copies: 1 } })
 }

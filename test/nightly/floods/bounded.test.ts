@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { FAILURES_OF_NETWORK } from '../../../src/access/sign-in.ts'
+import { FAILURES_OF_NETWORK } from '../../../src/access/sessions.ts'
 import { ask, seedPaid } from '../../support/ask.ts'
 import { addTestPerson, makeLink } from '../../support/console.ts'
 import { PUBLISHED_PAYMENTS } from '../../support/published.ts'

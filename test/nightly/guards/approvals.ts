@@ -49,9 +49,10 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/decisions/expire-approvals.ts',
-    text: '(await isNotified(tx, draft.now))) return false',
-    mutation: '((await isNotified(tx, draft.now)) && draft.now.attempts > 0)) return false',
+    file: 'src/refunds/judge.ts',
+    text: 'const { findings: notified, externalNotified } = judgeNotifications(locked, snapshot)',
+    mutation:
+      'if (snapshot) judgeNotifications(locked, snapshot)\n  const { findings: notified, externalNotified } = judgeNotifications({ ...locked, notifications: [] }, snapshot)',
     test: 'test/plays/approval/evidence.test.ts',
     claim:
       'a refund whose success is notified while it awaits approval does not expire before the notification is handled',

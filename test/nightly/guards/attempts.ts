@@ -21,7 +21,7 @@ export const ATTEMPTS: readonly Guard[] = [
   {
     file: 'src/refunds/answer.ts',
     text: '  else applyEarlier(draft, sent)',
-    mutation: '  else if (row === undefined) applyEarlier(draft, sent)',
+    mutation: '  else if (isLost) applyEarlier(draft, sent)',
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it',
@@ -59,8 +59,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: 'found.outcome !== null && !found.interrupted',
-    mutation: 'found.outcome !== null && found.interrupted',
+    text: "outcome is null or (outcome = 'unknown' and message = ${INTERRUPTED}) as open",
+    mutation: 'outcome is null and message is distinct from ${INTERRUPTED} as open',
     test: 'test/plays/evidence/answers.test.ts',
     claim: 'the answer to a refund without a byte written gives the refund back, also late',
     control:
@@ -77,7 +77,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/choose.ts',
     text: "if (payment.status !== 'SUCCESS' || payment.missing) {",
     mutation: 'if (payment.missing) {',
     test: 'test/plays/transitions-played.test.ts',
@@ -85,7 +85,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an accepted refund that does not end stays accepted, and is a disagreement once',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/choose.ts',
     text: 'payment.external.filter(({ matched }) => !matched),',
     mutation: "payment.external.filter(({ matched, id }) => !matched && id === ''),",
     test: 'test/plays/sequences.test.ts',
@@ -94,7 +94,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/choose.ts',
     text: "!one.matched && one.status !== 'failed' && !isFreed(one)",
     mutation:
       "!one.matched && one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one)",
@@ -170,8 +170,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/choose.ts',
-    text: 'if (mayHaveMoved !== undefined) {',
-    mutation: 'if (mayHaveMoved !== undefined && callId < 0) {',
+    text: 'if (mayHaveMoved === undefined) {',
+    mutation: 'if (mayHaveMoved === undefined || callId > 0) {',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'a refund that a restored database knows as never sent (c) and whose payment has failed is left to a person while growth may be its own',

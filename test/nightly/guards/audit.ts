@@ -35,7 +35,7 @@ export const AUDIT: readonly Guard[] = [
   {
     ...PASS,
     text: '    if (!isGenuine) {',
-    mutation: '    if (!isGenuine && entries.length < 0) {',
+    mutation: '    if (!isGenuine && oldest.entries < 0) {',
     claim: 'retention makes nothing disappear after a changed time',
   },
   {
@@ -69,16 +69,16 @@ export const AUDIT: readonly Guard[] = [
   },
   {
     ...VERIFY,
-    file: 'src/access/verify-audit.ts',
-    text: '        if (isSigned(encryption, before, checkpoint, digest)) found',
-    mutation: '        if (checkpoint.rows === digest.rows()) found',
+    file: 'src/access/audit-checkpoints.ts',
+    text: '          if (isSigned(encryption, before, checkpoint)) found',
+    mutation: '          if (checkpoint.rows === checkpoint.entries) found',
     claim: "a change of one entry is found: object_id becomes 'object-1'",
   },
   {
     ...VERIFY,
-    file: 'src/access/verify-audit.ts',
-    text: '        if (!isStart(encryption, checkpoint)) addFinding',
-    mutation: '        if (!isStart(encryption, checkpoint) && checkpoint.rows === 0) addFinding',
+    file: 'src/access/audit-checkpoints.ts',
+    text: '          if (!isStart(encryption, checkpoint)) add(',
+    mutation: '          if (!isStart(encryption, checkpoint) && checkpoint.rows === 0) add(',
     claim: 'tampering with the log is found: the same with a start that retention did not sign',
   },
   {

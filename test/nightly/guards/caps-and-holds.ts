@@ -13,7 +13,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a hold on the payment is released by whoever asked for no refund that it holds',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'select m.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -21,7 +21,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'select p.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -29,7 +29,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on the payment needs a reason and the scope ops',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'select r.hold from',
     mutation: 'select null from',
     test: 'test/api/holds/holds.test.ts',
@@ -37,7 +37,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     control: 'a hold on another account is not shown on this one',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/attempt.ts',
     text: 'where merchant_code = ${merchantCode} for key share`',
     mutation: 'where merchant_code = ${merchantCode}`',
     test: 'test/api/holds/holds.test.ts',

@@ -19,8 +19,8 @@ export const CARDS: readonly Guard[] = [
   },
   {
     file: 'src/cards/read-cards.ts',
-    text: 'JSON.stringify([account, Object.entries(query).toSorted(), language])',
-    mutation: 'JSON.stringify([account, language])',
+    text: 'id ?? Object.entries(query).toSorted(), language])',
+    mutation: "id ?? (query && ''), language])",
     test: 'test/api/cards/cache.test.ts',
     claim: 'kept answers are shown again, for the same question only',
     control: 'a failure is not kept',
@@ -43,8 +43,8 @@ export const CARDS: readonly Guard[] = [
   },
   {
     file: 'src/gateway/tokens.ts',
-    text: 'if (!pending && pause.isActive(at)) {',
-    mutation: 'if (!pending && at < 0 && pause.isActive(at)) {',
+    text: 'if (pending || !isPaused) return renew()',
+    mutation: 'if (pending || !isPaused || at > 0) return renew()',
     test: 'test/api/cards/token.test.ts',
     claim: 'a kept token that cannot be had is asked for again after a pause that doubles',
     control: 'a kept token without a stated life is kept until it is refused',

@@ -65,12 +65,29 @@ export const CONSOLE: readonly Guard[] = [
       'a page that asks for itself again is led to the sign-in once the session has ended, and reads nothing more',
   },
   {
-    file: 'src/console/story/hold.tsx',
-    text: "    scope: 'ops',\n",
-    mutation: "    scope: 'payments:read',\n",
+    file: 'src/console/holds.tsx',
+    text: "  scope: 'ops',\n",
+    mutation: "  scope: 'payments:read',\n",
     test: 'test/console/story/post-hold.test.ts',
     claim: 'who lacks the role cannot post a hold',
     control: 'a hold of a payment is set with a reason, shown with it, and released',
+  },
+  {
+    file: 'src/console/refund.tsx',
+    text: "      scope: 'ops',\n      explain: explainHold",
+    mutation: "      scope: 'refunds:read',\n      explain: explainHold",
+    test: 'test/console/story/post-hold.test.ts',
+    claim: 'who lacks the role cannot post a hold',
+    control: 'a hold of a payment is set with a reason, shown with it, and released',
+  },
+  {
+    file: 'src/console/audit-list.ts',
+    text: '${[...merchants]}), ${coversAll})',
+    mutation: '${[...merchants]}), ${coversAll || limit > 0})',
+    test: 'test/console/audit.test.ts',
+    claim:
+      'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
+    control: 'the audit log says in words who did what, and what was refused',
   },
   {
     file: 'src/console/page.ts',
@@ -92,7 +109,7 @@ export const CONSOLE: readonly Guard[] = [
     control: 'every route of the console has a row, and every row is a route',
   },
   {
-    file: 'src/console/lists/export.ts',
+    file: 'src/console/export.ts',
     text: '        controller.error(err)\n',
     mutation: '        controller.close()\n',
     test: 'test/console/export.test.ts',
@@ -100,7 +117,7 @@ export const CONSOLE: readonly Guard[] = [
     control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
   },
   {
-    file: 'src/console/lists/export.ts',
+    file: 'src/console/export.ts',
     text: '    if (!(await isStillAllowed())) {\n',
     mutation: '    if (!(await isStillAllowed()) && rows.length === 0) {\n',
     test: 'test/console/export.test.ts',
@@ -127,7 +144,7 @@ export const CONSOLE: readonly Guard[] = [
     control: 'a download is cut off when the session has ended',
   },
   {
-    file: 'src/console/lists/export.ts',
+    file: 'src/console/export.ts',
     text: "replace(/^0+/, '').length <= 15",
     mutation: "replace(/^0+/, '').length <= 30",
     test: 'test/console/export.test.ts',
@@ -137,7 +154,7 @@ export const CONSOLE: readonly Guard[] = [
       'a month as a file of CSV has every row of the list, in its words, its zone and its order',
   },
   {
-    file: 'src/console/lists/routes.tsx',
+    file: 'src/console/list-page.tsx',
     text: '  requireScope(c, listing.scope)\n',
     mutation: "  requireScope(c, 'payments:read')\n",
     test: 'test/console/export.test.ts',

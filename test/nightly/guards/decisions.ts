@@ -69,8 +69,8 @@ export const DECISIONS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/obstacles.ts',
-    text: "return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }",
-    mutation: "return leftMs <= waitMs ? undefined : { why: 'too_early_alone', leftMs }",
+    text: "findWait('too_early_alone', row.sinceResolvedMs ?? waitMs, waitMs)",
+    mutation: "findWait('too_early_alone', waitMs, waitMs)",
     test: 'test/unit/refunds/review/find-obstacle.test.ts',
     claim:
       'a refund that has ended failed, by a person: whoever decided it last is left with ["succeeded"]',
@@ -95,9 +95,9 @@ export const DECISIONS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/decisions/outcomes.ts',
-    text: '  if (againstEvidence === null) return []\n  const ours',
-    mutation: "  if (againstEvidence === null || refundId !== '') return []\n  const ours",
+    file: 'src/decisions/unit-of-work.ts',
+    text: '  if (againstEvidence === null) return []\n  const kind',
+    mutation: "  if (againstEvidence === null || paymentId !== '') return []\n  const kind",
     test: 'test/plays/review/decisions.test.ts',
     claim:
       'a decision against the evidence of a failure notification is refused, and with againstEvidence a discrepancy',

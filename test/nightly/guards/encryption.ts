@@ -31,8 +31,8 @@ export const ENCRYPTION: readonly Guard[] = [
   },
   {
     file: 'src/maintenance/reseal.ts',
-    text: '    isLeft = done.receivers + done.endpoints + done.events > 0\n',
-    mutation: '    isLeft = done.receivers + done.endpoints + done.events < 0\n',
+    text: '    isLeft = done.receivers + done.endpoints + done.events > before\n',
+    mutation: '    isLeft = done.receivers + done.endpoints + done.events < before\n',
     test: 'test/api/data-keys/reseal.test.ts',
     claim: 'what is written under the older key during a run is found by it',
     control: 'the receivers in events are delivered as before',

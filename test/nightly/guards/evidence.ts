@@ -23,7 +23,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/obstacle.ts',
+    file: 'src/refunds/measure.ts',
     text: '  const unmatched = measureCounted(payment, drafts)',
     mutation:
       '  const unmatched = drafts.length === 0 ? measureCounted(payment, drafts) : measureUnexplained(payment, drafts)',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const EXTERNAL_REFUNDS: readonly Guard[] = [
   {
-    file: 'src/decisions/judge-external.ts',
+    file: 'src/decisions/external.ts',
     text: "if (state === 'matched') return 'the refunded amount shows it'",
     mutation: "if (state === 'matched') return null",
     test: 'test/plays/review/external-refunds.test.ts',
@@ -12,7 +12,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/decisions/judge-external.ts',
+    file: 'src/decisions/external.ts',
     text: 'if (left.gte(row.amount)) return',
     mutation: 'if (left.gte(0)) return',
     test: 'test/plays/review/external-refunds.test.ts',
@@ -22,7 +22,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/decisions/judge-external.ts',
+    file: 'src/decisions/external.ts',
     text: 'new Big(measureUnmatched(payment, drafts)).gte(amount)',
     mutation: 'new Big(measureUnmatched(payment, drafts)).gte(0)',
     test: 'test/plays/review/external-refunds.test.ts',
@@ -32,9 +32,9 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/decisions/judge-external.ts',
-    text: "compareAmounts(unexplained, '0') > 0 ?",
-    mutation: "compareAmounts(unexplained, '0') > 1 ?",
+    file: 'src/decisions/external.ts',
+    text: "const isGrown = compareAmounts(unexplained, '0') > 0",
+    mutation: "const isGrown = compareAmounts(unexplained, '0') > 1",
     test: 'test/plays/external/undone.test.ts',
     claim:
       'growth that was entered and undone is unexplained again that was notified is, too, as soon as a person decides that it never happened',
@@ -42,8 +42,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/external.ts',
-    text: 'if (deriveExternalState(row) !== before) {',
-    mutation: "if (deriveExternalState(row) !== before && paymentId === '') {",
+    text: 'if (deriveExternalState(now) !== before) {',
+    mutation: "if (deriveExternalState(now) !== before && now.paymentId === '') {",
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
       "a person's decision about an external refund is accepted once when two people decide at once, and the other learns it",
@@ -53,7 +53,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   {
     file: 'src/decisions/external.ts',
     text: 'if (contrary !== null && !againstEvidence) {',
-    mutation: "if (contrary !== null && !againstEvidence && paymentId === '') {",
+    mutation: "if (contrary !== null && !againstEvidence && now.paymentId === '') {",
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
       "a person's decision about an external refund against what is known needs againstEvidence, and is a discrepancy",

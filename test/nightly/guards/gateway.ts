@@ -11,8 +11,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/cards/read-cards.ts',
-    text: '    if (!isOwned(account, owner)) {',
-    mutation: "    if (!isOwned(account, owner) && owner === '') {",
+    text: 'filter((owner) => !isOwned(account, owner))',
+    mutation: "filter((owner) => !isOwned(account, owner) && owner === '')",
     test: 'test/api/cards/accounts.test.ts',
     claim: 'accounts with tokens of their own do not share what is kept',
     control: 'an account without any token has no cards, and the error names the settings',

@@ -11,7 +11,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/target.ts',
+    file: 'src/refunds/request.ts',
     text: "if (checked === 'same') return",
     mutation: "if (checked !== 'unknown') return",
     test: 'test/api/refunds/request/idempotency.test.ts',

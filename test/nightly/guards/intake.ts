@@ -19,8 +19,8 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/ipn/receive.ts',
-    text: 'return badMs > 0 ? answerThrottled(badMs) : answer',
-    mutation: 'return badMs < 0 ? answerThrottled(badMs) : answer',
+    text: "return badMs > 0 ? refuse('throttled'",
+    mutation: "return badMs < 0 ? refuse('throttled'",
     test: 'test/api/ipn/abuse.test.ts',
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',

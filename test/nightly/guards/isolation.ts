@@ -35,7 +35,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'the resolution of a discrepancy a second time is 409, with what was decided',
   },
   {
-    file: 'src/decisions/discrepancies.ts',
+    file: 'src/discrepancies/store.ts',
     text: '        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`',
     mutation: '        where d.id = ${id} and ${merchants.length > 0}`',
     test: 'test/api/every-route.test.ts',
@@ -102,7 +102,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/transactions/read-timeline.ts',
+    file: 'src/transactions/timeline.ts',
     text: '    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}\n',
     mutation: '    where ${withRefunds} or ${sql.unsafe(NAMES_REFUND_SQL)} or true\n',
     test: 'test/api/discrepancies/visibility.test.ts',

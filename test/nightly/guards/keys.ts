@@ -12,8 +12,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/authenticate.ts',
-    text: '    await checkNetwork(c, key, address)\n',
-    mutation: '    void checkNetwork\n',
+    text: '      throw foreign\n',
+    mutation: "      if (text === '') throw foreign\n",
     test: 'test/process/cli/keys.test.ts',
     claim:
       'a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log',
@@ -32,8 +32,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: 'expiresAt: sql`least(${actors.expiresAt}, now() + ${graceS}',
-    mutation: 'expiresAt: sql`(now() + ${graceS}',
+    text: 'set expires_at = least(expires_at, now() + ${graceS}',
+    mutation: 'set expires_at = (now() + ${graceS}',
     test: 'test/api/access/keys.test.ts',
     claim:
       'the successor has the same permissions and lifetime; the old key never lives longer than before',
@@ -42,26 +42,26 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: '      person, folded_person, now() + (expires_at - created_at), id, chain_id',
-    mutation: '      person, folded_person, now() + (expires_at - created_at), id, id',
+    text: '    select ${tx.unsafe(INHERITED)}, ',
+    mutation: "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ",
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:
-      'the successor has the same permissions and lifetime; the old key never lives longer than before',
+      'two concurrent rotations of one key: one creates the successor, the other gets its id',
   },
   {
     file: 'src/access/key-changes.ts',
-    text: 'where(and(eq(actors.id, id), isNull(actors.endedAt)))',
-    mutation: 'where(and(eq(actors.id, id), sql`(${isNull(actors.endedAt)} or true)`))',
+    text: 'set ended_at = now() where id = ${id} and ended_at is null`',
+    mutation: 'set ended_at = now() where id = ${id}`',
     test: 'test/process/cli/keys.test.ts',
     claim:
       'a revoked key is refused from the next write on, and a second revocation is reported as such',
     control: 'rotated without grace, the old key ends at once',
   },
   {
-    file: 'src/access/check-network.ts',
-    text: '    if (isDueForRecord(`${key.id} ${network}`)) await',
-    mutation: "    if (isDueForRecord(`${key.id} ${network}`) || network !== '') await",
+    file: 'src/access/authenticate.ts',
+    text: '      if (throttle(`${key.id} ${network}`)) await',
+    mutation: "      if (throttle(`${key.id} ${network}`) || network !== '') await",
     test: 'test/process/cli/keys.test.ts',
     claim:
       'a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log',
@@ -101,6 +101,26 @@ export const KEYS: readonly Guard[] = [
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
     control: 'without a valid key the scheme is case-insensitive',
+  },
+  {
+    file: 'src/access/setting-keys.ts',
+    text: '(k.scopes <> excluded.scopes or k.expires_at is not null)',
+    mutation: '(k.scopes <> excluded.scopes or true)',
+    test: 'test/api/access/first-key.test.ts',
+    claim:
+      'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
+    control:
+      'another API_KEY than at the last start ends its predecessor at once without a grace period',
+  },
+  {
+    file: 'src/access/setting-keys.ts',
+    text: '      await recordEntry(tx, log, actor, write)\n',
+    mutation: "      if (text === '') await recordEntry(tx, log, actor, write)\n",
+    test: 'test/api/access/first-key.test.ts',
+    claim:
+      'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
+    control:
+      'another API_KEY than at the last start ends its predecessor at once without a grace period',
   },
   {
     file: 'src/access/audit.ts',
@@ -154,17 +174,16 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/principal.ts',
-    text: 'if (!coversAll || !access.merchants.every(covers)) {',
-    mutation:
-      'if (!coversAll || (!access.merchants.every(covers) && now.merchants.length === 0)) {',
+    text: ' || !access.merchants.every(covers)) {',
+    mutation: ' || (!access.merchants.every(covers) && now.merchants.length === 0)) {',
     test: 'test/api/access/at-once.test.ts',
     claim: 'a refund request that waits for a lock is refused when its key of one account loses it',
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
   {
     file: 'src/access/principal.ts',
-    text: 'if (!coversAll || !access.merchants.every(covers)) {',
-    mutation: "if ((!coversAll && access.id === '') || !access.merchants.every(covers)) {",
+    text: 'if ((access.coversAll && !coversAll) || ',
+    mutation: "if ((access.coversAll && !coversAll && access.id === '') || ",
     test: 'test/api/access/at-once.test.ts',
     claim:
       'a refund request that waits for a lock is refused when its key has no more than the accounts of today',
@@ -190,8 +209,9 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/principal.ts',
-    text: '  if (compileNetworks(',
-    mutation: "  if (access.address !== '' || compileNetworks(",
+    text: '  return findForeignUse(now, access.address)\n',
+    mutation:
+      '  return access.address === undefined ? findForeignUse(now, access.address) : undefined\n',
     test: 'test/api/access/at-once.test.ts',
     claim:
       'a refund request that waits for a lock is refused when its key is bound to other networks',

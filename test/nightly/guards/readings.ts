@@ -33,8 +33,8 @@ export const READINGS: readonly Guard[] = [
   {
     ...STORED,
     file: 'src/ipn/store.ts',
-    text: 'settle(one, stored.has(one.notification.textHash))',
-    mutation: 'settle(one, stored.size >= 0)',
+    text: 'readings.map((one) => stored.has(one.notification.textHash))',
+    mutation: 'readings.map((one) => stored.size >= 0 || one.reading > 0)',
     claim: cutFirst('a refund'),
   },
   {
@@ -142,8 +142,9 @@ export const READINGS: readonly Guard[] = [
   {
     ...READ,
     file: 'src/gateway/reading.ts',
-    text: '  return isRefundText(text, ownText) ? code : undefined\n',
-    mutation: '  return isRefundText(text, ownText) || text.length > 0 ? code : undefined\n',
+    text: '  return isRefundText(joinTexts(present), joinTexts(own)) ? code : undefined\n',
+    mutation:
+      '  return isRefundText(joinTexts(present), joinTexts(own)) || code !== next ? code : undefined\n',
     claim: 'a text of the other kind is not documented as one of this',
   },
   {

@@ -153,7 +153,7 @@ export const RESTORES: readonly Guard[] = [
     control: IS_SAME,
   },
   {
-    file: 'src/maintenance/watch-server.ts',
+    file: 'src/maintenance/restore.ts',
     text: 'if (stop && throttle(stop.since)) log.error(',
     mutation: 'if (stop && throttle(stop.since)) log.info(',
     test: TEST,

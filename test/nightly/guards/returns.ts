@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const RETURNS: readonly Guard[] = [
   {
-    file: 'src/refunds/returns.ts',
+    file: 'src/refunds/match.ts',
     text: 'returnSightings === 1 && !isSentSince) return',
     mutation: 'returnSightings === 1 && (!isSentSince || isShown)) return',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -11,7 +11,7 @@ export const RETURNS: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/returns.ts',
+    file: 'src/refunds/match.ts',
     text: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs',
     mutation: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs * 0',
     test: 'test/plays/evidence/moved-twice.test.ts',
@@ -19,7 +19,7 @@ export const RETURNS: readonly Guard[] = [
     control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
-    file: 'src/refunds/returns.ts',
+    file: 'src/refunds/match.ts',
     text: 'new Big(payment.refundedAtFirst).minus(amount).toFixed()',
     mutation: 'new Big(payment.refundedAtFirst).minus(0).toFixed()',
     test: 'test/plays/review/decisions.test.ts',
@@ -27,7 +27,7 @@ export const RETURNS: readonly Guard[] = [
     control: 'a decision against the evidence of growth from before it was sent is none',
   },
   {
-    file: 'src/refunds/returns.ts',
+    file: 'src/refunds/match.ts',
     text: 'return without.lt(refundedAtFirst) ? refundedBefore : without.toFixed()',
     mutation:
       'return without.lt(refundedAtFirst) ? without.toFixed() : without.toFixed() || refundedBefore',

@@ -44,7 +44,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control: 'no sequence of keys, people, spellings, roles and accounts makes one principal two',
   },
   {
-    file: 'src/decisions/hold-subject.ts',
+    file: 'src/decisions/second-person.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
     mutation: 'return setters.some((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',
@@ -54,7 +54,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/decisions/hold-subject.ts',
+    file: 'src/decisions/second-person.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
     mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',

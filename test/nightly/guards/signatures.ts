@@ -70,9 +70,9 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'the signature rule off warns at start unless it is required',
   },
   {
-    file: 'src/gateway/notification.ts',
-    text: "    if (excess) return { verdict: 'malformed', why: excess.problem }",
-    mutation: "    if (excess && body === '') return { verdict: 'malformed', why: excess.problem }",
+    file: 'src/gateway/parse-body.ts',
+    text: '  if (excess) return excess\n',
+    mutation: "  if (excess && body === '') return excess\n",
     test: 'test/api/ipn/http.test.ts',
     claim: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
     control: 'methods DELETE is 405 with Allow: POST',

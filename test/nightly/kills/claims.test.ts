@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { withKey } from '../../support/api.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { type ServiceProcess, settingsFor, startServiceProcess } from '../../support/process.ts'

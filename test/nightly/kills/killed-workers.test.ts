@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { type ServiceProcess, settingsFor, startServiceProcess } from '../../support/process.ts'
 import { makeControl } from '../../support/sandbox.ts'

@@ -81,7 +81,7 @@ describe('a release on Kubernetes', () => {
     expect(strategies).toEqual(strategies.map(() => '{ maxUnavailable: 0, maxSurge: 1 }'))
     const component = 'app.kubernetes.io/component=migrate'
     expect(read('migrate-job.yaml')).toContain(`labels:\n    ${component.replace('=', ': ')}`)
-    expect(readOwn('docs/deployment.md')).toContain(`apply -k deploy/kubernetes -l ${component}`)
+    expect(readOwn('deploy/README.md')).toContain(`apply -k deploy/kubernetes -l ${component}`)
   })
 
   it('lets webhooks out to each port that the service accepts, and to public addresses alone', () => {
@@ -115,7 +115,7 @@ describe('the systemd units', () => {
 
   it('name documentation that exists', () => {
     for (const unit of units) {
-      expect(unit).toMatch(/^# [^[]*docs\/deployment\.md/)
+      expect(unit).toMatch(/^# [^[]*deploy\/README\.md/)
       expect(unit).not.toContain('Documentation=')
     }
   })

@@ -45,13 +45,6 @@ beforeAll(async () => {
 }, COMPILED_WITHIN_MS)
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-const CLIENT = `
-import { ConnectionError, createClient } from 'ipn-processor/client'
-const client = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'key', retries: 0 })
-const error = await client.payments.get('1').catch((error) => error)
-console.log(error instanceof ConnectionError, error.message)
-`
-
 const SANDBOX = `
 import { createSandbox } from 'ipn-processor/sandbox'
 const sandbox = await createSandbox({ refundMs: 10 })
@@ -122,23 +115,16 @@ it('runs compiled, with neither tsx nor any other optional package', async () =>
   expect(await ended).toEqual([0, null])
 })
 
-it('provides the client, too, to those who have the whole package', async () => {
-  await writeFile(join(folder, 'client.js'), CLIENT)
-  expect(await node('client.js')).toMatchObject({
-    stdout: 'true GET /v1/payments/1: no response (bad port)\n',
-  })
-})
-
 it('provides the sandbox as JavaScript with types, and the documented webhook receiver compiles', {
   timeout: COMPILED_WITHIN_MS,
 }, async () => {
   await symlink(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
   await writeFile(join(folder, 'sandbox.ts'), SANDBOX)
-  const [receiver = ''] = await readSnippets('webhooks.md', 'Webhooks')
+  const [receiver = ''] = await readSnippets('integrate.md', 'Webhooks')
   // Next to its own packages.
   const beside = join(installed, 'receiver.ts')
   await writeFile(beside, receiver)
-  const [ownTest = ''] = await readSnippets('operations.md', 'In your own tests')
+  const [ownTest = ''] = await readSnippets('sandbox.md', 'In your own tests')
   await writeFile(join(folder, 'own-test.ts'), ownTest)
   await writeFile(join(folder, 'sandbox.js'), SANDBOX)
   expect(await node('sandbox.js')).toMatchObject({ stdout: '4711\n' })

@@ -1,11 +1,9 @@
 import type { TestDatabase } from '../../support/database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { audit, type Problem } from '../chaos/audit/audit.ts'
-import type { Ledgers } from '../chaos/audit/ledgers.ts'
-import { findRepeated } from '../chaos/audit/rules.ts'
+import { audit, type Finding } from '../audit/audit.ts'
+import { findRepeated, type Ledgers } from '../audit/ledgers.ts'
 import { type Followers, followFeeds } from '../chaos/feed.ts'
-import { DEFAULT_MODE } from '../chaos/gateway-moves.ts'
-import { makeLedgerLag } from '../chaos/ledger-lag.ts'
+import { DEFAULT_MODE, makeLedgerLag } from '../chaos/gateway-moves.ts'
 import { type Load, startLoad } from '../chaos/load.ts'
 import type { Member } from '../chaos/processes.ts'
 import { type Receivers, startReceivers } from '../chaos/receiver.ts'
@@ -122,7 +120,7 @@ export async function listReadiness(members: readonly Member[]): Promise<number[
 
 /** What is wrong at rest, and the ledgers it was found in. */
 export type Audited = {
-  problems: Problem[]
+  problems: Finding[]
   refusals: string[]
   doubled: string[]
   ledgers: Ledgers

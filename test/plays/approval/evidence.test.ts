@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -53,9 +52,9 @@ describe('a refund whose success is notified while it awaits approval', () => {
     const { payment, id } = await request()
     await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
     await lab.notify(payment, id, '60')
-    expect(await expireApprovals(lab.service.ctx)).toBe(0)
-    await lab.pass(payment)
+    await reconcileUnqueried(lab.service.ctx)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
+    await lab.pass(payment)
     expect(await lab.disagreements(payment)).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
@@ -124,7 +124,7 @@ describe('a refund that nobody approved in time', () => {
   it('goes to a person while growth may be its own, who may decide that it failed', async () => {
     const { payment, id } = await makeGrown('60', '60')
     await age()
-    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
     const [step] = await lab.database.sql`
       select cause from changes where refund_id = ${id} and after = 'needs_review'`
@@ -156,18 +156,18 @@ describe('a refund that nobody approved in time', () => {
     const id = await lab.ask(payment, '60')
     await spoil(payment)
     await age()
-    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
     const [step] = await lab.database.sql`
       select cause from changes where refund_id = ${id} and after = 'needs_review'`
     expect(step?.cause).toContain('does not list its payment')
-    expect(await expireApprovals(lab.service.ctx)).toBe(0)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(0)
   })
 
   it('fails where the growth is less than its amount', async () => {
     const { id } = await makeGrown('60', '59')
     await age()
-    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'approval_expired' })
   })
 })
@@ -188,8 +188,8 @@ describe('a notification whose request id is written in upper case', () => {
       await expectRefused(await end(id, route), 409, 'not_awaiting_approval')
     }
     await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
-    expect(await expireApprovals(lab.service.ctx)).toBe(0)
-    expect((await lab.row(id)).status).toBe('awaiting_approval')
+    await reconcileUnqueried(lab.service.ctx)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
   })
 
   it('counts as one of the refund in the proof', async () => {

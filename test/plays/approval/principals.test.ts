@@ -2,15 +2,17 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
 import { createKey, revokeKey, rotateKey } from '../../../src/access/key-changes.ts'
-import { findKeys, hashKey, SCOPES, UNLIMITED } from '../../../src/access/keys.ts'
+import { findKeys, hashKey, SCOPES } from '../../../src/access/keys.ts'
 import { addPerson, endPerson } from '../../../src/access/people.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { type Access, listScopes, type Role } from '../../../src/access/types.ts'
 import { decideRefund } from '../../../src/decisions/refunds.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { findRefund } from '../../../src/refunds/find.ts'
 import { requestRefund } from '../../../src/refunds/request.ts'
+import { UNLIMITED } from '../../support/access.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -64,7 +66,7 @@ function createWorld() {
     async start() {
       const text = randomUUID()
       settings.push(text)
-      await ensureFirstKey(sql, text, 3_600_000)
+      await ensureFirstKey({ sql, log: createLog('silent') }, text, 3_600_000)
       const [row] = await sql<{ id: string }[]>`select id from actors where hash = ${hashKey(text)}`
       known.push({ id: row?.id ?? '', text, whose: 'setting' })
     },

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { expectRefused } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -227,7 +226,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
       update refunds set status = 'awaiting_approval', needs_approval = true, due_at = null,
         requested_at = requested_at - ${WEEK_MS}::float8 * interval '1 millisecond'
       where refund_id = ${refundId}`
-    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('needs_review')
   })

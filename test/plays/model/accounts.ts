@@ -1,5 +1,5 @@
 import { emptyTables } from '../../support/database.ts'
-import { checkBooks } from './checks.ts'
+import { checkStep } from './read-ledgers.ts'
 import { closeWorld, type World } from './world.ts'
 
 /** Two accounts side by side, whose transactions, payments and some refunds have the same ids. */
@@ -17,7 +17,7 @@ export async function checkAccounts(worlds: Worlds, active: World | undefined): 
     const changed = [...tables].filter((table) => rows.get(table) !== world.rows.get(table))
     world.rows = rows
     if (active && world !== active) world.changedByOther.push(...changed)
-    await checkBooks(world, changed.length > 0)
+    await checkStep(world, changed.length > 0)
   }
 }
 

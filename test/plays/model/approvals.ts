@@ -1,14 +1,13 @@
 import { expect } from 'vitest'
 import { addSealKey, openDataKeys } from '../../../src/db/data-keys.ts'
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
 import { Problem } from '../../../src/http/problems.ts'
-import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
 import { mayBeItsOwn } from './cancellations.ts'
-import { readRefunds } from './read-books.ts'
-import { hasAsked, type Step, step } from './step.ts'
+import { readRefunds } from './read-ledgers.ts'
+import { defineStep, hasAsked } from './step.ts'
 import type { Deed } from './tally.ts'
 import { inAccountOf, type World } from './world.ts'
 
@@ -53,20 +52,16 @@ async function decideApproval(
 
 export type ApprovalStep = readonly ['approval' | 'decline', 'another' | 'same']
 
-export function decideApprovalOf(which: number, ...how: ApprovalStep): Step {
-  return step(
-    'decideApprovalOf',
-    [which, ...how],
-    (world) => decideApproval(world, which, ...how),
-    (world) => world.approvalAbove !== null && hasAsked(world),
-  )
-}
+export const decideApprovalOf = defineStep(
+  'decideApprovalOf',
+  (world, which: number, ...how: ApprovalStep) => decideApproval(world, which, ...how),
+  { isPossible: (world) => world.approvalAbove !== null && hasAsked(world) },
+)
 
 /** Ends what was not approved or sent in time, of both accounts. */
 export async function expireUnsent({ ctx, rig }: World): Promise<void> {
   const { accounts } = rig.service.ctx.config
   const both = { ...ctx, config: { ...ctx.config, accounts } }
-  await expireApprovals(both)
   await reconcileUnqueried(both)
 }
 

@@ -31,22 +31,38 @@ import {
   hideOutcome,
   settleUnnotified,
 } from './scenarios.ts'
-import { type Command, inAccount, type Step, sharedStep } from './step.ts'
+import { type Command, defineStep, inAccount, type Step } from './step.ts'
 import type { SendFate } from './wire.ts'
 import { SCHEDULE } from './world.ts'
 
+const SHARED = { shared: true }
+
 /** The maintenance of the service, which works for both accounts. */
-export function expire(): Step {
-  return sharedStep('expire', async (world) => {
+export const expire = defineStep(
+  'expire',
+  async (world) => {
     await expireUnsent(world)
     return 'maintained'
-  })
-}
+  },
+  SHARED,
+)
 
-export const changesKey = (): Step =>
-  sharedStep('changesKey', changeKey, ({ roots }) => roots.next === undefined)
-export const reseals = (): Step =>
-  sharedStep('reseals', reseal, ({ roots }) => roots.next !== undefined)
+export const changesKey = defineStep('changesKey', changeKey, {
+  ...SHARED,
+  isPossible: ({ roots }) => roots.next === undefined,
+})
+export const reseals = defineStep('reseals', reseal, {
+  ...SHARED,
+  isPossible: ({ roots }) => roots.next !== undefined,
+})
+
+/** Draws each argument of a step. */
+function draw<Args extends [unknown, ...unknown[]], Made>(
+  make: (...args: Args) => Made,
+  ...args: { [Index in keyof Args]: fc.Arbitrary<Args[Index]> }
+): fc.Arbitrary<Made> {
+  return fc.tuple<Args>(...args).map((drawn) => make(...drawn))
+}
 
 const index = fc.nat(5)
 const payment = fc.nat(1)
@@ -106,24 +122,20 @@ const queries = fc.constantFrom(
 const scenarios: fc.Arbitrary<Step>[] = [
   index.map(settleUnnotified),
   index.map(settleUnnotified),
-  fc
-    .tuple(index, fc.constantFrom(SCHEDULE.confirmMs, SCHEDULE.resolveMs))
-    .map((of) => decideLate(...of)),
+  draw(decideLate, index, fc.constantFrom(SCHEDULE.confirmMs, SCHEDULE.resolveMs)),
   payment.map(hideOutcome),
-  fc.tuple(index, outcome).map((of) => decideTwice(...of)),
+  draw(decideTwice, index, outcome),
   payment.map(denyExternal),
   payment.map(confirmShown),
   payment.map(declineAmidGrowth),
-  fc
-    .tuple(payment, fc.constantFrom('answers' as const, 'people' as const))
-    .map((of) => bounce(...of)),
+  draw(bounce, payment, fc.constantFrom('answers' as const, 'people' as const)),
 ]
 
 const merchants: fc.Arbitrary<Step>[] = [
-  fc.tuple(payment, fc.option(amount, { nil: undefined })).map((of) => request(...of)),
-  fc.tuple(payment, amount).map((of) => request(...of)),
-  fc.tuple(payment, amount).map((of) => request(...of)),
-  fc.tuple(payment, amount).map((of) => requestTogether(...of)),
+  draw(request, payment, fc.option(amount, { nil: undefined })),
+  draw(request, payment, amount),
+  draw(request, payment, amount),
+  draw(requestTogether, payment, amount),
   index.map(requestSame),
   index.map(requestSame),
   fc.constant(repeatRequest()),
@@ -133,8 +145,8 @@ const merchants: fc.Arbitrary<Step>[] = [
 ]
 
 const people: fc.Arbitrary<Step>[] = [
-  fc.tuple(target, index).map((of) => hold(...of)),
-  fc.tuple(target, moment).map((of) => holdDuring(...of)),
+  draw(hold, target, index),
+  draw(holdDuring, target, moment),
   index.map(release),
   index.map(release),
   index.map(decideOne),
@@ -142,12 +154,10 @@ const people: fc.Arbitrary<Step>[] = [
   index.map(decideWrongly),
   index.map(decideOwn),
   index.map(confirmInferred),
-  fc.tuple(index, outcome, fc.constantFrom(0 as const, 1 as const)).map((of) => decideAgain(...of)),
-  fc
-    .tuple(index, fc.constantFrom('answers' as const, 'people' as const))
-    .map((of) => comeBack(...of)),
+  draw(decideAgain, index, outcome, fc.constantFrom(0 as const, 1 as const)),
+  draw(comeBack, index, fc.constantFrom('answers' as const, 'people' as const)),
   index.map((which) => decideExternal(which, true)),
-  fc.tuple(index, fc.constantFrom(true, false)).map((of) => decideExternal(...of)),
+  draw(decideExternal, index, fc.constantFrom(true, false)),
   index.map((which) => decideApprovalOf(which, 'approval', 'another')),
   fc
     .tuple(index, fc.constantFrom<ApprovalStep>(['decline', 'another'], ['approval', 'same']))
@@ -157,16 +167,16 @@ const people: fc.Arbitrary<Step>[] = [
 const service: fc.Arbitrary<Step>[] = [
   fc.constant(send({ kind: 'through' })),
   fate.map(send),
-  fc.tuple(payment, amount, fate).map((of) => sendNew(...of)),
-  fc.tuple(payment, fc.constant(10), fate).map((of) => sendNew(...of)),
-  fc.tuple(payment, fc.constant(10), fate).map((of) => sendNew(...of)),
-  fc.tuple(payment, fc.constant(20), fate).map((of) => sendNew(...of)),
+  draw(sendNew, payment, amount, fate),
+  draw(sendNew, payment, fc.constant(10), fate),
+  draw(sendNew, payment, fc.constant(10), fate),
+  draw(sendNew, payment, fc.constant(20), fate),
   queries.map(query),
   fc.constant(query('none')),
   fc.constant(query('none')),
   fc.constant(wakeUp()),
-  fc.tuple(times, fc.boolean()).map((of) => pass(...of)),
-  fc.tuple(times, fc.constant(true)).map((of) => pass(...of)),
+  draw(pass, times, fc.boolean()),
+  draw(pass, times, fc.constant(true)),
   fc.constant(save()),
   fc.boolean().map(loseCommits),
   fc.constant(expire()),
@@ -176,25 +186,19 @@ const service: fc.Arbitrary<Step>[] = [
 const atGateway: fc.Arbitrary<Step>[] = [
   index.map((which) => gateway.settleOne(which, undefined)),
   index.map((which) => gateway.settleOne(which, undefined)),
-  fc
-    .tuple(index, fc.constantFrom(undefined, 1, 5, 24, 30))
-    .map(([which, code]) => gateway.settleOne(which, code)),
-  fc.tuple(index, fc.constantFrom(1, 1, 2)).map((of) => gateway.notify(...of)),
-  fc.tuple(index, fc.constantFrom(1, 1, 2)).map((of) => gateway.notify(...of)),
+  draw(gateway.settleOne, index, fc.constantFrom(undefined, 1, 5, 24, 30)),
+  draw(gateway.notify, index, fc.constantFrom(1, 1, 2)),
+  draw(gateway.notify, index, fc.constantFrom(1, 1, 2)),
   index.map(gateway.notifyOpen),
-  fc
-    .tuple(index, fc.constantFrom(5 as const, 24 as const))
-    .map((of) => gateway.notifyUnclear(...of)),
+  draw(gateway.notifyUnclear, index, fc.constantFrom(5 as const, 24 as const)),
   index.map(gateway.notifyUpper),
-  fc.tuple(payment, amount, fc.boolean()).map((of) => gateway.refundInPortal(...of)),
-  fc.tuple(index, fc.boolean()).map((of) => gateway.refundWithTheirId(...of)),
-  fc.tuple(payment, fc.boolean()).map((of) => gateway.lag(...of)),
-  fc.tuple(index, fc.constantFrom(1 as const, 5 as const)).map((of) => gateway.contradict(...of)),
-  fc.tuple(index, fc.constantFrom(1 as const, 5 as const)).map((of) => gateway.contradict(...of)),
-  fc.tuple(payment, fc.boolean()).map((of) => gateway.list(...of)),
-  fc
-    .tuple(payment, fc.constantFrom('SUCCESS', 'SUCCESS', 'FAILED', 'PROCESSING'))
-    .map((of) => gateway.change(...of)),
+  draw(gateway.refundInPortal, payment, amount, fc.boolean()),
+  draw(gateway.refundWithTheirId, index, fc.boolean()),
+  draw(gateway.lag, payment, fc.boolean()),
+  draw(gateway.contradict, index, fc.constantFrom(1 as const, 5 as const)),
+  draw(gateway.contradict, index, fc.constantFrom(1 as const, 5 as const)),
+  draw(gateway.list, payment, fc.boolean()),
+  draw(gateway.change, payment, fc.constantFrom('SUCCESS', 'SUCCESS', 'FAILED', 'PROCESSING')),
   payment.map(gateway.stale),
   fc.constant(gateway.forget()),
 ]
@@ -208,4 +212,4 @@ export const commands: fc.Arbitrary<Command>[] = [
   ...service,
   ...atGateway,
   ...scenarios,
-].map((steps) => fc.tuple(account, steps).map((of) => inAccount(...of)))
+].map((steps) => draw(inAccount, account, steps))

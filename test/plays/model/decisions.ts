@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import type { ShownRefund } from './books.ts'
+import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
 import {
   type Decider,
   decide,
@@ -12,110 +12,94 @@ import {
   postDecision,
   postExternal,
 } from './people.ts'
-import { readGatewayStatus, readRefunds, readUnmatched } from './read-books.ts'
-import { hasAsked, hasSettled, pick, type Step, step } from './step.ts'
+import { readGatewayStatus, readRefunds, readUnmatched } from './read-ledgers.ts'
+import { defineStep, hasAsked, hasSettled, pick } from './step.ts'
 import type { Deed } from './tally.ts'
 import { countMoved, runPass, SCHEDULE, shiftTime, type World } from './world.ts'
 
-export function decideOne(which: number): Step {
-  return step(
-    'decideOne',
-    [which],
-    async (world) => {
-      const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
-      const refund = pick(open, which)
-      if (!refund) return undefined
-      return (await decide(world, refund.id)) ? 'decided in review' : undefined
-    },
-    hasAsked,
-  )
-}
+export const decideOne = defineStep(
+  'decideOne',
+  async (world, which: number) => {
+    const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+    const refund = pick(open, which)
+    if (!refund) return undefined
+    return (await decide(world, refund.id)) ? 'decided in review' : undefined
+  },
+  { isPossible: hasAsked },
+)
 
 /** A person does not wait for a review, and is right. Too early, they are refused. */
-export function decideOpen(which: number): Step {
-  return step(
-    'decideOpen',
-    [which],
-    async (world) => {
-      const open = (await readRefunds(world)).filter(
-        ({ status }) => status === 'accepted' || status === 'unknown',
-      )
-      const refund = pick(open, which)
-      const actual = refund && readGatewayStatus(world, refund.id)
-      if (!refund || actual === 'accepted' || world.pause) return undefined
-      const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
-      const refused = await postDecision(world, refund.id, { outcome }, 0)
-      if (refused === 'not_decidable') return 'refused a decision too early'
-      if (refused === 'against_evidence') await decide(world, refund.id)
-      return `decided while ${refund.status === 'accepted' ? 'accepted' : 'unknown'}`
-    },
-    hasAsked,
-  )
-}
+export const decideOpen = defineStep(
+  'decideOpen',
+  async (world, which: number) => {
+    const open = (await readRefunds(world)).filter(
+      ({ status }) => status === 'accepted' || status === 'unknown',
+    )
+    const refund = pick(open, which)
+    const actual = refund && readGatewayStatus(world, refund.id)
+    if (!refund || actual === 'accepted' || world.pause) return undefined
+    const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
+    const refused = await postDecision(world, refund.id, { outcome }, 0)
+    if (refused === 'not_decidable') return 'refused a decision too early'
+    if (refused === 'against_evidence') await decide(world, refund.id)
+    return `decided while ${refund.status === 'accepted' ? 'accepted' : 'unknown'}`
+  },
+  { isPossible: hasAsked },
+)
 
 /** Nobody decides about what they asked for, while somebody else can. */
-export function decideOwn(which: number): Step {
-  return step(
-    'decideOwn',
-    [which],
-    async (world) => {
-      const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
-      const refund = pick(open, which)
-      if (!refund) return undefined
-      const decision = { outcome: 'failed', againstEvidence: true } as const
-      expect(await postDecision(world, refund.id, decision, 'asker')).toBe('same_person')
-      return 'refused a decision by the one that asked'
-    },
-    hasAsked,
-  )
-}
+export const decideOwn = defineStep(
+  'decideOwn',
+  async (world, which: number) => {
+    const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+    const refund = pick(open, which)
+    if (!refund) return undefined
+    const decision = { outcome: 'failed', againstEvidence: true } as const
+    expect(await postDecision(world, refund.id, decision, 'asker')).toBe('same_person')
+    return 'refused a decision by the one that asked'
+  },
+  { isPossible: hasAsked },
+)
 
 /**
  * A person decides against the ledger that a refund failed, whose money moved. Evidence that is known keeps them from
  * it; otherwise the amount is refundable once more, until the notification comes.
  */
-export function decideWrongly(which: number): Step {
-  return step(
-    'decideWrongly',
-    [which],
-    async (world) => {
-      const moved = (await readRefunds(world)).filter(
-        ({ id, status }) =>
-          status === 'needs_review' && readGatewayStatus(world, id) === 'succeeded',
-      )
-      const refund = pick(moved, which)
-      if (!refund || world.pause) return undefined
-      const who = findAnother(world, refund.id)
-      const refused = await postDecision(world, refund.id, { outcome: 'failed' }, who)
-      if (refused === undefined) return 'decided wrongly'
-      expect(refused).toBe('against_evidence')
-      return 'refused a decision against evidence'
-    },
-    hasSettled,
-  )
-}
+export const decideWrongly = defineStep(
+  'decideWrongly',
+  async (world, which: number) => {
+    const moved = (await readRefunds(world)).filter(
+      ({ id, status }) => status === 'needs_review' && readGatewayStatus(world, id) === 'succeeded',
+    )
+    const refund = pick(moved, which)
+    if (!refund || world.pause) return undefined
+    const who = findAnother(world, refund.id)
+    const refused = await postDecision(world, refund.id, { outcome: 'failed' }, who)
+    if (refused === undefined) return 'decided wrongly'
+    expect(refused).toBe('against_evidence')
+    return 'refused a decision against evidence'
+  },
+  { isPossible: hasSettled },
+)
 
 /** A person who looks it up confirms a success that was only inferred; one click. */
-export function confirmInferred(which: number): Step {
-  return step(
-    'confirmInferred',
-    [which],
-    async (world) => {
-      const inferred = (await readRefunds(world)).filter(
-        ({ id, status, inferred }) =>
-          status === 'succeeded' && inferred && readGatewayStatus(world, id) === 'succeeded',
-      )
-      const refund = pick(inferred, which)
-      if (!refund || world.pause) return undefined
-      const who = findAnother(world, refund.id)
-      const refused = await postDecision(world, refund.id, { outcome: 'succeeded' }, who)
-      // A failure that was notified, and not yet handled, speaks against it.
-      if (refused !== undefined) expect(refused).toBe('against_evidence')
-      return refused === undefined ? 'confirmed an inferred success' : undefined
-    },
-    hasSettled,
-  )
-}
+export const confirmInferred = defineStep(
+  'confirmInferred',
+  async (world, which: number) => {
+    const inferred = (await readRefunds(world)).filter(
+      ({ id, status, inferred }) =>
+        status === 'succeeded' && inferred && readGatewayStatus(world, id) === 'succeeded',
+    )
+    const refund = pick(inferred, which)
+    if (!refund || world.pause) return undefined
+    const who = findAnother(world, refund.id)
+    const refused = await postDecision(world, refund.id, { outcome: 'succeeded' }, who)
+    // A failure that was notified, and not yet handled, speaks against it.
+    if (refused !== undefined) expect(refused).toBe('against_evidence')
+    return refused === undefined ? 'confirmed an inferred success' : undefined
+  },
+  { isPossible: hasSettled },
+)
 
 /** Statuses that a person may decide otherwise. */
 const ENDED = ['succeeded', 'failed', 'returned'] as const
@@ -124,31 +108,28 @@ const ENDED = ['succeeded', 'failed', 'returned'] as const
  * A refund that ended is decided again, rightly or not, by whoever decided it last or by another. Only another one may
  * release what was reserved.
  */
-export function decideAgain(which: number, outcome: Outcome, who: 0 | 1): Step {
-  return step(
-    'decideAgain',
-    [which, outcome, who],
-    async (world) => {
-      const ended = (await readRefunds(world)).flatMap((one) => {
-        const status = ENDED.find((end) => end === one.status)
-        return status === undefined ? [] : [{ ...one, status }]
-      })
-      const sent = ended.filter(({ id }) => world.wire.sends.has(id))
-      const refund = pick(sent.length > 0 ? sent : ended, which)
-      if (!refund || world.pause) return undefined
-      const before = world.decided.get(refund.id)
-      const last = before?.outcome === refund.status && !refund.inferred ? before.who : undefined
-      if (readGatewayStatus(world, refund.id) === 'accepted') return undefined
-      const first = await postDecision(world, refund.id, { outcome }, who)
-      const answer =
-        first === 'against_evidence'
-          ? await postDecision(world, refund.id, { outcome, againstEvidence: true }, who)
-          : first
-      return expectLegal(refund, last, { outcome, who }, answer)
-    },
-    hasAsked,
-  )
-}
+export const decideAgain = defineStep(
+  'decideAgain',
+  async (world, which: number, outcome: Outcome, who: 0 | 1) => {
+    const ended = (await readRefunds(world)).flatMap((one) => {
+      const status = ENDED.find((end) => end === one.status)
+      return status === undefined ? [] : [{ ...one, status }]
+    })
+    const sent = ended.filter(({ id }) => world.wire.sends.has(id))
+    const refund = pick(sent.length > 0 ? sent : ended, which)
+    if (!refund || world.pause) return undefined
+    const before = world.decided.get(refund.id)
+    const last = before?.outcome === refund.status && !refund.inferred ? before.who : undefined
+    if (readGatewayStatus(world, refund.id) === 'accepted') return undefined
+    const first = await postDecision(world, refund.id, { outcome }, who)
+    const answer =
+      first === 'against_evidence'
+        ? await postDecision(world, refund.id, { outcome, againstEvidence: true }, who)
+        : first
+    return expectLegal(refund, last, { outcome, who }, answer)
+  },
+  { isPossible: hasAsked },
+)
 
 const AGAIN = {
   succeeded: {
@@ -170,7 +151,7 @@ const AGAIN = {
 
 const RELEASES_NOTHING: readonly string[] = ['failed as succeeded', 'succeeded as returned']
 
-type EndedRefund = Pick<ShownRefund, 'inferred' | 'released' | 'failure'> & {
+type EndedRefund = Pick<StoredRefund, 'inferred' | 'released' | 'failure'> & {
   status: (typeof ENDED)[number]
 }
 
@@ -210,44 +191,41 @@ function expectLegal(
  * while the ledger lags, nor where an increase that nothing explains, from before or at once, hides the fall: the amount
  * would stay taken.
  */
-export function comeBack(which: number, by: 'answers' | 'people'): Step {
-  return step(
-    'comeBack',
-    [which, by],
-    async (world) => {
-      if (world.pause || world.saved || world.restored) return undefined
-      if (!world.payments.every(isShownAsIs)) return undefined
+export const comeBack = defineStep(
+  'comeBack',
+  async (world, which: number, by: 'answers' | 'people') => {
+    if (world.pause || world.saved || world.restored) return undefined
+    if (!world.payments.every(isShownAsIs)) return undefined
+    await runPass(world, { ask: true })
+    const unmatched = await readUnmatched(world)
+    const shown = (await readRefunds(world)).filter(
+      ({ id, status, matched, paymentId }) =>
+        status === 'succeeded' &&
+        matched &&
+        readGatewayStatus(world, id) === 'succeeded' &&
+        (unmatched.get(paymentId) ?? 0) <= 0,
+    )
+    const refund = pick(shown, which)
+    if (!refund) return undefined
+    takeBack(world, refund.id)
+    const first = findAnother(world, refund.id)
+    const decision = { outcome: 'returned' } as const
+    expect(await postDecision(world, refund.id, decision, first)).toBeUndefined()
+    if (by === 'people') {
+      const again = { ...decision, againstEvidence: true }
+      const second = findAnother(world, refund.id)
+      expect(await postDecision(world, refund.id, again, second)).toBeUndefined()
+      return 'came back: people'
+    }
+    for (let answers = 0; answers < 2; answers += 1) {
       await runPass(world, { ask: true })
-      const unmatched = await readUnmatched(world)
-      const shown = (await readRefunds(world)).filter(
-        ({ id, status, matched, paymentId }) =>
-          status === 'succeeded' &&
-          matched &&
-          readGatewayStatus(world, id) === 'succeeded' &&
-          (unmatched.get(paymentId) ?? 0) <= 0,
-      )
-      const refund = pick(shown, which)
-      if (!refund) return undefined
-      takeBack(world, refund.id)
-      const first = findAnother(world, refund.id)
-      const decision = { outcome: 'returned' } as const
-      expect(await postDecision(world, refund.id, decision, first)).toBeUndefined()
-      if (by === 'people') {
-        const again = { ...decision, againstEvidence: true }
-        const second = findAnother(world, refund.id)
-        expect(await postDecision(world, refund.id, again, second)).toBeUndefined()
-        return 'came back: people'
-      }
-      for (let answers = 0; answers < 2; answers += 1) {
-        await runPass(world, { ask: true })
-        await shiftTime(world, SCHEDULE.confirmMs)
-      }
-      await runPass(world, { ask: true })
-      return 'came back: answers'
-    },
-    hasSettled,
-  )
-}
+      await shiftTime(world, SCHEDULE.confirmMs)
+    }
+    await runPass(world, { ask: true })
+    return 'came back: answers'
+  },
+  { isPossible: hasSettled },
+)
 
 function isShownAsIs({ refundedAmountShown, listed, status }: SandboxPayment): boolean {
   return refundedAmountShown === null && listed && status === 'SUCCESS'
@@ -264,30 +242,27 @@ function takeBack({ payments, cameBack }: World, id: string): void {
 }
 
 /** A person decides about a refund made elsewhere, rightly, or wrongly that it never happened. */
-export function decideExternal(which: number, isRight: boolean): Step {
-  return step(
-    'decideExternal',
-    [which, isRight],
-    async (world) => {
-      const reserved = (await listExternal(world)).filter(
-        ({ state, requestId }) =>
-          state === 'reserved' && requestId !== null && world.portal.has(requestId),
-      )
-      const one = pick(reserved, which)
-      if (!one || world.pause) return undefined
-      const right = findRightExternal(world, one.requestId)
-      const outcome = isRight ? right : 'never_happened'
-      if (outcome === undefined) return undefined
-      const refused = await postExternal(world, one, { outcome })
-      if (refused === undefined) {
-        if (outcome === right) return 'decided about an external refund'
-        world.overdrawn.add(one.paymentId)
-        return 'decided wrongly about an external refund'
-      }
-      // Nothing that it could be is left without an explanation.
-      expect({ outcome, refused }).toEqual({ outcome: right, refused: 'not_decidable' })
-      return 'refused a decision about an external refund'
-    },
-    ({ portal }) => portal.size > 0,
-  )
-}
+export const decideExternal = defineStep(
+  'decideExternal',
+  async (world, which: number, isRight: boolean) => {
+    const reserved = (await listExternal(world)).filter(
+      ({ state, requestId }) =>
+        state === 'reserved' && requestId !== null && world.portal.has(requestId),
+    )
+    const one = pick(reserved, which)
+    if (!one || world.pause) return undefined
+    const right = findRightExternal(world, one.requestId)
+    const outcome = isRight ? right : 'never_happened'
+    if (outcome === undefined) return undefined
+    const refused = await postExternal(world, one, { outcome })
+    if (refused === undefined) {
+      if (outcome === right) return 'decided about an external refund'
+      world.overdrawn.add(one.paymentId)
+      return 'decided wrongly about an external refund'
+    }
+    // Nothing that it could be is left without an explanation.
+    expect({ outcome, refused }).toEqual({ outcome: right, refused: 'not_decidable' })
+    return 'refused a decision about an external refund'
+  },
+  { isPossible: ({ portal }) => portal.size > 0 },
+)

@@ -1,8 +1,6 @@
-import { expireApprovals } from '../../../src/decisions/expire-approvals.ts'
+import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
 import { checkAccounts, type Worlds } from './accounts.ts'
 import { expireUnsent } from './approvals.ts'
-import type { ShownRefund } from './books.ts'
-import { checkIn } from './checks.ts'
 import { releaseAll } from './holds.ts'
 import {
   decide,
@@ -11,7 +9,7 @@ import {
   listExternal,
   postExternal,
 } from './people.ts'
-import { readRefunds } from './read-books.ts'
+import { checkIn, readRefunds } from './read-ledgers.ts'
 import type { Deed } from './tally.ts'
 import {
   deliverNotification,
@@ -43,14 +41,14 @@ export async function finish(worlds: Worlds): Promise<void> {
     await comeToRest(worlds, world)
     await checkIn(world, 'rest')
     await beRighted(worlds, world)
-    const { shown } = await checkIn(world, 'settled')
-    for (const deed of shown.flatMap(describeEnd)) note(world, deed)
+    const refunds = await checkIn(world, 'settled')
+    for (const deed of refunds.flatMap(describeEnd)) note(world, deed)
   }
 }
 
 const EXPIRED = ['approval_expired', 'not_sent_in_time'] as const
 
-function describeEnd({ status, failure }: ShownRefund): Deed[] {
+function describeEnd({ status, failure }: StoredRefund): Deed[] {
   const expired = EXPIRED.find((one) => status === 'failed' && one === failure)
   if (expired) return [`ended: ${expired}`]
   const end = (['succeeded', 'failed', 'returned'] as const).find((one) => one === status)
@@ -90,7 +88,7 @@ async function beRighted(worlds: Worlds, world: World): Promise<void> {
   }
 }
 
-function isWrong(world: World, refund: ShownRefund): boolean {
+function isWrong(world: World, refund: StoredRefund): boolean {
   const right = findRightOutcome(world, refund)
   const isRight = refund.status === right && !refund.inferred
   // What came back has failed as well as returned, once its amount is released.
@@ -116,7 +114,7 @@ async function rightExternal(world: World, one: External): Promise<boolean> {
 
 async function syncAfter(worlds: Worlds, world: World, afterMs: number): Promise<void> {
   if (afterMs > 0) await shiftTime(world, afterMs)
-  await expireApprovals(world.ctx)
+  await expireUnsent(world)
   await runPass(world, { ask: true })
   await checkAccounts(worlds, world)
 }

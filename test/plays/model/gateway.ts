@@ -1,6 +1,6 @@
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import { readRefunds, sumUnsent } from './read-books.ts'
-import { hasAsked, hasOpen, hasSettled, pick, type Step, step } from './step.ts'
+import { readRefunds, sumUnsent } from './read-ledgers.ts'
+import { defineStep, hasAsked, hasOpen, hasSettled, pick } from './step.ts'
 import {
   countTaken,
   deliverNotification,
@@ -17,58 +17,50 @@ import {
 
 const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
 
-export function settleOne(which: number, failureCode: number | undefined): Step {
-  return step(
-    'settleOne',
-    [which, failureCode],
-    async (world) => {
-      const refund = pick(findOpen(world), which)
-      if (!refund) return undefined
-      await settle(world, refund, failureCode)
-      return failureCode === undefined ? 'settled' : 'settled as failed'
-    },
-    hasOpen,
-  )
-}
+export const settleOne = defineStep(
+  'settleOne',
+  async (world, which: number, failureCode: number | undefined) => {
+    const refund = pick(findOpen(world), which)
+    if (!refund) return undefined
+    await settle(world, refund, failureCode)
+    return failureCode === undefined ? 'settled' : 'settled as failed'
+  },
+  { isPossible: hasOpen },
+)
 
 /** A notification of a settled refund, for the first time or again. */
-export function notify(which: number, copies: number): Step {
-  return step(
-    'notify',
-    [which, copies],
-    async (world) => {
-      const refund = pick(findSettled(world), which)
-      if (!refund) return undefined
-      const isFirst = !world.notified.has(refund.requestId)
-      for (let copy = 0; copy < copies; copy += 1) await deliverNotification(world, refund)
-      return isFirst ? 'notified' : 'notified again'
-    },
-    hasSettled,
-  )
-}
+export const notify = defineStep(
+  'notify',
+  async (world, which: number, copies: number) => {
+    const refund = pick(findSettled(world), which)
+    if (!refund) return undefined
+    const isFirst = !world.notified.has(refund.requestId)
+    for (let copy = 0; copy < copies; copy += 1) await deliverNotification(world, refund)
+    return isFirst ? 'notified' : 'notified again'
+  },
+  { isPossible: hasSettled },
+)
 
 /** A notification that the refund is still in progress. */
-export function notifyOpen(which: number): Step {
-  return step(
-    'notifyOpen',
-    [which],
-    async (world) => {
-      const refund = pick(findOpen(world), which)
-      if (!refund) return undefined
-      await deliverNotification(world, refund, { code: 99 })
-      return 'notified of progress'
-    },
-    hasOpen,
-  )
-}
+export const notifyOpen = defineStep(
+  'notifyOpen',
+  async (world, which: number) => {
+    const refund = pick(findOpen(world), which)
+    if (!refund) return undefined
+    await deliverNotification(world, refund, { code: 99 })
+    return 'notified of progress'
+  },
+  { isPossible: hasOpen },
+)
 
 /**
  * A refund made elsewhere, within what the gateway has left. One exception, documented as the remaining risk: while the
  * service cannot know of it (the ledger lags, or a process that has queried sleeps before it sends) it leaves alone what
  * the service has reserved, and its notification is not late.
  */
-export function refundInPortal(of: number, amount: number, late: boolean): Step {
-  return step('refundInPortal', [of, amount, late], async (world) => {
+export const refundInPortal = defineStep(
+  'refundInPortal',
+  async (world, of: number, amount: number, late: boolean) => {
     const payment = pick(world.payments, of)
     if (!payment) return undefined
     const lags = payment.refundedAmountShown !== null
@@ -80,40 +72,37 @@ export function refundInPortal(of: number, amount: number, late: boolean): Step 
     if (late && !lags) return 'refunded elsewhere, notified late'
     await deliverNotification(world, refund)
     return 'refunded elsewhere'
-  })
-}
+  },
+)
 
 /**
  * A refund made elsewhere that has the request id, payment and amount of a refund of the other account. It is notified at
  * once: as a success if it is within what is left, or else as a failure.
  */
-export function refundWithTheirId(which: number, fails: boolean): Step {
-  return step(
-    'refundWithTheirId',
-    [which, fails],
-    async (world) => {
-      const { other, asked, payments } = world
-      const ids = [...asked.map(({ id }) => id), ...payments.flatMap(listRequestIds)]
-      const theirs = (other ? await readRefunds(other) : []).filter(({ id }) => !ids.includes(id))
-      const one = pick(theirs, which)
-      const payment = payments.find(({ id }) => id === one?.paymentId)
-      if (!one || !payment || (payment.refundedAmountShown !== null && fails)) return undefined
-      const unsent = sumUnsent(world, await readRefunds(world), payment.id, SENDABLE)
-      const wanted = [{ amount: countTaken(payment) }, { amount: unsent }, one]
-      const fits = sum(wanted) <= Number(payment.amount)
-      const failure = fails || !fits ? { failureCode: 5 } : {}
-      const refund = await refundElsewhere(world, payment, one.amount, {
-        requestId: one.id,
-        ...failure,
-      })
-      await deliverNotification(world, refund)
-      return fails || !fits
-        ? 'failed under an id of the other account'
-        : 'refunded under an id of the other account'
-    },
-    ({ other }) => other !== undefined && hasAsked(other),
-  )
-}
+export const refundWithTheirId = defineStep(
+  'refundWithTheirId',
+  async (world, which: number, fails: boolean) => {
+    const { other, asked, payments } = world
+    const ids = [...asked.map(({ id }) => id), ...payments.flatMap(listRequestIds)]
+    const theirs = (other ? await readRefunds(other) : []).filter(({ id }) => !ids.includes(id))
+    const one = pick(theirs, which)
+    const payment = payments.find(({ id }) => id === one?.paymentId)
+    if (!one || !payment || (payment.refundedAmountShown !== null && fails)) return undefined
+    const unsent = sumUnsent(world, await readRefunds(world), payment.id, SENDABLE)
+    const wanted = [{ amount: countTaken(payment) }, { amount: unsent }, one]
+    const fits = sum(wanted) <= Number(payment.amount)
+    const failure = fails || !fits ? { failureCode: 5 } : {}
+    const refund = await refundElsewhere(world, payment, Number(one.amount), {
+      requestId: one.id,
+      ...failure,
+    })
+    await deliverNotification(world, refund)
+    return fails || !fits
+      ? 'failed under an id of the other account'
+      : 'refunded under an id of the other account'
+  },
+  { isPossible: ({ other }) => other !== undefined && hasAsked(other) },
+)
 
 function listRequestIds({ refunds }: SandboxPayment): string[] {
   return refunds.map(({ requestId }) => requestId)
@@ -124,21 +113,18 @@ function listRequestIds({ refunds }: SandboxPayment): string[] {
  * a refund made elsewhere that was not notified. Its increase is matched to a notified refund that the ledger
  * does not show yet, whose amount is then no longer reserved.
  */
-export function lag(of: number, on: boolean): Step {
-  return step(
-    'lag',
-    [of, on],
-    async (world) => {
-      const payment = pick(world.payments, of)
-      if (!payment || (on && hasUnnotified(world, payment))) return undefined
-      const lagged = payment.refundedAmountShown !== null
-      payment.refundedAmountShown = on ? String(showsNow(world, payment)) : null
-      if (on) return 'lagged'
-      return lagged ? 'caught up' : undefined
-    },
-    ({ payments }) => on || pick(payments, of)?.refundedAmountShown !== null,
-  )
-}
+export const lag = defineStep(
+  'lag',
+  async (world, of: number, on: boolean) => {
+    const payment = pick(world.payments, of)
+    if (!payment || (on && hasUnnotified(world, payment))) return undefined
+    const lagged = payment.refundedAmountShown !== null
+    payment.refundedAmountShown = on ? String(showsNow(world, payment)) : null
+    if (on) return 'lagged'
+    return lagged ? 'caught up' : undefined
+  },
+  { isPossible: ({ payments }, of, on) => on || pick(payments, of)?.refundedAmountShown !== null },
+)
 
 function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
   return refunds.some(
@@ -147,129 +133,108 @@ function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
 }
 
 /** The gateway tells a failure, with a code that is not final, of a refund whose money may still move. */
-export function notifyUnclear(which: number, code: 5 | 24): Step {
-  return step(
-    'notifyUnclear',
-    [which, code],
-    async (world) => {
-      const refund = pick(findOpen(world), which)
-      if (!refund) return undefined
-      await deliverNotification(world, refund, { code })
-      return 'notified of an unclear failure'
-    },
-    hasOpen,
-  )
-}
+export const notifyUnclear = defineStep(
+  'notifyUnclear',
+  async (world, which: number, code: 5 | 24) => {
+    const refund = pick(findOpen(world), which)
+    if (!refund) return undefined
+    await deliverNotification(world, refund, { code })
+    return 'notified of an unclear failure'
+  },
+  { isPossible: hasOpen },
+)
 
 /** A notification of a refund of ours spells its request id in upper case. */
-export function notifyUpper(which: number): Step {
-  return step(
-    'notifyUpper',
-    [which],
-    async (world) => {
-      const own = findSettled(world).filter(({ requestId }) => !world.portal.has(requestId))
-      const refund = pick(own, which)
-      if (!refund) return undefined
-      await deliverNotification(world, refund, { upper: true })
-      return 'notified in upper case'
-    },
-    hasSettled,
-  )
-}
+export const notifyUpper = defineStep(
+  'notifyUpper',
+  async (world, which: number) => {
+    const own = findSettled(world).filter(({ requestId }) => !world.portal.has(requestId))
+    const refund = pick(own, which)
+    if (!refund) return undefined
+    await deliverNotification(world, refund, { upper: true })
+    return 'notified in upper case'
+  },
+  { isPossible: hasSettled },
+)
 
 /**
  * A notification that says the opposite of what happened, a failure with this code. The ledger does not lag: both cannot
  * be wrong at once.
  */
-export function contradict(which: number, code: 1 | 5 = 5): Step {
-  return step(
-    'contradict',
-    [which, code],
-    async (world) => {
-      const refund = pick(findSettled(world), which)
-      if (!refund || refund.payment.refundedAmountShown !== null || world.pause) return undefined
-      const { requestId, status } = refund
-      const isFirst = !world.notified.has(requestId)
-      world.lies.add(requestId)
-      await deliverNotification(world, refund, { code: status === 'failed' ? 0 : code })
-      await runPass(world, { ask: false })
-      if (!world.portal.has(requestId)) return 'contradicted'
-      return isFirst ? 'contradicted a portal refund before' : 'contradicted a portal refund after'
-    },
-    hasSettled,
-  )
-}
+export const contradict = defineStep(
+  'contradict',
+  async (world, which: number, code: 1 | 5 = 5) => {
+    const refund = pick(findSettled(world), which)
+    if (!refund || refund.payment.refundedAmountShown !== null || world.pause) return undefined
+    const { requestId, status } = refund
+    const isFirst = !world.notified.has(requestId)
+    world.lies.add(requestId)
+    await deliverNotification(world, refund, { code: status === 'failed' ? 0 : code })
+    await runPass(world, { ask: false })
+    if (!world.portal.has(requestId)) return 'contradicted'
+    return isFirst ? 'contradicted a portal refund before' : 'contradicted a portal refund after'
+  },
+  { isPossible: hasSettled },
+)
 
 /** The gateway no longer lists the payment, or lists it again. */
-export function list(of: number, on: boolean): Step {
-  return step(
-    'list',
-    [of, on],
-    async (world) => {
-      const payment = pick(world.payments, of)
-      if (!payment || payment.listed === on) return undefined
-      payment.listed = on
-      return on ? 'listed again' : 'not listed'
-    },
-    ({ payments }) => pick(payments, of)?.listed !== on,
-  )
-}
+export const list = defineStep(
+  'list',
+  async (world, of: number, on: boolean) => {
+    const payment = pick(world.payments, of)
+    if (!payment || payment.listed === on) return undefined
+    payment.listed = on
+    return on ? 'listed again' : 'not listed'
+  },
+  { isPossible: ({ payments }, of, on) => pick(payments, of)?.listed !== on },
+)
 
 /** The payment is charged back, or paid again after all. */
-export function change(of: number, status: string): Step {
-  return step(
-    'change',
-    [of, status],
-    async (world) => {
-      const payment = pick(world.payments, of)
-      if (!payment || payment.status === status) return undefined
-      payment.status = status
-      return status === 'SUCCESS' ? 'paid again' : 'charged back'
-    },
-    ({ payments }) => pick(payments, of)?.status !== status,
-  )
-}
+export const change = defineStep(
+  'change',
+  async (world, of: number, status: string) => {
+    const payment = pick(world.payments, of)
+    if (!payment || payment.status === status) return undefined
+    payment.status = status
+    return status === 'SUCCESS' ? 'paid again' : 'charged back'
+  },
+  { isPossible: ({ payments }, of, status) => pick(payments, of)?.status !== status },
+)
 
 /**
  * One answer from a replica that lags far behind. While no refund was refused that may have been made, and no refund made
  * elsewhere is known to the ledger alone: no query can tell then.
  */
-export function stale(of: number): Step {
-  return step(
-    'stale',
-    [of],
-    async (world) => {
-      const payment = pick(world.payments, of)
-      const doubtful = world.deniedUntil.size > 0 || world.pause !== undefined
-      if (!payment || doubtful || payment.refundedAmountShown !== null) return undefined
-      if (hasUnnotified(world, payment)) return undefined
-      payment.refundedAmountShown = '0'
-      await runPass(world, { ask: true })
-      payment.refundedAmountShown = null
-      await runPass(world, { ask: true })
-      return countTaken(payment) > 0 ? 'answered from the past' : undefined
-    },
-    hasSettled,
-  )
-}
+export const stale = defineStep(
+  'stale',
+  async (world, of: number) => {
+    const payment = pick(world.payments, of)
+    const doubtful = world.deniedUntil.size > 0 || world.pause !== undefined
+    if (!payment || doubtful || payment.refundedAmountShown !== null) return undefined
+    if (hasUnnotified(world, payment)) return undefined
+    payment.refundedAmountShown = '0'
+    await runPass(world, { ask: true })
+    payment.refundedAmountShown = null
+    await runPass(world, { ask: true })
+    return countTaken(payment) > 0 ? 'answered from the past' : undefined
+  },
+  { isPossible: hasSettled },
+)
 
 /** The gateway forgets the request ids that the service may no longer rely on. */
-export function forget(): Step {
-  return step(
-    'forget',
-    [],
-    async (world) => {
-      if (world.restored || world.saved) return undefined
-      world.forgets = true
-      let forgotten = false
-      for (const [id, at] of world.firstSends) {
-        if (world.clockMs - at < SCHEDULE.resendForMs) continue
-        for (const { transaction } of world.payments) {
-          forgotten = transaction.merchant.refunds.delete(id) || forgotten
-        }
+export const forget = defineStep(
+  'forget',
+  async (world) => {
+    if (world.restored || world.saved) return undefined
+    world.forgets = true
+    let forgotten = false
+    for (const [id, at] of world.firstSends) {
+      if (world.clockMs - at < SCHEDULE.resendForMs) continue
+      for (const { transaction } of world.payments) {
+        forgotten = transaction.merchant.refunds.delete(id) || forgotten
       }
-      return forgotten ? 'forgot a request id' : undefined
-    },
-    ({ firstSends, restored, saved }) => firstSends.size > 0 && !restored && !saved,
-  )
-}
+    }
+    return forgotten ? 'forgot a request id' : undefined
+  },
+  { isPossible: ({ firstSends, restored, saved }) => firstSends.size > 0 && !restored && !saved },
+)

@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
-import { readRefunds } from './read-books.ts'
+import { readRefunds } from './read-ledgers.ts'
 import { ask, makeRequest } from './requests.ts'
-import { pick, type Step, step } from './step.ts'
+import { defineStep, pick } from './step.ts'
 import type { Moment } from './wire.ts'
 import { inAccountOf, playMeanwhile, type World } from './world.ts'
 
@@ -80,46 +80,39 @@ async function releaseHold(world: World, target: Target, id: string): Promise<vo
   if (held) world.pastHolds.push({ ...held, until })
 }
 
-export function hold(target: Target, which: number): Step {
-  return step('hold', [target, which], async (world) => {
-    const id = await findSubject(world, target, which)
-    if (id === undefined) return undefined
-    await setHold(world, target, id)
-    return `held: ${target}`
-  })
-}
+export const hold = defineStep('hold', async (world, target: Target, which: number) => {
+  const id = await findSubject(world, target, which)
+  if (id === undefined) return undefined
+  await setHold(world, target, id)
+  return `held: ${target}`
+})
 
 /** A hold is set while a refund is being sent: either it is seen by the commit that records the attempt, or waits for it. */
-export function holdDuring(target: Target, at: Moment): Step {
-  return step('holdDuring', [target, at], async (world) => {
-    const waiting = (await readRefunds(world)).find(({ status }) => status === 'pending')
-    const asked = waiting?.id ?? (await ask(world, makeRequest(world, 0, 10)))
-    const one = (await readRefunds(world)).find(({ id }) => id === asked)
-    if (one?.status !== 'pending' || isHeld(world, one)) return undefined
-    const ids = { merchant: world.account.merchantCode, payment: one.paymentId, refund: one.id }
-    const begun = await playMeanwhile(world, at, () => setHold(world, target, ids[target]))
-    return begun ? `held while ${at}` : undefined
-  })
-}
+export const holdDuring = defineStep('holdDuring', async (world, target: Target, at: Moment) => {
+  const waiting = (await readRefunds(world)).find(({ status }) => status === 'pending')
+  const asked = waiting?.id ?? (await ask(world, makeRequest(world, 0, 10)))
+  const one = (await readRefunds(world)).find(({ id }) => id === asked)
+  if (one?.status !== 'pending' || isHeld(world, one)) return undefined
+  const ids = { merchant: world.account.merchantCode, payment: one.paymentId, refund: one.id }
+  const begun = await playMeanwhile(world, at, () => setHold(world, target, ids[target]))
+  return begun ? `held while ${at}` : undefined
+})
 
 /** Somebody releases a hold, or tries to where there is none. */
-export function release(which: number): Step {
-  return step(
-    'release',
-    [which],
-    async (world) => {
-      const held = pick([...world.holds.values()], which)
-      if (held) {
-        await releaseHold(world, held.target, held.id)
-        return `released: ${held.target}`
-      }
-      const id = await findSubject(world, 'payment', which)
-      if (id !== undefined) await releaseHold(world, 'payment', id)
-      return 'refused a release'
-    },
-    ({ holds }) => holds.size > 0 || which === 0,
-  )
-}
+export const release = defineStep(
+  'release',
+  async (world, which: number) => {
+    const held = pick([...world.holds.values()], which)
+    if (held) {
+      await releaseHold(world, held.target, held.id)
+      return `released: ${held.target}`
+    }
+    const id = await findSubject(world, 'payment', which)
+    if (id !== undefined) await releaseHold(world, 'payment', id)
+    return 'refused a release'
+  },
+  { isPossible: ({ holds }, which) => holds.size > 0 || which === 0 },
+)
 
 export async function releaseAll(world: World): Promise<void> {
   for (const { target, id } of [...world.holds.values()]) await releaseHold(world, target, id)

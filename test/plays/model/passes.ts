@@ -1,9 +1,9 @@
 import { repeatCancellations } from './cancellations.ts'
 import { isHeld } from './holds.ts'
 import { restore, save as saveRows } from './lost-commits.ts'
-import { readGatewayStatus, readRefunds } from './read-books.ts'
+import { readGatewayStatus, readRefunds } from './read-ledgers.ts'
 import { ask, makeRequest } from './requests.ts'
-import { type Step, step } from './step.ts'
+import { defineStep } from './step.ts'
 import type { SendFate } from './wire.ts'
 import {
   deliverNotification,
@@ -19,26 +19,25 @@ import {
 } from './world.ts'
 
 /** Syncs until nothing is due; the first REFUND sent, if any, meets this fate. */
-export function send(fate: SendFate): Step {
-  return step('send', [fate], async (world) => {
-    if (world.pause) await wake(world)
-    world.wire.fate = fate
-    await runPass(world, { ask: false })
-    world.wire.fate = { kind: 'through' }
-    await noteHeldBack(world)
-    return 'synced'
-  })
-}
+export const send = defineStep('send', async (world, fate: SendFate) => {
+  if (world.pause) await wake(world)
+  world.wire.fate = fate
+  await runPass(world, { ask: false })
+  world.wire.fate = { kind: 'through' }
+  await noteHeldBack(world)
+  return 'synced'
+})
 
 /** A refund is requested, and sent with this fate unless another one is sent before it. */
-export function sendNew(of: number, amount: number, fate: SendFate): Step {
-  const one = step('sendNew', [of, amount, fate], async (world) => {
+export const sendNew = defineStep(
+  'sendNew',
+  async (world, of: number, amount: number, fate: SendFate) => {
     const id = await ask(world, makeRequest(world, of, amount))
     if (id !== undefined) note(world, 'requested')
     return await send(fate).run(world)
-  })
-  return { ...one, length: 2 }
-}
+  },
+  { length: 2 },
+)
 
 async function noteHeldBack(world: World): Promise<void> {
   if (world.holds.size === 0) return
@@ -48,8 +47,9 @@ async function noteHeldBack(world: World): Promise<void> {
 }
 
 /** Requests a query, which may fail in its own ways. */
-export function query(fault: 'none' | 'reset' | 'code' | 'pause'): Step {
-  return step('query', [fault], async (world) => {
+export const query = defineStep(
+  'query',
+  async (world, fault: 'none' | 'reset' | 'code' | 'pause') => {
     if (world.pause) await wake(world)
     const { faults } = world.rig.sandbox.state
     world.wire.pauseQuery = fault === 'pause'
@@ -61,89 +61,81 @@ export function query(fault: 'none' | 'reset' | 'code' | 'pause'): Step {
     world.wire.pauseQuery = false
     faults.length = 0
     return `query: ${fault}`
-  })
-}
+  },
+)
 
-export function wakeUp(): Step {
-  return step(
-    'wakeUp',
-    [],
-    async (world) => {
-      if (!world.pause) return undefined
-      await wake(world)
-      return undefined
-    },
-    ({ pause }) => pause !== undefined,
-  )
-}
+export const wakeUp = defineStep(
+  'wakeUp',
+  async (world) => {
+    if (!world.pause) return undefined
+    await wake(world)
+    return undefined
+  },
+  { isPossible: ({ pause }) => pause !== undefined },
+)
 
 /**
  * Time passes, and with `works` a sync follows. One exception, the meaning of the confirm window: a gateway that
  * refuses a refund by its answer and makes it all the same shows so before the window is over. A sleeping process has lost its
  * lease to another worker; it does not sleep for days.
  */
-export function pass(ms: number, works: boolean): Step {
-  return step('pass', [ms, works], async (world) => {
-    if (world.pause?.refundId !== undefined && ms >= SCHEDULE.resolveMs) await wake(world)
-    for (const [id, until] of world.deniedUntil) {
-      if (world.clockMs + ms < until) continue
-      const denied = findOpen(world).find(({ requestId }) => requestId === id)
-      if (denied) await settle(world, denied, undefined)
-      for (const payment of world.payments) {
-        if (readGatewayStatus(world, id) !== 'succeeded') continue
-        if (payment.refunds.some(({ requestId }) => requestId === id))
-          payment.refundedAmountShown = null
-      }
+export const pass = defineStep('pass', async (world, ms: number, works: boolean) => {
+  if (world.pause?.refundId !== undefined && ms >= SCHEDULE.resolveMs) await wake(world)
+  for (const [id, until] of world.deniedUntil) {
+    if (world.clockMs + ms < until) continue
+    const denied = findOpen(world).find(({ requestId }) => requestId === id)
+    if (denied) await settle(world, denied, undefined)
+    for (const payment of world.payments) {
+      if (readGatewayStatus(world, id) !== 'succeeded') continue
+      if (payment.refunds.some(({ requestId }) => requestId === id))
+        payment.refundedAmountShown = null
     }
-    await shiftTime(world, ms)
-    if (!world.pause && !works) return 'passed time'
-    await runPass(world, { ask: false })
-    await noteHeldBack(world)
-    return 'passed time and synced'
-  })
-}
+  }
+  await shiftTime(world, ms)
+  if (!world.pause && !works) return 'passed time'
+  await runPass(world, { ask: false })
+  await noteHeldBack(world)
+  return 'passed time and synced'
+})
 
-export function save(): Step {
-  return step(
-    'save',
-    [],
-    async (world) => {
-      if (world.pause || world.forgets || !world.dedupes || world.renamed.size > 0) return undefined
-      world.saved = await saveRows(world)
-      return 'saved'
-    },
-    ({ pause, forgets, dedupes, renamed }) => !pause && !forgets && dedupes && renamed.size === 0,
-  )
-}
+export const save = defineStep(
+  'save',
+  async (world) => {
+    if (world.pause || world.forgets || !world.dedupes || world.renamed.size > 0) return undefined
+    world.saved = await saveRows(world)
+    return 'saved'
+  },
+  {
+    isPossible: ({ pause, forgets, dedupes, renamed }) =>
+      !pause && !forgets && dedupes && renamed.size === 0,
+  },
+)
 
 /** The commits since `save` are lost. The clients repeat their requests, and the gateway its notifications. */
-export function loseCommits(notifiedFirst: boolean): Step {
-  return step(
-    'loseCommits',
-    [notifiedFirst],
-    async (world) => {
-      if (world.pause) await wake(world)
-      const { saved } = world
-      if (!saved) return undefined
-      world.saved = undefined
-      world.restored = true
-      const { cancelled } = world
-      await restore(world, saved)
-      const notifyAgain = async () => {
-        const notified = findSettled(world).filter(({ requestId }) => world.notified.has(requestId))
-        for (const refund of notified) await deliverNotification(world, refund)
-      }
-      if (notifiedFirst) await notifyAgain()
-      for (const one of [...world.asked]) {
-        if ((await ask(world, one)) === undefined) world.overdrawn.add(one.paymentId)
-      }
-      await repeatCancellations(
-        world,
-        [...cancelled].filter((id) => !world.cancelled.has(id)),
-      )
-      if (!notifiedFirst) await notifyAgain()
-      return 'lost commits'
-    },
-    ({ saved }) => saved !== undefined,
-  )
-}
+export const loseCommits = defineStep(
+  'loseCommits',
+  async (world, notifiedFirst: boolean) => {
+    if (world.pause) await wake(world)
+    const { saved } = world
+    if (!saved) return undefined
+    world.saved = undefined
+    world.restored = true
+    const { cancelled } = world
+    await restore(world, saved)
+    const notifyAgain = async () => {
+      const notified = findSettled(world).filter(({ requestId }) => world.notified.has(requestId))
+      for (const refund of notified) await deliverNotification(world, refund)
+    }
+    if (notifiedFirst) await notifyAgain()
+    for (const one of [...world.asked]) {
+      if ((await ask(world, one)) === undefined) world.overdrawn.add(one.paymentId)
+    }
+    await repeatCancellations(
+      world,
+      [...cancelled].filter((id) => !world.cancelled.has(id)),
+    )
+    if (!notifiedFirst) await notifyAgain()
+    return 'lost commits'
+  },
+  { isPossible: ({ saved }) => saved !== undefined },
+)

@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 import { Problem } from '../../../src/http/problems.ts'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
+import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
-import type { ShownRefund } from './books.ts'
-import { readGatewayStatus, readRefunds } from './read-books.ts'
+import { readGatewayStatus, readRefunds } from './read-ledgers.ts'
 import { inAccountOf, type World } from './world.ts'
 
 /** Who decides: one of the two others, or the one that asked for the refund. */
@@ -78,7 +78,7 @@ export function findAnother({ decided }: World, id: string): Decider {
 /** What a person who looks a refund up in the ledger decides; undefined while it can still change. */
 export function findRightOutcome(
   world: World,
-  { id, status }: Pick<ShownRefund, 'id' | 'status'>,
+  { id, status }: Pick<StoredRefund, 'id' | 'status'>,
 ): Outcome | undefined {
   const actual = readGatewayStatus(world, id)
   if (actual === 'accepted' || world.pause?.refundId === id) return undefined

@@ -4,8 +4,8 @@ import { Problem } from '../../../src/http/problems.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { RECEIVER } from '../../support/ask.ts'
 import { isHeld } from './holds.ts'
-import { readRefunds, sumUnsent } from './read-books.ts'
-import { hasAsked, pick, type Step, step } from './step.ts'
+import { readRefunds, sumUnsent } from './read-ledgers.ts'
+import { defineStep, hasAsked, pick } from './step.ts'
 import { type Asked, countTaken, inAccountOf, note, sum, type World } from './world.ts'
 
 const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
@@ -13,37 +13,35 @@ const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
 type RefundRequest = Pick<Asked, 'paymentId' | 'key' | 'body'>
 
 /** `of` picks the payment; no amount asks for all that is left. */
-export function request(of: number, amount: number | undefined): Step {
-  return step('request', [of, amount], async (world) => {
+export const request = defineStep(
+  'request',
+  async (world, of: number, amount: number | undefined) => {
     const one = makeRequest(world, of, amount)
     const id = await ask(world, one)
     if (id === undefined) return isHeld(world, one) ? 'refused while held' : 'refused a request'
     await expectRoom(world, one.paymentId)
     return 'requested'
-  })
-}
+  },
+)
 
 /** Under the key of a refund of the other account, which may have given it the id that this one gets as well. */
-export function requestSame(which: number): Step {
-  return step(
-    'requestSame',
-    [which],
-    async (world) => {
-      const other = pick(listOnlyTheirs(world), which)
-      if (!other) return undefined
-      const renames = world.equalIds && !world.saved && !world.restored
-      // A receiver is encrypted for the id under which it was stored.
-      const body = renames ? withoutReceiver(other.body) : other.body
-      const id = await ask(world, { ...other, body })
-      if (id === undefined) return undefined
-      expect(id, 'one id in two accounts').not.toBe(other.id)
-      if (!renames) return 'requested under the same key'
-      await rename(world, id, other.id)
-      return 'requested with the same id'
-    },
-    (world) => listOnlyTheirs(world).length > 0,
-  )
-}
+export const requestSame = defineStep(
+  'requestSame',
+  async (world, which: number) => {
+    const other = pick(listOnlyTheirs(world), which)
+    if (!other) return undefined
+    const renames = world.equalIds && !world.saved && !world.restored
+    // A receiver is encrypted for the id under which it was stored.
+    const body = renames ? withoutReceiver(other.body) : other.body
+    const id = await ask(world, { ...other, body })
+    if (id === undefined) return undefined
+    expect(id, 'one id in two accounts').not.toBe(other.id)
+    if (!renames) return 'requested under the same key'
+    await rename(world, id, other.id)
+    return 'requested with the same id'
+  },
+  { isPossible: (world) => listOnlyTheirs(world).length > 0 },
+)
 
 function withoutReceiver(body: object): object {
   return 'amount' in body ? { amount: body.amount } : {}
@@ -73,33 +71,31 @@ async function rename(world: World, from: string, to: string): Promise<void> {
 }
 
 /** Several at once, which wait for each other in the database. */
-export function requestTogether(of: number, amount: number): Step {
-  return step('requestTogether', [of, amount], async (world) => {
+export const requestTogether = defineStep(
+  'requestTogether',
+  async (world, of: number, amount: number) => {
     const requests = [0, 1, 2].map(() => makeRequest(world, of, amount))
     const granted = await Promise.all(requests.map((one) => ask(world, one)))
     const [one] = requests
     if (!one || granted.every((id) => id === undefined)) return undefined
     await expectRoom(world, one.paymentId)
     return 'requested together'
-  })
-}
+  },
+)
 
 /** The same request again returns the same refund, whatever its status, also while it is held. */
-export function repeatRequest(): Step {
-  return step(
-    'repeatRequest',
-    [],
-    async (world) => {
-      const last = world.asked.at(-1)
-      if (!last) return undefined
-      const id = await ask(world, last)
-      // Of a row that was lost nothing may be left.
-      if (!(world.restored && id === undefined)) expect(id).toBe(last.id)
-      return 'repeated a request'
-    },
-    hasAsked,
-  )
-}
+export const repeatRequest = defineStep(
+  'repeatRequest',
+  async (world) => {
+    const last = world.asked.at(-1)
+    if (!last) return undefined
+    const id = await ask(world, last)
+    // Of a row that was lost nothing may be left.
+    if (!(world.restored && id === undefined)) expect(id).toBe(last.id)
+    return 'repeated a request'
+  },
+  { isPossible: hasAsked },
+)
 
 export function makeRequest(world: World, of: number, amount: number | undefined): RefundRequest {
   const paymentId = pick(world.payments, of)?.id ?? ''

@@ -20,20 +20,27 @@ export type Step = {
   run(world: World): Promise<Deed | undefined>
 }
 
-/** Creates a step of one account, which may change nothing of the other one. `args` are those it is made with. */
-export function step(
-  name: string,
-  args: readonly unknown[],
-  run: Step['run'],
-  isPossible: Step['isPossible'] = () => true,
-): Step {
-  const shown = args.map((one) => (one === undefined ? 'undefined' : JSON.stringify(one)))
-  return { name: `${name}(${shown.join(', ')})`, shared: false, length: 1, isPossible, run }
+type Options<Args extends readonly unknown[]> = {
+  length?: number
+  shared?: boolean
+  isPossible?(world: World, ...args: Args): boolean
 }
 
-/** Creates a step of the service, which works for both accounts. */
-export function sharedStep(name: string, run: Step['run'], isPossible?: Step['isPossible']): Step {
-  return { ...step(name, [], run, isPossible), shared: true }
+/** Defines a step, by default of one account, which may change nothing of the other one. */
+export function defineStep<Args extends readonly unknown[]>(
+  name: string,
+  run: (world: World, ...args: Args) => Promise<Deed | undefined>,
+  { length = 1, shared = false, isPossible }: Options<Args> = {},
+): (...args: Args) => Step {
+  return (...args) => {
+    const shown = args.map((one) => (one === undefined ? 'undefined' : JSON.stringify(one)))
+    return {
+      name: `${name}(${shown.join(', ')})`,
+      ...{ shared, length },
+      isPossible: (world) => isPossible?.(world, ...args) ?? true,
+      run: (world) => run(world, ...args),
+    }
+  }
 }
 
 /** Plays a step in the first account or the other, with the invariants of both after it. */

@@ -1,7 +1,7 @@
 import type { GatewayClient } from '../../../src/gateway/client.ts'
 import type { PreparedCall } from '../../../src/gateway/types.ts'
+import type { FaultKind } from '../../../src/sandbox/input.ts'
 import type { SandboxState } from '../../../src/sandbox/state.ts'
-import type { FaultKind } from '../../../src/sandbox/types.ts'
 
 /** What happens to the next REFUND between our process and the gateway. */
 export type SendFate =
@@ -59,7 +59,7 @@ export type Wire = {
   /** Called when the gateway has answered with a code that is not 0. */
   onRefused: (refundId: string, code: string) => void
   /** Called before a query; what it returns is called with the refunded amounts of the payments that the answer lists. */
-  onQuery: () => (refunded: ReadonlyMap<string, number>) => void
+  onQuery: () => (refunded: ReadonlyMap<string, string>) => void
   /** Called when a fate has been met. */
   onFate: (deed: FateDeed) => void
   /** Called by a process that falls asleep. */
@@ -111,7 +111,7 @@ export function tapGateway(
       const call = await gateway.queryPayments(query, signal)
       if (call.outcome.kind === 'answered') {
         const { payments } = call.outcome.value
-        noteAnswer(new Map(payments.map((one) => [one.id, Number(one.refundedAmount)])))
+        noteAnswer(new Map(payments.map((one) => [one.id, one.refundedAmount])))
       }
       await begin(wire, 'answered', undefined)
       if (wire.pauseQuery) {

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { EVERY_MERCHANT } from '../../../src/access/keys.ts'
 import type { ServiceContext } from '../../../src/create-context.ts'
-import { openRefund, settleRefund } from '../../../src/sandbox/paygate/refunds.ts'
+import { openRefund, settleRefund } from '../../../src/sandbox/ledger.ts'
 import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/sandbox/state.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { makeDue } from '../../../src/transactions/due.ts'
+import type { QueryAnswer, ToldFailure } from '../../nightly/audit/ledgers.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { seedCurrency } from '../../support/ask.ts'
 import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
@@ -13,7 +14,6 @@ import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
 import type { Worlds } from './accounts.ts'
 import type { RootKeys } from './approvals.ts'
-import type { Answer, SaidReturned, ToldFailure } from './books.ts'
 import type { HeldFrom, Hold } from './holds.ts'
 import type { Saved } from './lost-commits.ts'
 import type { LastDecision } from './people.ts'
@@ -131,10 +131,10 @@ export type World = WorldOptions & {
 /** What was said of refunds, by request id, and what queries showed. A restore forgets what people said. */
 export type Told = {
   failures: ToldFailure[]
-  answers: Answer[]
-  baselines: Map<string, number>
+  answers: QueryAnswer[]
+  baselines: Map<string, string>
   successes: Set<string>
-  saidReturned: Map<string, SaidReturned>
+  saidReturned: Map<string, { people: number; at: number }>
   neverHappened: Set<string>
   firstSight: Set<string>
 }
@@ -358,7 +358,7 @@ function noteSend(world: World, refundId: string): void {
   if (first === undefined) {
     world.firstSends.set(refundId, world.clockMs)
     const of = world.asked.find(({ id }) => id === refundId)?.paymentId ?? ''
-    world.told.baselines.set(refundId, world.told.answers.at(-1)?.refunded.get(of) ?? 0)
+    world.told.baselines.set(refundId, world.told.answers.at(-1)?.refunded.get(of) ?? '0')
   } else if (!world.restored && world.clockMs - first >= SCHEDULE.resendForMs) {
     world.repeatedLate.add(refundId)
   }

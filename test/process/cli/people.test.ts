@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { signIn } from '../../../src/access/sign-in.ts'
+import { signIn } from '../../../src/access/sessions.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { runCli } from '../../support/cli.ts'

@@ -39,7 +39,9 @@ export async function watchService<S extends Service>(service: S): Promise<S> {
 /** Of the routes of `ROLE=web`, which are those of every role. */
 async function buildDocument(ctx: Service['ctx']): Promise<string> {
   const served = createApp({ ...ctx, config: { ...ctx.config, ROLE: 'web' } })
-  return await (await served.request('/openapi.json', {}, { incoming: { socket: {} } })).text()
+  return await (
+    await served.request('/openapi.json', {}, { incoming: { socket: {}, headers: {} } })
+  ).text()
 }
 
 function shareCheck(text: string, worker: boolean): Check {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeZone, formatClock, toRange } from '../../../src/console/days.ts'
+import { describeZone, formatClock, toRange } from '../../../src/console/view.ts'
 
 describe('the days of a zone', () => {
   it.each([

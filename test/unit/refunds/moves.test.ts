@@ -61,8 +61,8 @@ const PLAYS: Record<string, Play> = {
   'refusal confirmed': { facts: { ...refused, ...CONFIRMED, refusedCode: '33' }, event: judge },
   'refusal unclear': { facts: { ...refused, ...CONFIRMED, refusedCode: '24' }, event: judge },
   'time over': { facts: { sinceSentMs: RESOLVE }, event: judge },
-  'not sent in time': { facts: LATE, event: judge },
-  'not sent in time, perhaps moved': { facts: LATE, event: doubt },
+  'not approved or sent in time': { facts: LATE, event: judge },
+  'not approved or sent in time, perhaps moved': { facts: LATE, event: doubt },
 }
 
 const ANSWERS: Record<string, (draft: RefundDraft) => void> = {
@@ -154,8 +154,11 @@ describe('each event in each status', () => {
     ['refusal confirmed', to('failed', 'unknown')],
     ['refusal unclear', to('needs_review', 'unknown')],
     ['time over', to('needs_review', 'unknown')],
-    ['not sent in time', to('failed', 'pending')],
-    ['not sent in time, perhaps moved', to('needs_review', 'pending')],
+    ['not approved or sent in time', to('failed', 'awaiting_approval', 'pending')],
+    [
+      'not approved or sent in time, perhaps moved',
+      to('needs_review', 'awaiting_approval', 'pending'),
+    ],
   ])('%s', (name, expected) => {
     const one = PLAYS[name]
     if (!one) throw new Error(`no play ${name}`)

@@ -213,7 +213,7 @@ describe('the document', () => {
   })
 
   it('is served below any path, and the page with it', async () => {
-    const direct = { incoming: { socket: {} } }
+    const direct = { incoming: { socket: {}, headers: {} } }
     const outer = new Hono().route('/pay', createApp(service.ctx))
     const below = await outer.request('/pay/openapi.json', {}, direct)
     expect(await below.text()).toBe(text)

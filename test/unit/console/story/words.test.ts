@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { describeEntry } from '../../../../src/console/story/describe-entry.ts'
-import { describeNext } from '../../../../src/console/story/describe-next.ts'
-import { describeState } from '../../../../src/console/story/summary.tsx'
+import { describeEntry } from '../../../../src/console/timeline.ts'
 import { showTo } from '../../../../src/console/view.ts'
+import { describeNext, describeState } from '../../../../src/console/words.ts'
 import type { TransactionView } from '../../../../src/transactions/view.ts'
 
 const inEnglish = <T>(words: () => T) => showTo({ language: 'en', zone: 'UTC' }, words)
@@ -254,7 +253,6 @@ describe('an entry of the timeline in words', () => {
       'paid by another transaction',
       ['one / two'],
     ],
-    [{ at, type: 'removed' as const, deliveries: 1 }, 'service', 'Older entries were deleted', []],
   ])('%o', (entry, actor, title, details) => {
     const words = inEnglish(() => describeEntry(entry, 'VND'))
     expect(words.actor).toBe(actor)

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRateLimiter, type Rate } from '../../../../src/platform/concurrency/rate-limiter.ts'
+import {
+  createRateLimiter,
+  createThrottle,
+  type Rate,
+} from '../../../../src/platform/concurrency/rate-limiter.ts'
 
 const RATE: Rate = { perMinute: 600, burst: 3 }
 
@@ -98,4 +102,25 @@ it('counts as a bucket does that a naive model fills and empties, whatever is ta
       expect(got).toEqual(playModel(steps, gapMs, burst))
     }),
   )
+})
+
+describe('a throttle', () => {
+  it('lets one of a kind through per interval, with the number left out before it', () => {
+    const clock = { at: 10_000 }
+    const throttle = createThrottle(1_000, { now: () => clock.at })
+    const first = [throttle('a'), throttle('a'), throttle('a')]
+    expect(first).toEqual([{ leftOut: 0 }, undefined, undefined])
+    expect(throttle('b')).toEqual({ leftOut: 0 })
+    clock.at += 1_000
+    expect([throttle('a'), throttle('b')]).toEqual([{ leftOut: 2 }, { leftOut: 0 }])
+  })
+
+  it('forgets the kind that was silent for longest, with its count', () => {
+    const throttle = createThrottle(60_000, { maxKeys: 2 })
+    for (const kind of ['a', 'b', 'c']) {
+      throttle(kind)
+      expect(throttle(kind)).toBeUndefined()
+    }
+    expect(throttle('a')).toEqual({ leftOut: 0 })
+  })
 })

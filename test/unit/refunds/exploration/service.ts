@@ -1,5 +1,5 @@
 import { judgeFall, NOTHING_ODD } from '../../../../src/payments/odd-readings.ts'
-import { applyLateAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
+import { applyAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
 import { judge } from '../../../../src/refunds/judge.ts'
@@ -247,7 +247,7 @@ export function hear(world: World, setting: Setting, call: Call, isLate: boolean
   const sent = { attempt: { ...call, accountNumber: undefined }, call: { outcome: reply } }
   // A notification may have ended it meanwhile.
   if (draft.now.status === 'sending' && !isLate) applyOutcome(draft, sent, NOW)
-  else applyLateAnswer(draft, sent, { isLost: false, endedAt: NOW })
+  else applyAnswer(draft, sent, { isLost: false, endedAt: NOW })
   const findings = judgePlanted(locked, undefined, setting)
   const saved = save(
     world,

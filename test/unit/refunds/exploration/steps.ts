@@ -6,12 +6,9 @@ import {
   UNHINDERED,
 } from '../../../../src/decisions/obstacles.ts'
 import type { GatewayOutcome } from '../../../../src/gateway/types.ts'
+import { findObstacle } from '../../../../src/refunds/choose.ts'
 import { move, type RefundRow, STATES } from '../../../../src/refunds/lifecycle.ts'
-import {
-  explainMayHaveMoved,
-  findObstacle,
-  measureUnmatched,
-} from '../../../../src/refunds/obstacle.ts'
+import { explainMayHaveMoved, measureUnmatched } from '../../../../src/refunds/measure.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import type { Step } from './explore.ts'
 import { answer, decide, hear, load, pass } from './service.ts'

@@ -1,0 +1,197 @@
+import { Hono } from 'hono'
+import { accepts } from 'hono/accepts'
+import { createMiddleware } from 'hono/factory'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { auditRefusals } from '../access/audit.ts'
+import { DomainError, REFUSALS } from '../errors.ts'
+import type { BodyBudget } from '../http/body.ts'
+import { explainError, type HttpEnv } from '../http/problems.ts'
+import { accountPage, signInRoutes, signOutRoutes } from './account.tsx'
+import { assetRoutes } from './assets.ts'
+import { discrepancyPage } from './discrepancy.tsx'
+import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import {
+  ForeignFormError,
+  isUnsafe,
+  namePage,
+  protectForms,
+  readFields,
+  readOwnForms,
+} from './form-guard.ts'
+import { pageWith } from './kept.ts'
+import { renderConsolePage } from './layout.tsx'
+import { LISTS } from './lists.tsx'
+import { peoplePage, personPage } from './people.tsx'
+import { reasonsPage } from './reasons.tsx'
+import { refundPage } from './refund.tsx'
+import { refundFormRoutes } from './refund-form.tsx'
+import { searchRoutes } from './search.tsx'
+import { requireSession } from './session.ts'
+import { createTaskCount, taskRoutes } from './tasks.tsx'
+import { storyRoutes } from './transaction.tsx'
+import { chooseLanguage, showTo, t, useView } from './view.ts'
+
+/** Redirects whoever prefers a page to JSON. */
+export function leadBrowsersTo(path: string) {
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    const supports = ['application/json', 'text/html']
+    const type = accepts(c, { header: 'Accept', supports, default: 'application/json' })
+    if (c.req.method !== 'GET' || type !== 'text/html') return await next()
+    return c.redirect(path, 302)
+  })
+}
+
+/** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/**
+ * Mounts the console, unless it is switched off: the pages for the people who handle money.
+ * @param bodyBudget shared with every other reader of bodies
+ */
+export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext, bodyBudget: BodyBudget) {
+  if (ctx.config.CONSOLE === 'off') return
+  app.use('/', leadBrowsersTo('/console'))
+  app.route('/', createConsole(ctx, bodyBudget))
+}
+
+const PAGES = [accountPage, peoplePage, personPage, reasonsPage, refundPage, discrepancyPage]
+
+function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<ConsoleEnv> {
+  const app = new Hono<ConsoleEnv>()
+  app.onError((error, c) => respondError(ctx, error, c))
+  app.route('/', assetRoutes())
+  app.use('/console/*', async (c, next) => {
+    await showTo({ language: chooseLanguage(c), zone: ctx.config.CAPS_TIME_ZONE }, next)
+    c.header('content-security-policy', PAGE_POLICY)
+  })
+  app.use(
+    '/console/*',
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c, methods) => {
+        c.header('allow', methods.join(', '))
+        return respondRefusal(c, 405, describeError('wrongMethod'))
+      },
+    }),
+  )
+  app.use('/console/*', readOwnForms(ctx, bodyBudget))
+  app.route('/', signInRoutes(ctx))
+  app.use(
+    '/console/*',
+    requireSession(ctx),
+    explainUnknownPages(),
+    auditRefusals(ctx),
+    refuseNul,
+    protectForms(ctx),
+    createTaskCount(ctx),
+  )
+  app.route('/', signOutRoutes(ctx))
+  app.route('/', searchRoutes(ctx))
+  storyRoutes(app, ctx)
+  taskRoutes(app, ctx)
+  for (const mount of [...LISTS, ...PAGES, ...refundFormRoutes]) mount(app, ctx)
+  return app
+}
+
+/** No id has a NUL, and Postgres takes none in a text. */
+const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
+  if (new URL(c.req.url).pathname.includes('%00')) {
+    throw new DomainError('not_found', 'No id has a NUL character')
+  }
+  await next()
+})
+
+/** Answers with a page where no route does. */
+function explainUnknownPages() {
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    await next()
+    const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
+    if (c.res.status === 404 && isProblem) {
+      c.res = await respondRefusal(c, 404, describeError('notFound'))
+    }
+  })
+}
+
+/** How soon a page that found no database tries again (s). */
+const RETRY_S = 5
+
+/** Answers an error with a page that explains what happened and what to do next. */
+export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
+  if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
+  // The person's access has ended since the request began.
+  if (error instanceof DomainError && error.code === 'unauthenticated') {
+    return c.redirect('/console/sign-in', 303)
+  }
+  const requestId = c.get('requestId')
+  const failed = { requestId, method: c.req.method, path: hideToken(c.req.path) }
+  const { code, detail, options } = explainError(ctx.log, error, failed)
+  c.set('refusal', code)
+  const { status } = REFUSALS[code]
+  const waitS = options?.retryAfterS ?? (status === 503 ? RETRY_S : undefined)
+  if (waitS !== undefined) c.header('retry-after', String(waitS))
+  if (status === 503 && isUnsafe(c)) return respondInterrupted(ctx, c)
+  return respondRefusal(c, status, describe(status, detail, requestId))
+}
+
+/** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
+function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
+  const { person } = useView()
+  const form = { action: c.req.path, fields: readFields(c), isUnsent: true }
+  const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
+  return respondRefusal(c, 503, { ...describeError('interrupted'), refreshS: RETRY_S, refreshTo })
+}
+
+/** The token of a sign-in link must not stand in the log. */
+function hideToken(path: string): string {
+  return path.replace(/^(\/console\/sign-in\/).+/, '$1{token}')
+}
+
+type Description = { title: string; body: string; refreshS?: number; refreshTo?: string }
+
+function describe(status: number, detail: string, requestId: string): Description {
+  if (status === 503) return { ...describeError('unavailable'), refreshS: RETRY_S }
+  if (status === 500)
+    return { title: t('errors.failed.title'), body: t('errors.failed.body', { requestId }) }
+  if (status === 403) return describeError('forbidden')
+  if (status === 404) return describeError('notFound')
+  if (status === 429) return { title: t('errors.limited.title'), body: detail }
+  return { title: t('errors.refused.title'), body: detail }
+}
+
+type Explained =
+  | 'forbidden'
+  | 'notFound'
+  | 'foreignForm'
+  | 'wrongMethod'
+  | 'interrupted'
+  | 'unavailable'
+
+/** What happened, and what to do next. */
+export function describeError(name: Explained): Description {
+  return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
+}
+
+type Status = (typeof REFUSALS)[keyof typeof REFUSALS]['status']
+
+/** Answers with a page about why there is nothing else to see. */
+export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...shown }: Description) {
+  return renderConsolePage(
+    c,
+    { ...shown, status },
+    <>
+      <p>{body}</p>
+      <p>
+        <a href="/console">{t('errors.back')}</a>
+      </p>
+    </>,
+  )
+}

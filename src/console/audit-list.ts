@@ -1,0 +1,96 @@
+import { z } from '@hono/zod-openapi'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import type { Filter, Listing } from '../access/listing.ts'
+import { Id, Time, TimeParameter } from '../http/fields.ts'
+import { cutPage, type Position } from '../http/list.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { countRowsRead, cutRead, EXAMINED } from '../platform/postgres/list-page.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+
+/** An entry of the audit log as its list shows it. */
+const ListedEntry = z.strictObject({
+  id: z.string(),
+  at: Time,
+  actor: z.string(),
+  operation: z.string(),
+  merchantCode: z.string().nullable(),
+  objectId: z.string().nullable(),
+  requestId: z.string().nullable(),
+  outcome: z.string(),
+})
+
+type ListedEntry = z.infer<typeof ListedEntry>
+
+const query = {
+  actor: Id.optional(),
+  objectId: Id.optional(),
+  outcome: z.enum(['done', 'refused']).optional(),
+  from: TimeParameter,
+  to: TimeParameter,
+}
+
+/** The audit log, newest first: of the caller's accounts, and what belongs to none or to all for who covers all of them. */
+export const AUDIT: Listing<typeof query, ListedEntry> = {
+  name: 'audit',
+  scope: 'ops',
+  query,
+  // They are numbers that fit in a bigint.
+  idForm: z.string().regex(/^\d{1,18}$/),
+  schema: ListedEntry,
+  async read({ sql }, filter, limit, after) {
+    const rows = await sql<(ListedEntry & { fits: boolean; stops: boolean })[]>`
+      select id::text, at::text, actor, operation, merchant_code as "merchantCode", object_id as "objectId",
+        request_id as "requestId", outcome, fits, stops
+      from (${examineEntries(sql, filter, after)}) as audit_entries
+      where fits or stops order by audit_entries.at desc, audit_entries.id desc
+      limit ${sql.unsafe(String(countRowsRead(limit)))}`
+    const locate = ({ id, at, merchantCode }: ListedEntry) => {
+      return { time: at, id, merchantCode: merchantCode ?? '' }
+    }
+    const show = (row: ListedEntry) => ({ ...row, at: toIso(row.at) })
+    return cutPage(cutRead(rows, limit), limit, locate, show)
+  },
+}
+
+/** Compares the newest entries with the filter, as `pickNewest` does: those of one object by their own index. */
+function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position | undefined) {
+  const { merchants, coversAll, actor, objectId, outcome, from, to } = filter
+  const most = sql.unsafe(String(EXAMINED))
+  const every = sql`true`
+  const entries =
+    objectId === undefined
+      ? sql`audit_entries`
+      : sql`(select * from audit_entries where object_id = ${objectId} offset 0) as audit_entries`
+  return sql`
+    select *, row_number() over (order by at desc, id desc) = ${most} as stops,
+      coalesce(nullif(merchant_code, ${EVERY_MERCHANT}) = any(${[...merchants]}), ${coversAll})
+        and ${actor === undefined ? every : sql`lower(actor) = lower(${actor})`}
+        and ${outcome === undefined ? every : sql`(outcome = 'done') = ${outcome === 'done'}`} as fits
+    from (
+      select * from ${entries}
+      where ${from === undefined ? every : sql`at >= ${from}::timestamptz`}
+        and ${to === undefined ? every : sql`at < ${to}::timestamptz`}
+        and ${after === undefined ? every : sql`(at, id) < (${after.time}::timestamptz, ${after.id}::bigint)`}
+      order by at desc, id desc limit ${most}
+    ) as audit_entries`
+}
+
+/** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
+export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
+
+/** Lists the writes on some objects of an account, newest first, `limit` at most. */
+export async function listWrites(
+  sql: Sql,
+  merchantCode: string,
+  objectIds: readonly string[],
+  limit: number,
+): Promise<ListedWrite[]> {
+  const rows = await sql<ListedWrite[]>`
+    select a.at::text, a.actor, a.operation, a.object_id as "objectId"
+    from json_array_elements_text(${JSON.stringify(objectIds)}::json) as k (object_id) cross join lateral (
+      select * from audit_entries as a where ${sql.unsafe(byKey('a', ['object_id'], 'k'))} offset 0) as a
+    where a.merchant_code = ${merchantCode} and a.outcome = 'done'
+    order by a.at desc, a.id desc limit ${limit}`
+  return rows.map((row) => ({ ...row, at: toIso(row.at) }))
+}

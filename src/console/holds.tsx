@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { narrowMerchants } from '../access/authenticate.ts'
+import { changeHold, findSubject, type HoldSubject } from '../decisions/holds.ts'
+import type { MayEnd } from '../decisions/second-person.ts'
+import { DomainError } from '../errors.ts'
+import type { StoredHold } from '../payments/view.ts'
+import { Reason } from '../refunds/request-schema.ts'
+import { Time } from './cells.tsx'
+import { ActionForm, TextInput } from './forms.tsx'
+import { type Asked, type Done, defineAction, parseFields } from './page.ts'
+import { actionPath, nameAnchor, storyPath } from './paths.ts'
+import { listTexts, t, useKept } from './view.ts'
+
+const OPERATIONS = {
+  held: 'PUT /v1/holds/{target}/{id}',
+  released: 'DELETE /v1/holds/{target}/{id}',
+}
+
+const HoldFields = z.object({
+  held: z.string().optional(),
+  reason: z.string().refine((text) => Reason.min(1).safeParse(text).success, 'story.invalidReason'),
+})
+
+/** Sets or releases a hold, for the reason in its form. */
+export async function postHold(
+  { ctx, access, fields }: Asked<unknown>,
+  subject: HoldSubject,
+): Promise<Done> {
+  const { held: wanted, reason } = parseFields(HoldFields, fields)
+  const held = wanted === 'true'
+  const done = held ? 'held' : 'released'
+  await changeHold(ctx, access, subject, { held, reason, operation: OPERATIONS[done] })
+  return { notice: done }
+}
+
+/** Why a hold was neither set nor released. */
+export const explainHold = ({ code }: DomainError) =>
+  listTexts('story.refusals').find(([refused]) => refused === code)?.[1]
+
+/** Holds a payment, or releases the hold. */
+export const paymentHold = defineAction({
+  path: '/console/payments/:merchant/:id/hold',
+  scope: 'ops',
+  async load(ctx, c) {
+    const { merchant = '', id = '' } = c.req.param()
+    const merchants = narrowMerchants(c.get('access'), merchant)
+    const subject = await findSubject(ctx.sql, merchants, 'payment', id)
+    if (subject.target !== 'merchant') return subject
+    throw new DomainError('not_found', 'Not a payment')
+  },
+  pageOf: (_, { transaction }) => storyPath(transaction),
+  explain: explainHold,
+  async run(asked) {
+    const done = await postHold(asked, asked.of)
+    const { transaction, id } = asked.of
+    return { ...done, to: storyPath(transaction, nameAnchor('payment', id)) }
+  },
+})
+
+/** To hold a payment or a refund, or to release the hold; what another person has to release is explained instead. */
+export function HoldForm(props: {
+  target: 'payment' | 'refund'
+  merchantCode: string
+  id: string
+  isHeld: boolean
+  mayRelease: MayEnd | undefined
+}) {
+  const { target, merchantCode, id, isHeld, mayRelease } = props
+  const action = actionPath(`${target}s`, { merchantCode, id }, 'hold')
+  const isTyped = useKept(action).fields.reason !== undefined
+  if (isHeld && mayRelease === 'another') {
+    return <p class="soft">{t('story.actions.releaseByAnother')}</p>
+  }
+  const hint = !isHeld
+    ? t('story.actions.holdHint')
+    : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
+  const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
+  const name = `hold-${nameAnchor(target, id)}`
+  const form = { action, fields: { held: String(!isHeld) } }
+  return (
+    <details id={name} open={isTyped}>
+      <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>
+      <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : hold)}>
+        {(field) => (
+          <TextInput
+            {...field('reason', t('field.reason'), hint)}
+            {...{ id: `reason-${name}`, type: 'text', maxlength: 500, required: true }}
+          />
+        )}
+      </ActionForm>
+    </details>
+  )
+}
+
+/** Who set a hold, why, and since when. */
+export function HoldFacts({ hold: { by, reason, since } }: { hold: NonNullable<StoredHold> }) {
+  return (
+    <>
+      {t('story.heldBy', { by, reason })} <Time iso={since} />
+    </>
+  )
+}

@@ -1,0 +1,217 @@
+import { z } from '@hono/zod-openapi'
+import { type Listing, readListing, walkListing } from '../access/listing.ts'
+import { DomainError } from '../errors.ts'
+import { Day } from '../http/fields.ts'
+import type { Page } from '../http/list.ts'
+import { readWrittenAmount } from '../money.ts'
+import { Card, Field } from '../platform/html/components.tsx'
+import { type ListColumn, Rows } from './cells.tsx'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
+import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
+import { renderConsolePage } from './layout.tsx'
+import type { Mount } from './page.ts'
+import { listKeys, type NameIn } from './texts/text.ts'
+import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
+
+/** A page about a listing: its columns, and the words for what its filters can be set to. */
+type ListPage<Query extends z.ZodRawShape, Row extends object> = {
+  name: NameIn<'frame.pages'>
+  listing: Listing<Query, Row>
+  choices: { readonly [name in keyof Query]?: string }
+  columns: readonly ListColumn<Row>[]
+}
+
+/** Defines a list at `/console/{name}`: as pages, and as files of all that the filters leave. */
+export function defineList<Query extends z.ZodRawShape, Row extends object>(
+  listing: Listing<Query, Row>,
+  page: Omit<ListPage<Query, NoInfer<Row>>, 'listing'>,
+): Mount {
+  const list = { listing, ...page }
+  return (app, ctx) => app.get(`/console/${page.name}`, (c) => respondList(ctx, c, list))
+}
+
+async function respondList<Query extends z.ZodRawShape, Row extends object>(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  list: ListPage<Query, Row>,
+): Promise<Response> {
+  const { listing, name } = list
+  requireScope(c, listing.scope)
+  const access = c.get('access')
+  const given = c.req.query()
+  const { format, cursor } = given
+  if (!['csv', 'xlsx', undefined].includes(format)) {
+    throw new DomainError('invalid_request', t('lists.problems.format'))
+  }
+  const { asked, problems } = readFilters(listing, given)
+  const merchantCode = given.account || undefined
+  if (asked && format !== undefined) {
+    const pages = walkListing(ctx, access, listing, { ...asked, merchantCode })
+    if (format === 'csv') return await respondCsvFile(ctx.log, c, list, pages)
+    const response = await respondXlsxFile(c, list, pages)
+    if (response) return response
+    throw new DomainError('invalid_request', t('lists.tooMany', { most: String(MAX_XLSX_ROWS) }))
+  }
+  // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
+  const page = asked
+    ? await readListing(ctx, access, listing, { ...asked, merchantCode, limit: PAGE_ROWS, cursor })
+    : { data: [], nextCursor: null }
+  return await renderConsolePage(
+    c,
+    { title: t(`frame.pages.${name}`), current: name, status: asked ? 200 : 422 },
+    <ListBody {...{ list, given, problems, page }} accounts={access.merchants} />,
+  )
+}
+
+/** Rows of a page of the console: a phone shows them without much scrolling. */
+const PAGE_ROWS = 25
+
+type Props<Query extends z.ZodRawShape, Row extends object> = {
+  list: ListPage<Query, Row>
+  given: Readonly<Record<string, string>>
+  problems: FilterProblems
+  accounts: readonly string[]
+  page: Page<Row>
+}
+
+/** The filters of a list, and a page of it. */
+function ListBody<Query extends z.ZodRawShape, Row extends object>(props: Props<Query, Row>) {
+  const { list, given, problems, accounts, page } = props
+  const view = useView()
+  const { data, nextCursor } = page
+  const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
+  const { cursor, format: _, notice: __, ...filters } = given
+  const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
+  const names = listFilters(list.listing.query)
+  return (
+    <>
+      <form method="get">
+        {names.map((name) => (
+          <FilterField {...{ name, given, problems }} choices={list.choices[name]} />
+        ))}
+        {accounts.length < 2 ? null : (
+          <FilterField {...{ name: 'account' as const, given, problems }} choices={accounts} />
+        )}
+        <button type="submit">{t('lists.submit')}</button>
+        {names.includes('from') ? (
+          <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
+        ) : null}
+      </form>
+      <Card title={t(`frame.pages.${list.name}`)} note={t('lists.rows')}>
+        <Rows
+          caption={t(`frame.pages.${list.name}`)}
+          isCompact
+          columns={list.columns}
+          rows={data}
+          empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
+        />
+        {isShortened ? <p>{t('lists.shortened')}</p> : null}
+        <div class="row">
+          {cursor === undefined ? null : <a href={link({})}>{t('lists.first')}</a>}
+          {nextCursor === null ? null : (
+            <a href={link({ cursor: nextCursor })}>{t('lists.next')}</a>
+          )}
+          <a href={link({ format: 'csv' })}>{t('lists.csv')}</a>
+          <a href={link({ format: 'xlsx' })}>{t('lists.xlsx')}</a>
+        </div>
+      </Card>
+    </>
+  )
+}
+
+function FilterField(props: {
+  name: FilterName
+  given: Readonly<Record<string, string>>
+  problems: FilterProblems
+  /** The group of the texts to choose from, or the values themselves. */
+  choices: string | readonly string[] | undefined
+}) {
+  const { name, given, problems, choices } = props
+  const value = given[name]
+  const type = findKind(name, choices !== undefined) === 'day' ? 'date' : 'text'
+  return (
+    <Field name={name} label={t(`lists.fields.${name}`)} problem={problems[name]}>
+      {(attributes) =>
+        choices === undefined ? (
+          <input {...attributes} type={type} value={value} maxlength={128} autocomplete="off" />
+        ) : (
+          <select {...attributes}>
+            <option value="">{t('lists.any')}</option>
+            {listChoices(choices).map(([choice, text]) => (
+              <option value={choice} selected={choice === value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        )
+      }
+    </Field>
+  )
+}
+
+function listChoices(choices: string | readonly string[]): [value: string, text: string][] {
+  return typeof choices === 'string' ? listTexts(choices) : choices.map((one) => [one, one])
+}
+
+type FilterName = NameIn<'lists.fields'>
+
+/** What is wrong with the filters, by field. */
+type FilterProblems = Partial<Record<string, string>>
+
+/** How a person sets a filter. */
+type FilterKind = 'text' | 'amount' | 'day' | 'choice'
+
+/** The filters of a listing, in the order of the page. */
+function listFilters(query: z.ZodRawShape): FilterName[] {
+  return NAMES.filter((name) => name in query)
+}
+
+const FIELDS = listKeys('lists.fields').map((key) => key.slice('lists.fields.'.length))
+const isName = (name: string): name is FilterName => FIELDS.includes(name)
+const NAMES = FIELDS.filter(isName)
+
+/** How a filter of this name is set. */
+function findKind(name: string, isChoice: boolean): FilterKind {
+  if (name === 'from' || name === 'to') return 'day'
+  if (name === 'amount') return 'amount'
+  return isChoice ? 'choice' : 'text'
+}
+
+/**
+ * Reads the filters of a list as a person set them: days are those of their zone, amounts are read as they are written.
+ * @returns what the listing is asked for; without it, what is wrong
+ */
+function readFilters<Query extends z.ZodRawShape>(
+  { query }: Pick<Listing<Query, object>, 'query'>,
+  given: Readonly<Record<string, string>>,
+): { asked?: z.output<z.ZodObject<Query>>; problems: FilterProblems } {
+  const problems: FilterProblems = {}
+  const entered = Object.entries(given).filter(
+    ([name, text]) => name in query && text.trim() !== '',
+  )
+  const texts = Object.fromEntries(entered.map(([name, text]) => [name, text.trim()]))
+  const { from, to, amount, ...others } = texts
+  for (const [name, day] of Object.entries({ from, to })) {
+    if (day !== undefined && !Day.safeParse(day).success) problems[name] = problemOf(name)
+  }
+  const days = problems.from || problems.to ? {} : toRange(useView().zone, { from, to })
+  const plain = amount === undefined ? {} : { amount: readWrittenAmount(amount) ?? amount }
+  const parsed = z.object(query).safeParse({ ...others, ...plain, ...days })
+  for (const { path } of parsed.error?.issues ?? []) {
+    const name = String(path[0])
+    problems[name] ??= problemOf(name, query[name])
+  }
+  return parsed.success && Object.keys(problems).length === 0
+    ? { asked: parsed.data, problems }
+    : { problems }
+}
+
+function problemOf(name: string, schema?: unknown): string {
+  return t(`lists.problems.${findKind(name, isChoice(schema))}`)
+}
+
+/** Whether a filter takes one of several values. */
+function isChoice(schema: unknown): boolean {
+  const bare = schema instanceof z.ZodOptional ? schema.unwrap() : schema
+  return bare instanceof z.ZodEnum
+}

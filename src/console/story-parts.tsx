@@ -1,0 +1,242 @@
+import type { Child } from 'hono/jsx'
+import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
+import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
+import { isPositive } from '../money.ts'
+import { Badge, Identifier, Notice } from '../platform/html/components.tsx'
+import { toIso } from '../platform/postgres/row-set.ts'
+import type { ShownTransaction, TransactionWithPayments } from '../transactions/types.ts'
+import type { TransactionView } from '../transactions/view.ts'
+import {
+  cell,
+  id,
+  type ListColumn,
+  link,
+  money,
+  State,
+  state,
+  TableCard,
+  Time,
+  text,
+  time,
+} from './cells.tsx'
+import { ActionForm } from './forms.tsx'
+import { HoldFacts, HoldForm } from './holds.tsx'
+import { discrepancyPath, nameAnchor, refundPath, storyPath, surplusPath } from './paths.ts'
+import type { Story } from './story.ts'
+import { Next } from './story-refunds.tsx'
+import { can, formatMoney, t } from './view.ts'
+import {
+  describeMethod,
+  describeSide,
+  type NextStep,
+  nameKind,
+  signPayment,
+  signTransaction,
+} from './words.ts'
+
+/** The clocks of database and process differ by less (ms). */
+const SLACK_MS = 1_000
+
+/** Whether a query of the transaction runs, or is due at once. */
+export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' | 'leaseId'>) {
+  if (leaseId !== null) return true
+  return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
+}
+
+type Props = { story: Story; shown: TransactionView }
+
+export function Warnings({ story, shown }: Props) {
+  const { accountHold, surplus } = story
+  const { merchantCode, sameOrder, currency, sync } = shown
+  const texts = [
+    shown.duplicatePayment && t('story.warnings.duplicate'),
+    surplus && t('story.warnings.surplus', { amount: formatMoney(surplus, currency) }),
+    accountHold && t('story.warnings.accountHeld', accountHold),
+    sync.status === 'abandoned' && t('story.warnings.abandoned'),
+    sync.status === 'unconfirmed' && t('story.warnings.unconfirmed'),
+  ].filter((text) => typeof text === 'string')
+  return (
+    <>
+      {texts.map((text) => (
+        <Notice tone="warn">{text}</Notice>
+      ))}
+      {sameOrder.length === 0 ? null : (
+        <Notice tone="warn">
+          {t('story.warnings.sameOrder')}
+          {sameOrder.map((transactionId) => (
+            <>
+              {' '}
+              <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>
+            </>
+          ))}
+        </Notice>
+      )}
+    </>
+  )
+}
+
+export type Fact = readonly [name: string, value: Child]
+
+export const optional = (
+  name: 'expected' | 'nextQuery' | 'lastError',
+  value: Child | null,
+): Fact[] => (value === null || value === undefined ? [] : [[t(`field.${name}`), value]])
+
+export function listFacts(shown: TransactionView, open: NextStep | undefined): Fact[] {
+  const { orderId, merchantTxnId, expectedAmount, currency, transactionId, sync } = shown
+  const name = (id: string | null) =>
+    id === null ? t('states.notStated') : <Identifier>{id}</Identifier>
+  const ofGateway: NextStep =
+    sync.nextAttemptAt === null
+      ? { text: t(shown.final ? 'story.next.final' : 'story.next.waits') }
+      : { text: t('story.next.asked'), at: sync.nextAttemptAt }
+  return [
+    [t('field.nextStep'), <Next step={open ?? ofGateway} />],
+    [t('field.order'), name(orderId)],
+    ...optional('expected', expectedAmount && formatMoney(expectedAmount, currency)),
+    [t('field.merchantTxnId'), name(merchantTxnId)],
+    [t('field.transaction'), name(transactionId)],
+    [t('field.account'), shown.merchantCode],
+    [t('field.firstSeen'), <Time iso={shown.firstSeenAt} />],
+    [t('field.asOf'), nameAsOf(shown)],
+  ]
+}
+
+/** When the gateway was asked whose answer is shown. */
+export const nameAsOf = ({ sync: { asOf } }: TransactionView) =>
+  asOf === null ? t('story.facts.never') : <Time iso={asOf} />
+
+export function Actions({ story, shown }: Props) {
+  const { transaction } = story.found
+  const path = storyPath(shown)
+  const maySurplus = story.surplus !== undefined && can('refunds:write')
+  return (
+    <div class="row">
+      <ActionForm action={`${path}/sync`} submit={t('story.actions.ask')} />
+      {maySurplus ? (
+        <a class="button" href={surplusPath(shown)}>
+          {t('story.actions.surplus')}
+        </a>
+      ) : null}
+      {isBeingAsked(transaction) ? (
+        <span>
+          {t('story.asking')} <a href={path}>{t('story.showCurrent')}</a>
+        </span>
+      ) : null}
+    </div>
+  )
+}
+
+type Payment = TransactionView['payments'][number]
+
+const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListColumn<Payment>[] => [
+  id('payment', (payment) => payment.id),
+  cell(
+    'status',
+    ({ status }) => status,
+    (payment) => (
+      <>
+        <State of={signPayment(payment.status)} />{' '}
+        {payment.hold === null ? null : (
+          <>
+            <Badge tone="warn">{t('states.held')}</Badge>{' '}
+            <small>
+              <HoldFacts hold={payment.hold} />
+            </small>
+          </>
+        )}
+        {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
+        {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
+      </>
+    ),
+  ),
+  money('amount', ({ amount, currency }) => [amount, currency]),
+  text('method', ({ paymentMethod }) => describeMethod(paymentMethod)),
+  money('refunded', ({ refundedAmount, currency }) => [refundedAmount, currency]),
+  money('left', ({ refundableAmount, currency }) => [refundableAmount, currency]),
+  cell(
+    'actions',
+    () => null,
+    ({ id: paymentId, merchantCode, hold, refundableAmount }) => (
+      <div class="row">
+        {!hold && !accountHold && isPositive(refundableAmount) && can('refunds:write') ? (
+          <a class="button" href={refundPath(merchantCode, paymentId)}>
+            {t('story.actions.refund')}
+          </a>
+        ) : null}
+        {can('ops') ? (
+          <HoldForm
+            {...{ target: 'payment', merchantCode, id: paymentId, isHeld: hold !== null }}
+            mayRelease={mayRelease.get(paymentId)}
+          />
+        ) : null}
+      </div>
+    ),
+    { kind: 'actions' },
+  ),
+]
+
+/** The payments of a transaction, each with what a person may do with it. */
+export function Payments({ story, shown }: { story: Story; shown: TransactionView }) {
+  return (
+    <TableCard
+      {...{ title: t('frame.pages.payments'), columns: listPaymentColumns(story) }}
+      {...{ rows: shown.payments, empty: t('story.sections.noPayments') }}
+      rowId={(payment) => nameAnchor('payment', payment.id)}
+    />
+  )
+}
+
+const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
+  link(
+    'kind',
+    ({ kind }) => nameKind(kind),
+    (one) => discrepancyPath(one.merchantCode, one.id),
+  ),
+  text('ours', ({ ours }) => describeSide(ours)),
+  text('theirs', ({ theirs }) => describeSide(theirs)),
+  text('status', ({ resolvedAt, resolution, assignee: name }) => {
+    if (resolution !== null) return t('story.discrepancy.resolved', resolution)
+    if (resolvedAt !== null) return t('story.discrepancy.agreed')
+    return name === null ? t('lists.open') : t('story.discrepancy.assigned', { name })
+  }),
+  time('time', ({ firstSeenAt }) => firstSeenAt),
+]
+
+/** Where the sources disagree about a transaction; nothing for who may not read it. */
+export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
+  if (rows === undefined) return null
+  if (rows.length === 0) return <p class="soft">{t('story.sections.noDiscrepancies')}</p>
+  return (
+    <TableCard
+      {...{ title: t('frame.pages.discrepancies'), columns: DISCREPANCIES, empty: '' }}
+      rows={rows.map(showDiscrepancy)}
+    />
+  )
+}
+
+const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
+  link(
+    'transaction',
+    ({ transaction }) => transaction.transactionId,
+    ({ transaction }) => storyPath(transaction),
+  ),
+  state('state', ({ transaction }) => signTransaction(transaction)),
+  money('paid', ({ transaction: { paidAmount, currency } }) => [paidAmount, currency]),
+  time('time', ({ transaction }) => toIso(transaction.firstSeenAt)),
+]
+
+/** The other transactions that name the same order; nothing when there are none. */
+export function SameOrder(props: {
+  orderId: string | null
+  others: readonly TransactionWithPayments[]
+}) {
+  const { orderId: order, others } = props
+  if (order === null || others.length === 0) return null
+  return (
+    <TableCard
+      {...{ title: t('story.sections.order'), note: t('story.sections.orderOf', { order }) }}
+      {...{ columns: TRANSACTIONS, rows: others, empty: '' }}
+    />
+  )
+}

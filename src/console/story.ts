@@ -1,0 +1,172 @@
+import type { Access } from '../access/types.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { readAccountHold } from '../decisions/holds.ts'
+import { findMayRelease, type MayEnd } from '../decisions/second-person.ts'
+import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
+import { listOfTransaction } from '../discrepancies/store.ts'
+import { cutPage, type Page, type Position, readCursor } from '../http/list.ts'
+import type { StoredHold } from '../payments/view.ts'
+import { type ExternalRecord, listExternalOfTransaction } from '../refunds/external-view.ts'
+import { type FoundRefund, listRefunds } from '../refunds/find.ts'
+import { readSurplus } from '../refunds/surplus.ts'
+import { listTransactions } from '../transactions/find-transactions.ts'
+import { type ReceivedMessage, readMessages } from '../transactions/read-messages.ts'
+import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
+import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
+import { listSent, type SentEvent } from '../webhooks/log.ts'
+import { type ListedWrite, listWrites } from './audit-list.ts'
+import type { ConsoleContext } from './env.ts'
+
+/** What the first page about a transaction shows, as far as the person may read it. */
+export type Story = {
+  found: FoundTransaction
+  accountHold: StoredHold
+  /** Whether the person may release the holds of payments, by their ids; empty without the scope `ops`. */
+  mayRelease: ReadonlyMap<string, MayEnd>
+  /** Undefined without the scope `refunds:read`. */
+  refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
+  /** A decimal string; undefined when there is none to refund. */
+  surplus: string | undefined
+  /** Undefined without the scope `ops`. */
+  discrepancies: DiscrepancyRow[] | undefined
+  sameOrder: TransactionWithPayments[]
+}
+
+/** Rows of each part of the pages. */
+const LIMITS = {
+  refunds: 50,
+  external: 20,
+  discrepancies: 50,
+  timeline: 50,
+  history: 200,
+  messages: 10,
+  webhooks: 20,
+  sameOrder: 10,
+}
+
+/** Reads the story of a transaction; its statements run side by side. */
+export async function readStory(
+  ctx: ConsoleContext,
+  access: Access,
+  found: FoundTransaction,
+): Promise<Story> {
+  const { transaction: key, payments } = found
+  const withRefunds = access.scopes.includes('refunds:read')
+  const isOperator = access.scopes.includes('ops')
+  const held = isOperator ? payments.filter(({ payment }) => payment.hold !== null) : []
+  const [accountHold, refunds, surplus, discrepancies, sameOrder, ...mayRelease] =
+    await Promise.all([
+      readAccountHold(ctx.sql, key.merchantCode),
+      withRefunds ? loadRefunds(ctx, key) : undefined,
+      withRefunds ? readSurplus(ctx.sql, key) : undefined,
+      isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
+      loadSameOrder(ctx, key),
+      ...held.map(async ({ payment: { paymentId: id } }) => {
+        const { merchantCode } = key
+        const target = 'payment' as const
+        return [id, await findMayRelease(ctx.sql, access, { merchantCode, target, id })] as const
+      }),
+    ])
+  const read = { accountHold, refunds, surplus, discrepancies, sameOrder }
+  return { found, mayRelease: new Map(mayRelease), ...read }
+}
+
+async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }: TransactionKey) {
+  const filter = { merchants: [merchantCode], transactionId }
+  const [{ rows }, external] = await Promise.all([
+    listRefunds(ctx, filter, LIMITS.refunds, undefined),
+    listExternalOfTransaction(ctx, { merchantCode, transactionId }, LIMITS.external),
+  ])
+  const listed = rows.slice(0, LIMITS.refunds)
+  return { listed, hasMore: rows.length > listed.length, external }
+}
+
+/** The other transactions that name the same order, newest first. */
+async function loadSameOrder(
+  ctx: ConsoleContext,
+  { merchantCode, transactionId, orderId }: TransactionKey & { orderId: string | null },
+): Promise<TransactionWithPayments[]> {
+  if (orderId === null) return []
+  const filter = { merchants: [merchantCode], orderId }
+  const { rows } = await listTransactions(ctx, filter, LIMITS.sameOrder, undefined)
+  return rows
+    .filter(({ transaction }) => transaction.transactionId !== transactionId)
+    .slice(0, LIMITS.sameOrder)
+}
+
+export type TimelineEntry = TimelineRow['entry']
+
+/** What people and order systems did, and what changed, in one page of the timeline. */
+export type History = {
+  timeline: Page<TimelineEntry>
+  writes: ListedWrite[]
+  /** Their amounts, by id. */
+  refunds: ReadonlyMap<string, FoundRefund>
+}
+
+/**
+ * Reads who did what with a transaction, and what came of it.
+ * @param cursor of the page; undefined for the first
+ * @throws DomainError `invalid_request` for a cursor that was not issued
+ */
+export async function readHistory(
+  ctx: ConsoleContext,
+  { scopes }: Access,
+  { transaction: key, payments }: FoundTransaction,
+  cursor: string | undefined,
+): Promise<History> {
+  const after = readCursor(cursor)
+  const withRefunds = scopes.includes('refunds:read')
+  const [timeline, listed] = await Promise.all([
+    readPage(ctx, key, withRefunds, LIMITS.history, after),
+    withRefunds ? loadRefunds(ctx, key).then((refunds) => refunds.listed) : [],
+  ])
+  const refunds = new Map(listed.map((found) => [found.refund.refundId, found]))
+  const paymentIds = payments.map(({ payment }) => payment.paymentId)
+  const ids = [key.transactionId, ...paymentIds, ...refunds.keys()]
+  const newest = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.history)
+  const from = after === undefined ? 0 : Date.parse(after.time)
+  const last = timeline.nextCursor === null ? undefined : timeline.data.at(-1)
+  const to = last === undefined ? Number.POSITIVE_INFINITY : Date.parse(last.at)
+  const writes = newest.reverse().filter(({ at }) => Date.parse(at) > from && Date.parse(at) <= to)
+  return { timeline, writes, refunds }
+}
+
+/** What came from the gateway and what was sent to others, as it was. */
+export type Technical = {
+  timeline: Page<TimelineEntry>
+  messages: ReceivedMessage[]
+  webhooks: SentEvent[]
+}
+
+/**
+ * Reads every notification, question, answer, change and webhook of a transaction.
+ * @param cursor of the page of the timeline; undefined for the first
+ * @throws DomainError `invalid_request` for a cursor that was not issued
+ */
+export async function readTechnical(
+  ctx: ConsoleContext,
+  { scopes }: Access,
+  { transaction: key }: FoundTransaction,
+  cursor: string | undefined,
+): Promise<Technical> {
+  const withRefunds = scopes.includes('refunds:read')
+  const [timeline, messages, webhooks] = await Promise.all([
+    readPage(ctx, key, withRefunds, LIMITS.timeline, readCursor(cursor)),
+    readMessages(ctx, key, withRefunds, LIMITS.messages),
+    listSent(ctx, key, withRefunds, LIMITS.webhooks),
+  ])
+  return { timeline, messages, webhooks }
+}
+
+async function readPage(
+  ctx: ConsoleContext,
+  key: TransactionKey,
+  withRefunds: boolean,
+  limit: number,
+  after: Position | undefined,
+): Promise<Page<TimelineEntry>> {
+  const rows = await readTimeline(ctx, key, withRefunds, limit, after)
+  const locate = ({ position }: TimelineRow) => position
+  return cutPage({ rows }, limit, locate, ({ entry }) => entry)
+}

@@ -1,0 +1,132 @@
+import type { TimelineEntry } from './story.ts'
+import type { NameIn } from './texts/text.ts'
+import { count, formatMoney, nameIn, t } from './view.ts'
+import { nameKind, withMore } from './words.ts'
+
+type Entry = TimelineEntry
+type Actor = NameIn<'timeline.actors'>
+
+/** An entry of the timeline in words. */
+export type EntryWords = {
+  actor: Actor
+  /** What happened, in a sentence without its subject. */
+  title: string
+  /** What else is known about it. */
+  details: readonly string[]
+  /** What was received, as text. */
+  received?: string | null
+}
+
+/** Describes an entry of the timeline: who did what, and what came of it. */
+export function describeEntry(entry: Entry, currency: string | null): EntryWords {
+  switch (entry.type) {
+    case 'ipn':
+      return describeNotification(entry, currency)
+    case 'query': {
+      const title = nameIn('timeline.query', entry.outcome)
+      return { actor: 'service', title, details: listAnswer(entry), received: entry.received }
+    }
+    case 'refund_attempt': {
+      const outcome = nameIn('timeline.attempt', entry.outcome ?? 'open')
+      const details = [t('timeline.ipn.ofRefund', { id: entry.refundId }), ...listAnswer(entry)]
+      return { actor: 'service', title: outcome, details, received: entry.received }
+    }
+    case 'change':
+      return {
+        actor: 'change',
+        title: describeChange(entry, currency),
+        details: [nameIn('timeline.causes', entry.cause)],
+      }
+    case 'discrepancy': {
+      const details = [t('timeline.disagree', { ours: entry.ours, theirs: entry.theirs })]
+      return { actor: 'finding', title: nameKind(entry.kind), details }
+    }
+  }
+}
+
+function describeNotification(
+  entry: Extract<Entry, { type: 'ipn' }>,
+  currency: string | null,
+): EntryWords {
+  const { code, message, amount, paymentId, requestId, deliveries } = entry
+  return {
+    actor: 'gateway',
+    title: entry.kind === 'refund' ? t('timeline.ipn.refund') : t('timeline.ipn.payment'),
+    details: [
+      ...(code === null ? [] : [withMore(t('timeline.code', { code }), message)]),
+      ...(amount === null
+        ? []
+        : [t('timeline.ipn.amount', { amount: formatMoney(amount, currency) })]),
+      ...(paymentId === null ? [] : [t('timeline.ipn.ofPayment', { id: paymentId })]),
+      ...(requestId === null ? [] : [t('timeline.ipn.ofRefund', { id: requestId })]),
+      nameIn('timeline.ipn.signatures', entry.signature),
+      ...(entry.recut ? [t('timeline.ipn.recut')] : []),
+      ...(deliveries > 1 ? [count('timeline.ipn.deliveries', deliveries)] : []),
+      t('timeline.ipn.from', { address: entry.address }),
+    ],
+  }
+}
+
+function listAnswer(
+  entry: Pick<
+    Extract<Entry, { type: 'refund_attempt' }>,
+    'code' | 'message' | 'httpStatus' | 'durationMs'
+  >,
+): string[] {
+  const { code, message, httpStatus, durationMs } = entry
+  return [
+    ...(code === null ? [message ?? ''] : [withMore(t('timeline.code', { code }), message)]),
+    ...(httpStatus === null ? [] : [t('timeline.http', { status: httpStatus })]),
+    ...(durationMs === null ? [] : [t('timeline.took', { ms: durationMs })]),
+  ].filter((text) => text !== '')
+}
+
+function describeChange(
+  entry: Extract<Entry, { type: 'change' }>,
+  currency: string | null,
+): string {
+  const { paymentId, refundId, before, after } = entry
+  const field = nameIn('timeline.fields', entry.field)
+  const of =
+    refundId !== null
+      ? t('timeline.subject.refund', { id: refundId })
+      : paymentId === null
+        ? t('timeline.subject.transaction')
+        : t('timeline.subject.payment', { id: paymentId })
+  const from = nameValue(entry, before, currency)
+  const to = nameValue(entry, after, currency)
+  if (from === null && to === null) return t('timeline.touched', { subject: of, field })
+  if (from === null) return t('timeline.first', { subject: of, field, after: to ?? '' })
+  if (from === to) return t('timeline.confirmed', { subject: of, field, after: from })
+  return t('timeline.changed', {
+    subject: of,
+    field,
+    before: from,
+    after: to ?? t('timeline.nothing'),
+  })
+}
+
+const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount', 'countedRefunded']
+
+/** The states that people know by other names, and amounts as they are written elsewhere. */
+function nameValue(
+  { field, refundId }: Extract<Entry, { type: 'change' }>,
+  value: string | null,
+  currency: string | null,
+): string | null {
+  if (value === null || value === '') return null
+  if (AMOUNTS.includes(field)) return formatMoney(value, currency)
+  if (field === 'state') return nameIn('states.transaction', value)
+  if (field === 'status') {
+    return nameIn(
+      refundId === null
+        ? 'states.payment'
+        : value === 'sending'
+          ? 'timeline.steps'
+          : 'states.refund',
+      value,
+    )
+  }
+  if (field === 'external_refund') return nameIn('states.externalRefund', value)
+  return value
+}

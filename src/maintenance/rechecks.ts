@@ -1,0 +1,125 @@
+import { listMerchantCodes } from '../accounts/merchant-codes.ts'
+import type { Context } from '../context.ts'
+import { SYNC_DUE } from '../db/names.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import type { NewDiscrepancy, RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+} from '../discrepancies/store.ts'
+import { recordEvents } from '../events/record-events.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { looksDifferent } from '../refunds/draft.ts'
+import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
+import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
+import { makeDue, notifyTransactionChanged, selectKey } from '../transactions/due.ts'
+
+/** Fills the queue of due transactions up to this number at most, so that new ones are not held up. */
+const MAX_DUE = 100
+
+/**
+ * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the
+ * gateway may have changed its answer without a notification. All others that can still change have a due
+ * time of their own. The pass makes no call: the ordinary claim does. A final transaction that was never
+ * notified by then is recorded as `ipn_missing`.
+ * @returns the number of transactions made due
+ */
+export async function recheckFinal(ctx: Context): Promise<number> {
+  const accounts = listMerchantCodes(ctx.config)
+  const { due, found } = await runInTransaction(ctx.sql, async (tx) => {
+    const rows = await tx<Rechecked[]>`
+      with waiting as materialized (
+        select count(*) as n from (select from transactions
+          where due_at <= now() and merchant_code = any(${accounts}) limit ${MAX_DUE}) as w
+      ), picked as materialized (
+        select merchant_code, transaction_id from transactions
+        where reconcile_at <= now() and reconcile_at < 'infinity' and merchant_code = any(${accounts})
+        order by reconcile_at limit greatest(0, ${MAX_DUE} - (select n from waiting))
+        for update skip locked
+      )
+      update transactions t set ${makeDue(ctx.sql)},
+        reconcile_at = case when t.final then null else 'infinity'::timestamptz end
+      from picked p
+      where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+      returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.state,
+        t.final and t.ipn_count = 0 as unnotified`
+    if (rows.length > 0) notifyAfterCommit(tx, SYNC_DUE)
+    const unnotified = rows.filter((row) => row.unnotified).map(describeUnnotified)
+    const found = await recordDiscrepancies(tx, unnotified)
+    await recordEvents(tx, buildDiscrepancyEvents(found))
+    return { due: rows.length, found }
+  })
+  logDiscrepancies(ctx, found)
+  return due
+}
+
+type Rechecked = TransactionKey & { state: string; unnotified: boolean }
+
+function describeUnnotified({ merchantCode, transactionId, state }: Rechecked): NewDiscrepancy {
+  const ours = `state ${state}, known by a request to sync`
+  return { merchantCode, transactionId, kind: 'ipn_missing', ours, theirs: 'no notification' }
+}
+
+/** Transactions per round: each has a commit of its own. */
+const BATCH = 100
+
+/**
+ * Applies the deadlines of refunds that no query's commit applies: those that nobody approved within
+ * `REFUND_APPROVAL_WITHIN_MS`, pending ones that were not sent within `REFUND_SEND_WITHIN_MS` while calls to the gateway are
+ * paused, and all that are due of an account that is no longer configured. Their notifications, and attempts whose lease
+ * has ended, are handled before.
+ * @returns the number of transactions with such refunds
+ */
+export async function reconcileUnqueried(
+  ctx: RefundsContext & Pick<Context, 'sql' | 'metrics'>,
+): Promise<number> {
+  const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
+  const keys = await ctx.sql<TransactionKey[]>`
+    select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and (
+      (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
+      or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond')
+      or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))
+    limit ${BATCH}`
+  for (const key of keys) {
+    const found = await runInTransaction(ctx.sql, (tx) => reconcileOne(ctx, tx, key))
+    logDiscrepancies(ctx, found)
+  }
+  return keys.length
+}
+
+/** A transaction that a worker has claimed is left to it: its commit does the same. */
+async function reconcileOne(
+  ctx: RefundsContext & Pick<Context, 'sql' | 'metrics'>,
+  tx: Tx,
+  key: TransactionKey,
+): Promise<RecordedDiscrepancy[]> {
+  const { merchantCode, transactionId } = key
+  const free = await tx`
+    select from ${selectKey(tx, key)} cross join lateral (
+      select from transactions as t
+      where (t.lease_id is null or t.due_at <= now()) and ${tx.unsafe(byTransaction('t'))}
+      limit 1 for update skip locked) as t`
+  if (free.length === 0) return []
+  const unanswered = { snapshot: undefined, changed: false, answered: false }
+  const input = { ...unanswered, sending: { pausedMs: 0 } }
+  const { drafts, found, changed, externalChanges } = await reconcileRefunds(ctx, tx, key, input)
+  if (changed) {
+    await tx`
+      update transactions t set version = version + 1, updated_at = now(), ${makeDue(tx)}
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+    notifyAfterCommit(tx, SYNC_DUE)
+    notifyTransactionChanged(tx, key)
+  }
+  const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
+  await recordEvents(tx, [
+    ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
+    ...(await readExternalEvents(tx, merchantCode, externalChanges)),
+    ...buildDiscrepancyEvents(found),
+  ])
+  return found
+}

@@ -1,0 +1,139 @@
+import { Big } from 'big.js'
+import { addAmounts } from '../money.ts'
+import type { RefundDraft, RefundRow } from './lifecycle.ts'
+import type { Finding, LockedPayment } from './types.ts'
+
+/**
+ * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer and a
+ * person's decision that leave the same growth unexplained open the same one.
+ * @param unexplained a decimal string above zero
+ */
+export function describeGrowth(
+  { paymentId, refundedNow }: Pick<LockedPayment, 'paymentId' | 'refundedNow'>,
+  unexplained: string,
+): Finding {
+  return {
+    kind: 'unexplained_growth',
+    ours: `no refund explains ${unexplained} of it`,
+    theirs: `refundedAmount ${refundedNow}`,
+    paymentId,
+  }
+}
+
+/** The part of a payment's growth that is matched to no refund; negative when less is refunded than is matched. */
+export function measureUnmatched(
+  {
+    paymentId,
+    refundedNow,
+    refundedAtFirst,
+    external,
+  }: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const own = drafts.flatMap(({ now }) => (now.paymentId === paymentId ? [now] : []))
+  const matched = [
+    ...own.filter((one) => one.matched && !one.inFirstSight),
+    ...external.filter((one) => one.matched),
+  ]
+  const grown = new Big(refundedNow).minus(refundedAtFirst)
+  return matched.reduce((left, { amount }) => left.minus(amount), grown).toFixed()
+}
+
+/** The same, less what the success of refunds was inferred from: nothing explains it. */
+export function measureUnexplained(
+  payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const inferred = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.amount] : [],
+  )
+  return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
+}
+
+/** The same of the refunded amount that counts: an answer that shows less takes back nothing before it is confirmed. */
+export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
+  const refundedNow = payment.countedRefunded ?? payment.refundedNow
+  return measureUnmatched({ ...payment, refundedNow }, drafts)
+}
+
+/** Whether its success was inferred: it stays reserved until it is known. */
+export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
+  return status === 'succeeded' && inferred && !matched
+}
+
+/**
+ * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of the
+ * refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
+ */
+export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: string }): boolean {
+  return new Big(unmatchedDelta).gte(amount)
+}
+
+type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
+
+/**
+ * Why a refund that was never sent from here is left to a person instead of failing: a row of it that was lost may have
+ * been sent. Undefined when nothing speaks for that. The caller holds the rows.
+ */
+export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
+  const payment = findPayment(locked, row)
+  if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
+  const growth = findOwnGrowth(payment, locked, row)
+  return growth && `${describeOwnGrowth(growth, payment)}, and may be this refund`
+}
+
+/**
+ * Why a refund is not ended as one that was not sent, with what to do first: its payment has grown by its amount or more,
+ * without a known refund that explains it. Undefined when it has not. The caller holds the rows.
+ */
+export function explainOwnGrowth(locked: Locked, row: RefundRow): string | undefined {
+  const payment = findPayment(locked, row)
+  const growth = payment && findOwnGrowth(payment, locked, row)
+  if (!payment || growth === undefined) return undefined
+  return `${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
+}
+
+function findPayment({ payments }: Locked, { paymentId }: RefundRow): LockedPayment | undefined {
+  return payments.find((one) => one.paymentId === paymentId)
+}
+
+function findOwnGrowth(
+  payment: LockedPayment,
+  { drafts }: Locked,
+  row: RefundRow,
+): string | undefined {
+  const unmatched = measureCounted(payment, drafts)
+  return mayBeItsOwnGrowth(unmatched, row) ? unmatched : undefined
+}
+
+function describeOwnGrowth(
+  growth: string,
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+): string {
+  return `${growth} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund`
+}
+
+/**
+ * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the newest
+ * answer does not show is no discrepancy, and only another answer can tell.
+ */
+function listSteps(payment: LockedPayment, { drafts }: Locked): string {
+  const inferred = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.refundId] : [],
+  )
+  const steps = inferred.map(
+    (id) =>
+      `confirm or deny refund ${id}, which is only inferred, with POST /v1/refunds/${id}/resolution`,
+  )
+  if (payment.countedRefunded !== null) {
+    steps.push(
+      `wait for another answer of the gateway: the newest one shows ${payment.refundedNow}, which counts once a second one confirms it`,
+    )
+  }
+  if (new Big(measureUnexplained(payment, drafts)).gt(0)) {
+    steps.push(
+      'resolve the discrepancy `unexplained_growth` of the payment with POST /v1/discrepancies/{id}/resolution',
+    )
+  }
+  return `First ${steps.join('; ')}`
+}

@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Context } from 'hono'
+import type { Fault } from './input.ts'
+import type { JournalEntry, SandboxState } from './state.ts'
+
+export type GatewayContext = Context<{ Bindings: HttpBindings }>
+
+/** Adds an entry and drops the oldest one beyond the limit. Callers complete the entry in place. */
+export function recordEntry<T extends Omit<JournalEntry, 'at'>>(
+  { journal }: SandboxState,
+  members: T,
+): T & { at: string } {
+  const entry = { ...members, at: new Date().toISOString() }
+  journal.entries.push(entry)
+  if (journal.entries.length > journal.limit) journal.entries.shift()
+  return entry
+}
+
+/** Lists the entries of one command, or all, oldest first. */
+export function listEntries({ journal }: SandboxState, command?: string): JournalEntry[] {
+  return journal.entries.filter((entry) => command === undefined || entry.command === command)
+}
+
+/**
+ * Returns the first fault, in the order they were added, that matches `command` and whose probability
+ * is met. Decrements its `times` and removes it at zero.
+ */
+export function takeFault(
+  { faults }: SandboxState,
+  command: string,
+  random: () => number,
+): Fault | undefined {
+  const index = faults.findIndex(
+    (fault) =>
+      (fault.command === '*' || fault.command === command) &&
+      (fault.probability === 1 || random() < fault.probability),
+  )
+  const fault = faults[index]
+  if (fault?.times !== undefined) {
+    fault.times -= 1
+    if (fault.times === 0) faults.splice(index, 1)
+  }
+  return fault
+}
+
+/** An answer as it is sent, with the code in its body. */
+export type Answer = {
+  status: number
+  code: number
+  body: string
+  headers?: Readonly<Record<string, string>>
+}
+
+/** What an endpoint does with a request. */
+export type Endpoint = {
+  /** What the journal records of the request. */
+  entry: Omit<JournalEntry, 'at' | 'outcome'>
+  /** Checks and executes the request. Faults that do not call it leave the state unchanged. */
+  work: () => Answer | Promise<Answer>
+  /** Writes the refusal of a fault. */
+  refuse: (code: number) => Answer
+}
+
+/**
+ * Records a request in the journal and answers it: with the result of its work, or as a fault requires. Faults that do
+ * the work do it before they fail.
+ */
+export async function exchange(
+  state: SandboxState,
+  c: GatewayContext,
+  { entry: members, work, refuse }: Endpoint,
+): Promise<Response> {
+  const fault = takeFault(state, members.command, state.random)
+  const outcome = fault?.kind ?? 'received'
+  const entry: JournalEntry = recordEntry(state, { ...members, outcome })
+  const execute = async () => {
+    const answer = await work()
+    if (entry.workStatus !== undefined) entry.workStatus = answer.status
+    if (entry.workCode !== undefined) entry.workCode = answer.code
+    return answer
+  }
+  const send = ({ status, code, body, headers }: Answer) => {
+    if (entry.status !== undefined) entry.status = status
+    if (entry.code !== undefined) entry.code = code
+    const type = { 'content-type': 'application/json; charset=utf-8' }
+    return new Response(body, { status, headers: { ...type, ...headers } })
+  }
+  switch (fault?.kind) {
+    case undefined: {
+      const answer = await execute()
+      entry.outcome = 'answered'
+      return send(answer)
+    }
+    case 'delay':
+      if (!(await state.background.wait(fault.delayMs))) return resetConnection(c)
+      return send(await execute())
+    case 'http500':
+      return c.text('Internal Server Error', 500)
+    case 'reset':
+      return resetConnection(c)
+    case 'garbage':
+      return c.html('<html><body>Service temporarily unavailable</body></html>')
+    case 'code':
+      return send(refuse(fault.code))
+    case 'truncate':
+      return sendHalf(c, await execute())
+    case 'acceptThenReset':
+      await execute()
+      return resetConnection(c)
+    case 'acceptThenHang':
+      await execute()
+      return holdConnection(c)
+    case 'acceptThenCode':
+      await execute()
+      return send(refuse(fault.code))
+  }
+}
+
+function resetConnection({ env: { incoming } }: GatewayContext): Response {
+  incoming.socket.resetAndDestroy()
+  return RESPONSE_ALREADY_SENT
+}
+
+async function holdConnection({ env: { outgoing } }: GatewayContext): Promise<Response> {
+  if (!outgoing.destroyed) await once(outgoing, 'close')
+  return RESPONSE_ALREADY_SENT
+}
+
+/** Sends half of the body under the full `content-length`, so that clients can detect the truncation. */
+function sendHalf({ env: { outgoing } }: GatewayContext, answer: Answer): Response {
+  const body = Buffer.from(answer.body)
+  outgoing.writeHead(200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+  })
+  outgoing.write(body.subarray(0, body.length >> 1), () => outgoing.destroy())
+  return RESPONSE_ALREADY_SENT
+}
+
+/** For cards and tokens a fault's code from 400 to 599 is the HTTP status. */
+export function isErrorStatus(code: number): boolean {
+  return code >= 400 && code <= 599
+}

@@ -1,0 +1,75 @@
+import type { Context } from '../context.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import { listShownMembers, type ShownMember } from '../gateway/stored-body.ts'
+import { hideSecretsInText, maskCardText } from '../platform/crypto/masking.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { selectKey, selectRefundNotifications } from './due.ts'
+
+/** A message of the gateway as it is stored: masked, its hash hidden, and cut to what a person reads. */
+export type ReceivedMessage = {
+  /** Names it among those of its type. */
+  id: string
+  /** ISO 8601: when it was first received, or when the call was made that it answers. */
+  at: string
+  type: 'notification' | 'query' | 'refund'
+  /** Of a notification that can be read. */
+  members: ShownMember[] | undefined
+  /** Everything else, as text; empty when the answer had no content of its own. */
+  text: string
+}
+
+type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string | null }
+
+/** Characters of a message. */
+const MAX_TEXT = 4_000
+
+/**
+ * Reads what the gateway sent about a transaction, newest first: notifications and answers, with `withRefunds` also
+ * those about its refunds.
+ * @returns `limit` messages at most
+ */
+export async function readMessages(
+  { sql }: Pick<Context, 'sql'>,
+  transaction: TransactionKey,
+  withRefunds: boolean,
+  limit: number,
+): Promise<ReceivedMessage[]> {
+  const key = selectKey(sql, transaction)
+  // A literal: for a parameter the planner expects many rows.
+  const most = sql.unsafe(String(limit))
+  const rows = await sql<Row[]>`
+    select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (
+      select first_received_at as at, id, 'notification' as type, body as text
+      from ${key} cross join lateral (
+        select * from ipn_events as e where ${sql.unsafe(byTransaction('e'))} desc, e.first_received_at desc
+        fetch first ${most} rows with ties) as e
+      union all
+      select sent_at, id, 'query', concat_ws(E'\n', received, jsonb_pretty(answer))
+      from ${key} cross join lateral (
+        select * from gateway_calls as g where ${sql.unsafe(byTransaction('g'))} desc, g.sent_at desc
+        fetch first ${most} rows with ties) as g
+      ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
+    ) as messages
+    order by messages.at desc, messages.id desc limit ${limit}`
+  return rows.map(({ id, at, type, text }) => {
+    const members = type === 'notification' ? listShownMembers(text ?? '') : undefined
+    const hidden = members ? '' : hideSecretsInText(maskCardText(text ?? ''))
+    return { id, at: toIso(at), type, members, text: hidden }
+  })
+}
+
+function selectOfRefunds(sql: Sql, transaction: TransactionKey, key: ReturnType<typeof selectKey>) {
+  return sql`
+    union all
+    select first_received_at, id, 'notification', body
+    from (${selectRefundNotifications(sql, transaction)}) as e
+    union all
+    select a.recorded_at, a.id, 'refund', a.received
+    from ${key} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
+}

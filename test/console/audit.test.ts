@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addVisitor, submitAs, type Visitor, visitAs } from '../support/console.ts'
+import { readText } from '../support/read-html.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
+
+const { merchantCode } = MERCHANT
+const file = writeMerchantsFile([MERCHANT, OTHER])
+let rig: Rig
+let admin: Visitor
+let operator: Visitor
+beforeAll(async () => {
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  admin = await addVisitor(rig.database, { roles: ['admin'] })
+  operator = await addVisitor(rig.database, { roles: ['operator'], merchants: [merchantCode] })
+  for (const [account, id] of [
+    [merchantCode, 'P-OURS'],
+    [OTHER.merchantCode, 'P-THEIRS'],
+  ] as const) {
+    const key = { merchantCode: account, transactionId: `T-${id}` }
+    await seedTransaction(rig.database, key)
+    await seedPayment(rig.database, { ...key, paymentId: id })
+    await submitAs(rig, admin, `/console/payments/${account}/${id}/hold`, {
+      ...{ held: 'true', reason: 'stop' },
+    })
+  }
+  await submitAs(rig, admin, '/console/people', {
+    ...{ name: 'Mai', 'role-viewer': 'on', 'merchant-*': 'on' },
+  })
+  // As the command line records it of a key with all accounts.
+  await rig.database.sql`
+    insert into audit_entries (actor, operation, merchant_code, object_id, outcome)
+    values ('root', 'keys create', '*', 'K-OF-ALL', 'done')`
+  const viewer = await addVisitor(rig.database, { merchants: [merchantCode] })
+  await submitAs(rig, viewer, `/console/payments/${merchantCode}/P-OURS/hold`, { reason: 'x' })
+})
+afterAll(async () => {
+  await rig.stop()
+  file.remove()
+})
+
+async function read(who: Visitor, query = ''): Promise<string> {
+  const html = await (await visitAs(rig, who, `/console/audit${query}`)).text()
+  return readText(html.replace(/<form.*?<\/form>/gs, ''))
+}
+
+describe('the audit log', () => {
+  it('says in words who did what, and what was refused', async () => {
+    const text = await read(admin)
+    expect(text).toContain(`${admin.name} Held P-OURS Done ${merchantCode}`)
+    expect(text).toMatch(/Held it, or released the hold P-OURS Refused: scope_missing/)
+    expect(text).toContain(`${admin.name} Added a person`)
+    expect(text).toContain('K-OF-ALL')
+  })
+
+  it('shows nothing of other accounts, and what belongs to none only to who covers all', async () => {
+    const text = await read(operator)
+    expect(text).toContain('P-OURS')
+    for (const hidden of ['P-THEIRS', 'Added a person', 'K-OF-ALL', 'Refused']) {
+      expect(text).not.toContain(hidden)
+    }
+    const ofAccount = await read(admin, `?account=${OTHER.merchantCode}`)
+    expect(ofAccount).toContain('P-THEIRS')
+    expect(ofAccount).not.toContain('Added a person')
+    expect(ofAccount).not.toContain('K-OF-ALL')
+  })
+
+  it.each([
+    [
+      (): string => `?actor=${encodeURIComponent(admin.name.toUpperCase())}`,
+      'P-OURS',
+      'scope_missing',
+    ],
+    [() => '?objectId=P-THEIRS', 'P-THEIRS', 'P-OURS'],
+    [() => '?outcome=refused', 'Refused:', 'Added a person'],
+    [() => '?to=2026-01-01', 'Nothing fits', 'P-OURS'],
+  ])('is filtered by %s', async (query, shown, hidden) => {
+    const text = await read(admin, query())
+    expect(text).toContain(shown)
+    expect(text).not.toContain(hidden)
+  })
+
+  it('goes on behind the rows that were looked through, and is downloaded whole', async () => {
+    await rig.database.sql`
+      insert into audit_entries (at, actor, operation, merchant_code, object_id, outcome)
+      select now() - i * interval '1 s', case i % 100 when 0 then 'Binh' else 'Mai' end, 'test', ${merchantCode}, i, 'done'
+      from generate_series(1, 6000) as i`
+    const page = await (await visitAs(rig, admin, '/console/audit?actor=Binh')).text()
+    expect(readText(page)).toContain('2500')
+    const csv = await (await visitAs(rig, admin, '/console/audit?actor=Binh&format=csv')).text()
+    const ids = csv.split('\r\n').flatMap((line) => /,test,(\d+),/.exec(line)?.[1] ?? [])
+    expect(ids).toEqual(Array.from({ length: 60 }, (_, n) => String((n + 1) * 100)))
+  })
+})

@@ -1,0 +1,169 @@
+import { findRepeated, type Ledgers, type StoredRefund, sumOf, units } from './ledgers.ts'
+import { ofShown, type Rule } from './rules.ts'
+
+const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
+
+/** What holds at every moment, whoever has been wrong. */
+export const ALWAYS: readonly Rule[] = [
+  {
+    damage: 'doubled',
+    rule: 'a refund moves money once',
+    find: ({ moved }) => findRepeated(moved.movements.map(({ requestId }) => requestId)),
+  },
+  {
+    damage: 'doubled',
+    rule: 'no more of a payment moves than was paid',
+    find: ({ moved, witnessed }) =>
+      moved.payments
+        .filter(({ id, amount }) => sumOf(id, moved.movements) > units(amount))
+        .filter(({ id }) => !witnessed?.overdrawn.has(id))
+        .map(({ id }) => id),
+  },
+  {
+    damage: 'doubled',
+    rule: 'money moves only if it was requested, or at the portal',
+    find: ({ acknowledged: { asked, portal }, moved }) => {
+      const known = new Set([
+        ...asked.map(({ refundId }) => refundId),
+        ...portal.map(({ requestId }) => requestId),
+      ])
+      return moved.movements.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
+    },
+  },
+  {
+    damage: 'lost',
+    rule: 'a failed refund did not move money',
+    find: (ledgers) =>
+      ledgers.stored.refunds
+        .filter(({ id, status }) => status === 'failed' && isTaken(ledgers, id))
+        .filter((one) => !mayBeWronglyFailed(ledgers, one))
+        .map(({ id }) => id),
+  },
+  {
+    damage: 'stuck',
+    rule: 'once people have decided, every refund has ended',
+    find: ({ stored, phase }) => {
+      if (phase !== 'settled') return []
+      return [
+        ...stored.refunds.filter(({ status }) => !ENDS.includes(status)).map(({ id }) => id),
+        ...stored.external
+          .filter(({ state }) => state === 'reserved')
+          .map(({ requestId }) => requestId),
+      ]
+    },
+  },
+  {
+    damage: 'disordered',
+    rule: 'only what was recorded is sent',
+    find: ({ stored, moved }) =>
+      [...moved.sends].flatMap(([id, { times, lost }]) => {
+        const recorded = stored.attempts.filter(({ refundId }) => refundId === id)
+        return times - lost > recorded.length ? id : []
+      }),
+  },
+  {
+    damage: 'doubled',
+    rule: 'a gateway that does not deduplicate is sent a refund once',
+    find: ({ moved }) =>
+      [...moved.sends].flatMap(([id, { times }]) => (!moved.dedupes && times > 1 ? id : [])),
+  },
+  ofShown(
+    'doubled',
+    'what moved, or may move, cannot be refunded again',
+    ({ transactions }, ledgers) =>
+      transactions
+        .flatMap(({ payments }) => payments)
+        .filter(({ refundableAmount }) => units(refundableAmount) > 0n)
+        .filter(({ id, amount, refundableAmount }) => {
+          return units(refundableAmount) + sumAtRisk(id, ledgers) > units(amount)
+        })
+        .map(({ id }) => id),
+  ),
+  ofShown(
+    'doubled',
+    'a success that was only inferred stays reserved',
+    ({ transactions }, ledgers) =>
+      transactions
+        .flatMap(({ payments }) => payments)
+        .filter(({ id, amount, refundedAmount, refundableAmount }) => {
+          const inferred = ledgers.stored.refunds.filter(
+            (one) => one.status === 'succeeded' && one.inferred,
+          )
+          const reserved = sumOf(id, inferred)
+          const taken = units(refundedAmount) + units(refundableAmount) + reserved
+          return reserved > 0n && units(refundableAmount) > 0n && taken > units(amount)
+        })
+        .map(({ id }) => id),
+  ),
+  ofShown(
+    'stuck',
+    'once people have decided, all that did not move can be refunded',
+    (shown, ledgers) =>
+      shown.transactions
+        .flatMap(({ payments }) => payments)
+        .filter(({ id, amount, refundableAmount }) => {
+          const taken = sumOf(id, ledgers.moved.movements) + units(refundableAmount)
+          return ledgers.phase === 'settled' && taken < units(amount)
+        })
+        .map(({ id }) => id),
+  ),
+  {
+    damage: 'doubled',
+    rule: 'notifications, transactions, payments and refunds exist once',
+    find: ({ stored, shown }) => {
+      const listed = shown?.transactions.flatMap(({ payments }) => payments) ?? []
+      return [
+        ...findRepeated(stored.notifications.map(({ sha256 }) => sha256)),
+        ...findRepeated(stored.transactions.map(({ id }) => id)),
+        ...findRepeated(stored.payments.map(({ id }) => id)),
+        ...findRepeated(stored.external.map(({ requestId }) => requestId)),
+        ...findRepeated(listed.map(({ id }) => id)),
+        ...findRepeated(shown?.refunds.map(({ id }) => id) ?? []),
+      ]
+    },
+  },
+]
+
+/** Whether money of a refund moved, or may. */
+export function isTaken({ moved }: Ledgers, id: string): boolean {
+  return moved.movements.some(({ requestId }) => requestId === id)
+}
+
+/** How often a refund was sent, as far as the service can know. */
+export function countKnownSends({ moved }: Ledgers, id: string): number {
+  const { times, lost } = moved.sends.get(id) ?? { times: 0, lost: 0 }
+  return times - lost
+}
+
+/** At rest it is a person's, or a discrepancy says so; before, only a person or lost records can be wrong. */
+function mayBeWronglyFailed(
+  { phase, moved, witnessed }: Ledgers,
+  { id, disputed }: StoredRefund,
+): boolean {
+  if (phase === 'settled') return false
+  if (!witnessed) return moved.movements.some((one) => one.requestId === id && one.isAtRisk)
+  if (phase === 'rest') return disputed
+  return witnessed.misjudged.has(id) || (moved.sends.get(id)?.lost ?? 0) > 0
+}
+
+/**
+ * What of a payment has moved, or may move, as far as the service can know: refunds of ours that did not fail and were not
+ * released, refunds made elsewhere that it was notified of or that were there before, and all others once the newest
+ * answer shows as much as has moved.
+ */
+function sumAtRisk(paymentId: string, ledgers: Ledgers): bigint {
+  const { stored, moved, witnessed } = ledgers
+  const kept = stored.refunds.filter(({ id, status, matched, released }) => {
+    // What did not move, and was said to have moved, is matched to what somebody else moved.
+    return status !== 'failed' && !released && (!matched || isTaken(ledgers, id))
+  })
+  const done = moved.movements.filter((one) => one.paymentId === paymentId && !one.isPending)
+  const refunded = stored.payments.find(({ id }) => id === paymentId)?.refundedAmount ?? '0'
+  const isFresh = units(refunded) >= sumOf(paymentId, done)
+  const elsewhere = done.filter(({ requestId }) => {
+    if (kept.some(({ id }) => id === requestId)) return false
+    const isKnown = stored.external.some((one) => one.requestId === requestId)
+    return isFresh || (isKnown && !witnessed?.neverHappened.has(requestId))
+  })
+  return sumOf(paymentId, kept, elsewhere)
+}
