@@ -473,34 +473,22 @@ CREATE TABLE "webhook_attempts" (
 	CONSTRAINT "webhook_attempts_counts_from_one" CHECK ("attempt" > 0)
 );
 --> statement-breakpoint
-CREATE TABLE "webhook_deliveries" (
-	"endpoint_id" uuid NOT NULL,
-	"event_id" bigint NOT NULL,
-	"merchant_code" text NOT NULL,
-	"transaction_id" text NOT NULL,
-	"attempts" integer DEFAULT 0 NOT NULL,
-	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"lease_id" uuid,
-	"lease_owner" uuid,
-	"failing_since" timestamp with time zone,
-	"last_error" text,
-	CONSTRAINT "webhook_deliveries_pkey" PRIMARY KEY("endpoint_id","event_id"),
-	CONSTRAINT "webhook_deliveries_attempts_not_negative" CHECK ("attempts" >= 0)
-);
---> statement-breakpoint
 CREATE TABLE "webhook_endpoints" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"merchant_code" text NOT NULL,
 	"key_chain_id" uuid NOT NULL,
 	"url" text NOT NULL,
 	"types" text[] NOT NULL,
-	"with_refunds" boolean NOT NULL,
+	"api_version" text NOT NULL,
 	"secret" "bytea" NOT NULL,
 	"previous_secret" "bytea",
 	"previous_secret_until" timestamp with time zone,
-	"planned_up_to" bigint NOT NULL,
+	"cursor" bigint NOT NULL,
+	"ahead" bigint[] DEFAULT '{}' NOT NULL,
+	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"lease_id" uuid,
+	"lease_owner" uuid,
 	"failing_since" timestamp with time zone,
-	"probe_at" timestamp with time zone,
 	"disabled_at" timestamp with time zone,
 	"disabled_reason" text,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
@@ -508,9 +496,23 @@ CREATE TABLE "webhook_endpoints" (
 	CONSTRAINT "webhook_endpoints_previous_secret_ends" CHECK (("previous_secret" is null) = ("previous_secret_until" is null))
 );
 --> statement-breakpoint
+CREATE TABLE "webhook_retries" (
+	"endpoint_id" uuid NOT NULL,
+	"event_id" bigint NOT NULL,
+	"merchant_code" text NOT NULL,
+	"transaction_id" text NOT NULL,
+	"attempts" integer DEFAULT 0 NOT NULL,
+	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"failing_since" timestamp with time zone,
+	"last_error" text,
+	CONSTRAINT "webhook_retries_pkey" PRIMARY KEY("event_id","endpoint_id"),
+	CONSTRAINT "webhook_retries_attempts_not_negative" CHECK ("attempts" >= 0)
+);
+--> statement-breakpoint
 ALTER TABLE "payments" ADD CONSTRAINT "payments_transaction" FOREIGN KEY ("merchant_code","transaction_id") REFERENCES "transactions"("merchant_code","transaction_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_code","payment_id") REFERENCES "payments"("merchant_code","payment_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "webhook_retries" ADD CONSTRAINT "webhook_retries_event" FOREIGN KEY ("event_id") REFERENCES "events"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "webhook_retries" ADD CONSTRAINT "webhook_retries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "actors_chain" ON "actors" USING btree ("chain_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "actors_name" ON "actors" USING btree ("folded_name") WHERE "kind" = 'person' and "ended_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "actors_email" ON "actors" USING btree ("folded_email") WHERE "ended_at" is null;--> statement-breakpoint
@@ -555,6 +557,5 @@ CREATE INDEX "transactions_order" ON "transactions" USING btree ("merchant_code"
 CREATE INDEX "transactions_merchant_txn" ON "transactions" USING btree ("merchant_code","merchant_txn_id") WHERE "merchant_txn_id" is not null;--> statement-breakpoint
 CREATE INDEX "webhook_attempts_failed" ON "webhook_attempts" USING btree ("merchant_code","endpoint_id","id") WHERE "error" is not null;--> statement-breakpoint
 CREATE INDEX "webhook_attempts_transaction" ON "webhook_attempts" USING btree ("merchant_code","transaction_id","id");--> statement-breakpoint
-CREATE INDEX "webhook_deliveries_due" ON "webhook_deliveries" USING btree ("endpoint_id","due_at");--> statement-breakpoint
-CREATE INDEX "webhook_deliveries_leased" ON "webhook_deliveries" USING btree ("endpoint_id") WHERE "lease_id" is not null;--> statement-breakpoint
-CREATE INDEX "webhook_deliveries_order" ON "webhook_deliveries" USING btree ("endpoint_id","merchant_code","transaction_id","event_id");
+CREATE INDEX "webhook_retries_due" ON "webhook_retries" USING btree ("endpoint_id","due_at");--> statement-breakpoint
+CREATE INDEX "webhook_retries_order" ON "webhook_retries" USING btree ("endpoint_id","merchant_code","transaction_id","event_id");

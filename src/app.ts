@@ -26,7 +26,8 @@ import { requestRoutes, surplusRoutes } from './refunds/request-routes.ts'
 import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
-import { mountWebhooks } from './webhooks/change-routes.ts'
+import { deliveryRoutes } from './webhooks/delivery-routes.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {
@@ -174,7 +175,8 @@ export function createApp(
   app.route('/', searchRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
-  mountWebhooks(app, ctx)
+  app.route('/', webhookRoutes(ctx))
+  app.route('/', deliveryRoutes(ctx))
   mountConsole(app, ctx, bodyBudget)
   return app
 }

@@ -16,9 +16,9 @@ import { createServerWatch } from './maintenance/restore.ts'
 import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { SyncContext } from './sync/types.ts'
-import type { WebhooksContext } from './webhooks/context.ts'
-import { createDeliveryRound } from './webhooks/deliver-events.ts'
-import { endOrphanedEndpoints } from './webhooks/owner.ts'
+import { createDeliveryRound } from './webhooks/deliver.ts'
+import { endOrphanedEndpoints } from './webhooks/endpoints.ts'
+import type { WebhooksContext } from './webhooks/send.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 

@@ -28,7 +28,7 @@ import type { Log } from './platform/telemetry/log.ts'
 import { NO_TRACING, type Tracing } from './platform/telemetry/tracing.ts'
 import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import { PACKAGE } from './version.ts'
-import { createWebhookSender, type WebhookTimeouts } from './webhooks/sender.ts'
+import { createWebhookSender, type WebhookTimeouts } from './webhooks/send.ts'
 
 /** The shared state, with the state of every folder. */
 export type ServiceContext = CardsContext & ConsoleContext & ReferenceContext

@@ -4,6 +4,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'payment.created'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -17,6 +19,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'payment.updated'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -30,6 +34,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'transaction.paid'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -43,6 +49,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'transaction.updated'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -56,6 +64,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'transaction.final'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -69,6 +79,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'refund.created'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -82,6 +94,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'refund.updated'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -95,6 +109,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'external_refund.found'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -108,6 +124,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'external_refund.updated'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -121,6 +139,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'sync.abandoned'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -134,6 +154,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'discrepancy.found'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -147,6 +169,8 @@ export type Event = {
   /** Its position in the feed, and the cursor that continues after it */
   id: string
   type: 'discrepancy.updated'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
   timestamp: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -156,6 +180,51 @@ export type Event = {
   /** Your own transaction id, from the notification; null if it had none */
   merchantTxnId: string | null
   data: Discrepancy
+} | {
+  /** Its position in the feed, and the cursor that continues after it */
+  id: string
+  type: 'webhook_endpoint.failing'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
+  timestamp: string
+  /** An id that the gateway assigned, or one it knows */
+  transactionId: string
+  merchantCode: string
+  /** From the notification; null if it had none */
+  orderId: string | null
+  /** Your own transaction id, from the notification; null if it had none */
+  merchantTxnId: string | null
+  data: WebhookEndpoint
+} | {
+  /** Its position in the feed, and the cursor that continues after it */
+  id: string
+  type: 'webhook_endpoint.disabled'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
+  timestamp: string
+  /** An id that the gateway assigned, or one it knows */
+  transactionId: string
+  merchantCode: string
+  /** From the notification; null if it had none */
+  orderId: string | null
+  /** Your own transaction id, from the notification; null if it had none */
+  merchantTxnId: string | null
+  data: WebhookEndpoint
+} | {
+  /** Its position in the feed, and the cursor that continues after it */
+  id: string
+  type: 'webhook_endpoint.recovered'
+  /** The version of the shape of events; an endpoint keeps the one it was registered with */
+  apiVersion: string
+  timestamp: string
+  /** An id that the gateway assigned, or one it knows */
+  transactionId: string
+  merchantCode: string
+  /** From the notification; null if it had none */
+  orderId: string | null
+  /** Your own transaction id, from the notification; null if it had none */
+  merchantTxnId: string | null
+  data: WebhookEndpoint
 }
 
 export type Payment = {
@@ -513,6 +582,39 @@ export type Discrepancy = {
   }[]
 }
 
+export type WebhookEndpoint = {
+  id: string
+  /** `*`: events of every account */
+  merchantCode: string
+  /**
+   * The name of the API key or the person that it belongs to: it gets what that may read, and ends with it.
+   * Null when it is not known: enable it to own it
+   */
+  owner: string | null
+  url: string
+  types: string[]
+  /** The version of events that it was registered with, and gets */
+  apiVersion: string
+  createdAt: string
+  /** The first failure since the last success */
+  failingSince: string | null
+  /** The last error of a pending delivery */
+  lastError: string | null
+  /**
+   * Until then every webhook is also signed with the secret before the last rotation; null when only one is
+   * valid
+   */
+  previousSecretValidUntil: string | null
+  disabledAt: string | null
+  /**
+   * gone: it answered 410; failing: no delivery succeeded for five days; key_ended: its owner has no access
+   * any more
+   */
+  disabledReason: 'gone' | 'failing' | 'key_ended' | null
+  /** Events not delivered yet: those that failed or wait behind one that did, and up to 10,000 of the feed */
+  pending: number
+}
+
 export type TimelineEntry = {
   at: string
   type: 'ipn'
@@ -838,38 +940,7 @@ export type RegisteredWebhookEndpoint = {
 
 export type NewWebhookEndpoint = {
   url: string
-  types?: ('payment.created' | 'payment.updated' | 'transaction.paid' | 'transaction.updated' | 'transaction.final' | 'refund.created' | 'refund.updated' | 'external_refund.found' | 'external_refund.updated' | 'sync.abandoned' | 'discrepancy.found' | 'discrepancy.updated')[] | undefined
-}
-
-export type WebhookEndpoint = {
-  id: string
-  /** `*`: events of every account */
-  merchantCode: string
-  /**
-   * The name of the API key or the person that it belongs to: it gets what that may read, and ends with it.
-   * Null when it is not known: enable it to own it
-   */
-  owner: string | null
-  url: string
-  types: string[]
-  createdAt: string
-  /** The first failure since the last success */
-  failingSince: string | null
-  /** The last error of a pending delivery */
-  lastError: string | null
-  /**
-   * Until then every webhook is also signed with the secret before the last rotation; null when only one is
-   * valid
-   */
-  previousSecretValidUntil: string | null
-  disabledAt: string | null
-  /**
-   * gone: it answered 410; failing: no delivery succeeded for five days; key_ended: its owner has no access
-   * any more
-   */
-  disabledReason: 'gone' | 'failing' | 'key_ended' | null
-  /** Events not delivered yet, about 10,000 at most: further ones wait in the feed */
-  pending: number
+  types?: ('payment.created' | 'payment.updated' | 'transaction.paid' | 'transaction.updated' | 'transaction.final' | 'refund.created' | 'refund.updated' | 'external_refund.found' | 'external_refund.updated' | 'sync.abandoned' | 'discrepancy.found' | 'discrepancy.updated' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'webhook_endpoint.recovered')[] | undefined
 }
 
 export type WebhookTest = {
@@ -882,7 +953,7 @@ export type WebhookTest = {
 
 export type WebhookEndpointChange = {
   url?: string | undefined
-  types?: ('payment.created' | 'payment.updated' | 'transaction.paid' | 'transaction.updated' | 'transaction.final' | 'refund.created' | 'refund.updated' | 'external_refund.found' | 'external_refund.updated' | 'sync.abandoned' | 'discrepancy.found' | 'discrepancy.updated')[] | undefined
+  types?: ('payment.created' | 'payment.updated' | 'transaction.paid' | 'transaction.updated' | 'transaction.final' | 'refund.created' | 'refund.updated' | 'external_refund.found' | 'external_refund.updated' | 'sync.abandoned' | 'discrepancy.found' | 'discrepancy.updated' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'webhook_endpoint.recovered')[] | undefined
 }
 
 export type RotatedWebhookSecret = {
@@ -911,7 +982,7 @@ export type WebhookDelivery = {
   type: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
-  /** Counts the attempts since the event was fanned out or replayed, from 1 */
+  /** Counts the attempts since the event was first sent or replayed, from 1 */
   attempt: number
   outcome: 'delivered' | 'failed'
   sentAt: string
@@ -1042,7 +1113,8 @@ export type Queries = {
      * Only these event types, separated by commas: `payment.created`, `payment.updated`, `transaction.paid`,
      * `transaction.updated`, `transaction.final`, `refund.created`, `refund.updated`,
      * `external_refund.found`, `external_refund.updated`, `sync.abandoned`, `discrepancy.found`,
-     * `discrepancy.updated`
+     * `discrepancy.updated`, `webhook_endpoint.failing`, `webhook_endpoint.disabled`,
+     * `webhook_endpoint.recovered`
      */
     types?: string | undefined
     /** The maximum number of rows on a page */
@@ -1057,7 +1129,8 @@ export type Queries = {
      * Only these event types, separated by commas: `payment.created`, `payment.updated`, `transaction.paid`,
      * `transaction.updated`, `transaction.final`, `refund.created`, `refund.updated`,
      * `external_refund.found`, `external_refund.updated`, `sync.abandoned`, `discrepancy.found`,
-     * `discrepancy.updated`
+     * `discrepancy.updated`, `webhook_endpoint.failing`, `webhook_endpoint.disabled`,
+     * `webhook_endpoint.recovered`
      */
     types?: string | undefined
   }

@@ -9,7 +9,7 @@ import { resealData } from '../maintenance/reseal.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { endEndpoints } from '../webhooks/owner.ts'
+import { endEndpoints } from '../webhooks/endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
 import { addListCommand, type ListedKey, listKeys } from './key-list.ts'
 import {

@@ -1,6 +1,6 @@
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import type { EndedEndpoint } from '../webhooks/owner.ts'
+import type { EndedEndpoint } from '../webhooks/endpoints.ts'
 
 /** Standard input, or its replacement in a test. */
 export type Input = AsyncIterable<Uint8Array | string> & { isTTY?: boolean | undefined }

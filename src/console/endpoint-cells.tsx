@@ -1,6 +1,6 @@
 import { Identifier } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { TroubledEndpoint } from '../webhooks/delivery-log.ts'
+import type { TroubledEndpoint } from '../webhooks/log.ts'
 import { Time } from './cells.tsx'
 import { storyPath } from './paths.ts'
 import { count, t } from './view.ts'

@@ -7,7 +7,7 @@ import type { HttpEnv } from '../http/problems.ts'
 import type { IpnContext } from '../ipn/inbox.ts'
 import type { SyncContext } from '../sync/types.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
-import type { WebhooksContext } from '../webhooks/context.ts'
+import type { WebhooksContext } from '../webhooks/send.ts'
 
 export type ConsoleEnv = {
   Bindings: HttpBindings

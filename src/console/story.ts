@@ -13,7 +13,7 @@ import { listTransactions } from '../transactions/find-transactions.ts'
 import { type ReceivedMessage, readMessages } from '../transactions/read-messages.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
-import { listSent, type SentEvent } from '../webhooks/delivery-log.ts'
+import { listSent, type SentEvent } from '../webhooks/log.ts'
 import { type ListedWrite, listWrites } from './audit-list.ts'
 import type { ConsoleContext } from './env.ts'
 

@@ -18,8 +18,8 @@ import {
   type WaitingStatus,
 } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
-import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/delivery-log.ts'
-import { listVisibleOwners } from '../webhooks/find-endpoints.ts'
+import { listVisibleOwners } from '../webhooks/endpoints.ts'
+import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
 import { cell, type ListColumn, link, Rows, state, text, time } from './cells.tsx'
 import { Answer, Failing, NewestEvent, NextAttempt } from './endpoint-cells.tsx'
 import type { ConsoleContext } from './env.ts'

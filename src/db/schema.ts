@@ -1032,7 +1032,7 @@ export const eventRemovals = pgTable(
   (t) => [check('event_removals_one_row', sql`${t.only}`)],
 )
 
-/** Webhook endpoints: where events are delivered. */
+/** Webhook endpoints: where events are delivered. Each is a reader of the feed whose cursor is kept here. */
 export const webhookEndpoints = pgTable(
   'webhook_endpoints',
   {
@@ -1046,19 +1046,25 @@ export const webhookEndpoints = pgTable(
     keyChainId: uuid('key_chain_id').notNull(),
     url: text('url').notNull(),
     types: text('types').array().notNull(),
-    /** The key that registered it may read refunds: only then it gets discrepancies that name one. */
-    withRefunds: boolean('with_refunds').notNull(),
+    /** The version of events that it was registered with. */
+    apiVersion: text('api_version').notNull(),
     /** Encrypted. */
     secret: bytes('secret').notNull(),
     /** Encrypted. Signs beside `secret` until its time has come. */
     previousSecret: bytes('previous_secret'),
     previousSecretUntil: time('previous_secret_until'),
-    /** Events up to this one have been delivered or are in `webhook_deliveries`. */
-    fannedOutUpTo: counter('planned_up_to').notNull(),
+    /** Events up to this one were accepted, wait in `webhook_retries`, or are not wanted. */
+    cursor: counter('cursor').notNull(),
+    /** The few events after the cursor that were accepted or wait already: others before them are still to be sent. */
+    ahead: bigint('ahead', { mode: 'number' }).array().notNull().default([]),
+    /** Schedule, lease, and the pause of an endpoint that fails, at once. */
+    dueAt: time('due_at').notNull().defaultNow(),
+    /** The fencing token: a worker that lost its lease writes nothing. A change of the endpoint takes it away. */
+    leaseId: uuid('lease_id'),
+    /** The process whose calls may be under way, even if its lease was taken away. */
+    leaseOwner: uuid('lease_owner'),
     /** The first failure since the last success. */
     failingSince: time('failing_since'),
-    /** While the endpoint fails: one call at a time, and none before this time. */
-    probeAt: time('probe_at'),
     disabledAt: time('disabled_at'),
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing', 'key_ended'] }),
     createdAt: time('created_at').notNull().defaultNow(),
@@ -1071,41 +1077,39 @@ export const webhookEndpoints = pgTable(
   ],
 )
 
-/** Events not yet delivered to an endpoint. A delivered one is deleted. */
-export const webhookDeliveries = pgTable(
-  'webhook_deliveries',
+/** Events that an endpoint did not accept, and those that wait behind them in the same transaction. */
+export const webhookRetries = pgTable(
+  'webhook_retries',
   {
     endpointId: uuid('endpoint_id').notNull(),
     eventId: counter('event_id').notNull(),
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
+    /** 0 for an event that waits behind another, or is replayed. */
     attempts: integer('attempts').notNull().default(0),
-    /** Schedule, lease and backoff at once. */
     dueAt: time('due_at').notNull().defaultNow(),
-    /** The fencing token: a worker that lost its lease writes nothing. */
-    leaseId: uuid('lease_id'),
-    /** The process that made the claim; says nothing without a lease. */
-    leaseOwner: uuid('lease_owner'),
     /** The first failed attempt: shows whether all failures were within one outage of the endpoint. */
     failingSince: time('failing_since'),
     lastError: text('last_error'),
   },
   (t) => [
-    primaryKey({ name: 'webhook_deliveries_pkey', columns: [t.endpointId, t.eventId] }),
+    // An event that is deleted at the end of its retention takes its retries along, by this key.
+    primaryKey({ name: 'webhook_retries_pkey', columns: [t.eventId, t.endpointId] }),
     foreignKey({
-      name: 'webhook_deliveries_endpoint',
+      name: 'webhook_retries_event',
+      columns: [t.eventId],
+      foreignColumns: [events.id],
+    }).onDelete('cascade'),
+    foreignKey({
+      name: 'webhook_retries_endpoint',
       columns: [t.endpointId],
       foreignColumns: [webhookEndpoints.id],
     }).onDelete('cascade'),
-    // The claim. 0.01 ms, without it 6 ms.
-    index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
-    // The calls in flight of an endpoint. 0.01 ms, without it 9 ms.
-    index('webhook_deliveries_leased').on(t.endpointId).where(sql`${t.leaseId} is not null`),
-    // Undelivered earlier events of the same transaction. 0.04 ms, without it 7 ms.
-    index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
-    ...checks({
-      webhook_deliveries_attempts_not_negative: sql`${t.attempts} >= 0`,
-    }),
+    // The retries of an endpoint that are due.
+    index('webhook_retries_due').on(t.endpointId, t.dueAt),
+    // Whether an event is the first of its transaction, or has to wait.
+    index('webhook_retries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
+    ...checks({ webhook_retries_attempts_not_negative: sql`${t.attempts} >= 0` }),
   ],
 )
 

@@ -8,7 +8,8 @@ import { toIso } from '../platform/postgres/row-set.ts'
 /**
  * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
  * every reader of payments, because the payments they concern may be wrong, those that name a refund only to readers
- * of refunds; listing discrepancies takes `ops`.
+ * of refunds; listing discrepancies takes `ops`. Events of a webhook endpoint have its id in place of a transaction's: that
+ * orders them.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
@@ -23,6 +24,9 @@ export const EVENT_SCOPES = {
   'sync.abandoned': 'payments:read',
   'discrepancy.found': 'payments:read',
   'discrepancy.updated': 'payments:read',
+  'webhook_endpoint.failing': 'webhooks:write',
+  'webhook_endpoint.disabled': 'webhooks:write',
+  'webhook_endpoint.recovered': 'webhooks:write',
 } as const satisfies Record<string, Scope>
 
 export type EventType = keyof typeof EVENT_SCOPES
@@ -31,6 +35,21 @@ export const EVENT_TYPES: readonly string[] = Object.keys(EVENT_SCOPES)
 
 export function isEventType(type: string): type is EventType {
   return EVENT_TYPES.includes(type)
+}
+
+/** Makes an event of an older version from one of the newest. */
+type Rewrite = (event: object) => object
+
+/**
+ * The versions of events, the newest first: it is written as it is stored. A change that readers would notice adds one,
+ * and says how an event of the version before is made of a newer one.
+ */
+export const API_VERSIONS = new Map<string, Rewrite | undefined>([['2026-11', undefined]])
+
+/** The version of the feed, and of endpoints that are registered now. */
+export function getApiVersion(): string {
+  const [newest = ''] = API_VERSIONS.keys()
+  return newest
 }
 
 /** An event as it is stored; `data` is JSON text, and the ids of the order are those in it. */
@@ -58,11 +77,14 @@ export function listOrderIds(alias: string): string {
 export function serializeEvent(
   encryption: Encryption,
   { id, type, at, data, ...event }: Omit<EventRow, 'namesRefund'>,
+  apiVersion = getApiVersion(),
 ): string {
   const { transactionId, merchantCode, orderId, merchantTxnId } = event
   const order = { transactionId, merchantCode, orderId, merchantTxnId }
-  const head = JSON.stringify({ id: String(id), type, timestamp: toIso(at), ...order })
-  return `${head.slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
+  const head = { id: String(id), type, apiVersion, timestamp: toIso(at), ...order }
+  const text = `${JSON.stringify(head).slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
+  const rewrite = API_VERSIONS.get(apiVersion)
+  return rewrite ? JSON.stringify(rewrite(JSON.parse(text))) : text
 }
 
 /** Where the encrypted receiver was stored that the events of a refund copy. */

@@ -5,7 +5,8 @@ import type { Waiters } from '../platform/concurrency/waiters.ts'
 
 /** Selects events of the feed. */
 export type FeedFilter = {
-  merchants: readonly string[]
+  /** Undefined for every account, also those that are added later, and for events of no single one. */
+  merchants: readonly string[] | undefined
   types: readonly string[]
   /** The reader may read refunds: also discrepancies that name one. */
   withRefunds: boolean

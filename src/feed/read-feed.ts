@@ -1,4 +1,5 @@
 import { narrowMerchants } from '../access/authenticate.ts'
+import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Access } from '../access/types.ts'
 import { MAY_SEND_SQL } from '../db/installation.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
@@ -23,7 +24,9 @@ export function filterByScope(
   access: Access,
   asked: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
 ): FeedFilter {
-  const merchants = narrowMerchants(access, asked.merchantCode)
+  const narrowed = narrowMerchants(access, asked.merchantCode)
+  const coversAll = access.coversAll && asked.merchantCode === undefined
+  const merchants = coversAll ? [...narrowed, EVERY_MERCHANT] : narrowed
   const isReadable = (type: EventType) => access.scopes.includes(EVENT_SCOPES[type])
   const missing = asked.types?.find((type) => !isReadable(type))
   if (missing) {
@@ -33,21 +36,22 @@ export function filterByScope(
   const types = asked.types ?? EVENT_TYPES.filter(isEventType).filter(isReadable)
   const withRefunds = access.scopes.includes('refunds:read')
   if (withRefunds) access.required.add('refunds:read')
+  for (const type of types) access.required.add(EVENT_SCOPES[type])
   return { merchants, types, withRefunds }
 }
 
-/** Filters a page that was read without a filter, and cuts it to `limit` events. */
-export function filterPage(
-  page: FeedPage,
-  { merchants, types, withRefunds }: FeedFilter,
-  limit: number,
-): FeedPage {
-  const wanted = page.events.filter(
-    (event) =>
-      merchants.includes(event.merchantCode) &&
-      types.includes(event.type) &&
-      (withRefunds || !event.namesRefund),
+/** Whether a reader gets an event. */
+export function isWanted(event: EventRow, { merchants, types, withRefunds }: FeedFilter): boolean {
+  return (
+    (merchants?.includes(event.merchantCode) ?? true) &&
+    types.includes(event.type) &&
+    (withRefunds || !event.namesRefund)
   )
+}
+
+/** Filters a page that was read without a filter, and cuts it to `limit` events. */
+export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): FeedPage {
+  const wanted = page.events.filter((event) => isWanted(event, filter))
   const events = wanted.slice(0, limit)
   const last = wanted.length > limit ? events.at(-1)?.id : undefined
   return last === undefined ? { ...page, events } : { events, next: last, atEnd: false }
@@ -93,9 +97,10 @@ export async function readFeed(
   path = 'after',
 ): Promise<FeedPage> {
   // A reader that searches far back for a rare type delays none of another account.
-  const holder = filter ? `${HOLDER} ${filter.merchants.join()}` : HOLDER
-  const rows = await reads.run(holder, ({ sql }) => selectEvents(sql, filter, after, limit))
-  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
+  const holder = filter?.merchants ? `${HOLDER} ${filter.merchants.join()}` : HOLDER
+  const { removed, head, isStopped, ...page } = await reads.run(holder, ({ sql }) =>
+    selectEvents(sql, filter, after, limit),
+  )
   if (after !== undefined && after < removed) {
     const detail = `Events after the cursor ${after} were deleted, or lost when the database was restored: read the current state, then continue from ${removed}`
     throw new DomainError('cursor_expired', detail)
@@ -107,13 +112,28 @@ export async function readFeed(
     }
     throw refuseCursor(path, '; leave it out to begin with the oldest event')
   }
+  return page
+}
+
+/**
+ * Selects the events after a cursor, oldest first, whatever was deleted there.
+ * @param filter undefined selects every event
+ */
+export async function selectEvents(
+  sql: Sql,
+  filter: FeedFilter | undefined,
+  after: number | undefined,
+  limit: number,
+): Promise<FeedPage & Pick<Row, 'removed' | 'head' | 'isStopped'>> {
+  const rows = await selectRows(sql, filter, after, limit)
+  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
   const events = rows.flatMap(pickEvent)
   const last = events.length === limit ? events.at(-1)?.id : undefined
   const next = last ?? reach ?? head
-  return { events, next, atEnd: next === head }
+  return { events, next, atEnd: next === head, removed, head, isStopped }
 }
 
-async function selectEvents(
+async function selectRows(
   sql: Sql,
   filter: FeedFilter | undefined,
   after: number | undefined,
@@ -128,7 +148,8 @@ async function selectEvents(
     order by id`
   const namesRefund = sql.unsafe(EVENT_NAMES_REFUND_SQL)
   const wanted = filter
-    ? sql`where merchant_code = any(${[...filter.merchants]}) and type = any(${[...filter.types]})
+    ? sql`where ${filter.merchants ? sql`merchant_code = any(${[...filter.merchants]})` : sql`true`}
+        and type = any(${[...filter.types]})
         ${filter.withRefunds ? sql`` : sql`and not ${namesRefund}`}`
     : sql``
   return await sql<Row[]>`

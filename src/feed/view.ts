@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/routes.ts'
 import { DomainError } from '../errors.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
+import { Endpoint } from '../events/webhook-endpoint.ts'
 import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { Payment } from '../payments/view.ts'
 import { ExternalRefund } from '../refunds/external-view.ts'
@@ -15,6 +16,11 @@ function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
       .string()
       .openapi({ description: 'Its position in the feed, and the cursor that continues after it' }),
     type: z.literal(type),
+    apiVersion: z.string().openapi({
+      description:
+        'The version of the shape of events; an endpoint keeps the one it was registered with',
+      example: '2026-11',
+    }),
     timestamp: Time,
     transactionId: Id,
     merchantCode: z.string(),
@@ -39,6 +45,9 @@ export const Event = z
     eventOf('sync.abandoned', Transaction),
     eventOf('discrepancy.found', Discrepancy),
     eventOf('discrepancy.updated', Discrepancy),
+    eventOf('webhook_endpoint.failing', Endpoint),
+    eventOf('webhook_endpoint.disabled', Endpoint),
+    eventOf('webhook_endpoint.recovered', Endpoint),
   ])
   .openapi('Event')
 

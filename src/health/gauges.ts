@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { shareRuns } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
+import { countPendingSql } from '../webhooks/endpoints.ts'
 
 /**
  * Where a process stands between its start and its end. Only while it is `ready` does `/readyz` ask for requests; what
@@ -96,12 +97,10 @@ const STORED_GAUGES: readonly StoredGauge[] = [
     sql: `select count(*) as value from (select from event_outbox limit ${MAX_COUNTED}) as waiting`,
   },
   {
-    // Endpoint by endpoint: the pending deliveries of disabled ones, however many, are never read.
+    // What waits for disabled ones, however much, is never read.
     gauge: 'webhook_pending',
-    sql: `select count(*) as value from (
-      select from webhook_endpoints as e, lateral (
-        select from webhook_deliveries as d where d.endpoint_id = e.id limit ${MAX_COUNTED}) as own
-      where e.disabled_at is null limit ${MAX_COUNTED}) as waiting`,
+    sql: `select least(${MAX_COUNTED}, coalesce(sum(${countPendingSql('e', MAX_COUNTED)}), 0))::int as value
+      from webhook_endpoints as e where e.disabled_at is null`,
   },
   {
     gauge: 'webhook_endpoints_disabled',

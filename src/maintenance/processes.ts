@@ -44,7 +44,7 @@ export function keepSeen(ctx: OwnProcess & Pick<Context, 'stopping'>): WorkerLoo
 
 /**
  * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and of
- * webhook deliveries. Otherwise their leases would have to end first.
+ * webhook endpoints. Otherwise their leases would have to end first.
  *
  * The process may be alive: paused, or cut off. Its leases are gone, so no commit of it writes anything. What no fence
  * stops is the call of a refund whose attempt it has recorded, so a transaction with a refund that may be sent, or is
@@ -60,11 +60,11 @@ export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
     const held = await lockUnseen(tx, ctx)
     return held.length > 0 ? await releaseTransactions(tx, held) : 0
   })
-  const deliveries = await releaseDeliveries(ctx)
+  const endpoints = await releaseEndpoints(ctx)
   if (released > 0) notify(sql, SYNC_DUE)
-  if (deliveries > 0) notify(sql, EVENTS_PUBLISHED)
-  if (released + deliveries > 0) {
-    const counts = { transactions: released, deliveries }
+  if (endpoints > 0) notify(sql, EVENTS_PUBLISHED)
+  if (released + endpoints > 0) {
+    const counts = { transactions: released, endpoints }
     log.warn(counts, 'a process has not been seen for 12 s; what it had claimed is due again')
   }
   return released
@@ -108,14 +108,12 @@ async function releaseTransactions(tx: Tx, held: readonly TransactionKey[]): Pro
   return count
 }
 
-async function releaseDeliveries(ctx: OwnProcess): Promise<number> {
+async function releaseEndpoints(ctx: OwnProcess): Promise<number> {
   const { count } = await ctx.sql`
     with held as materialized (
-      select place from ${selectDead(ctx.sql, ctx)} cross join webhook_endpoints as e cross join lateral (
-        select ctid as place from webhook_deliveries as d
-        where d.endpoint_id = e.id and d.lease_id is not null and d.lease_owner = dead.id
-        for update skip locked) as d)
-    update webhook_deliveries as d set lease_id = null, due_at = now()
-    from held where d.ctid = held.place`
+      select e.id from ${selectDead(ctx.sql, ctx)} join webhook_endpoints as e on e.lease_owner = dead.id
+      for update of e skip locked)
+    update webhook_endpoints as e set lease_id = null, lease_owner = null, due_at = now()
+    from held where e.id = held.id`
   return count
 }

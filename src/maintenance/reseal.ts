@@ -2,7 +2,7 @@ import { resealEvent } from '../events/event.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { placeReceiver } from '../refunds/receiver.ts'
-import { placePreviousSecret, placeSecret } from '../webhooks/secrets.ts'
+import { placeSecret } from '../webhooks/send.ts'
 
 /** How many values were encrypted again, and how many cannot be read with any key. */
 export type Resealed = { receivers: number; endpoints: number; events: number; unreadable: number }
@@ -75,8 +75,7 @@ async function resealSecrets(pass: Pass): Promise<void> {
   for (const { id, ...columns } of rows) {
     for (const column of ['secret', 'previous_secret'] as const) {
       const before = columns[column]
-      const place = column === 'secret' ? placeSecret(id) : placePreviousSecret(id)
-      const after = reseal(pass, before, place)
+      const after = reseal(pass, before, placeSecret(id, column))
       if (!after) continue
       const written = await sql`
         update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`

@@ -11,16 +11,16 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
-import { ENDPOINT_PATH } from './change-endpoint.ts'
-import type { WebhooksContext } from './context.ts'
-import { listAttempts } from './delivery-log.ts'
-import { params, query, readRequest, refusals, shared } from './find-endpoints.ts'
-import { replayDelivery, replayFailed } from './replay-deliveries.ts'
-import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './view.ts'
+import { ENDPOINT_PATH } from './changes.ts'
+import { listAttempts } from './log.ts'
+import { replayDelivery, replayFailed } from './replay.ts'
+import { ofEndpoint, params, query, readRequest, refusals, shared } from './routes.ts'
+import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './schemas.ts'
+import type { WebhooksContext } from './send.ts'
 
 const NUMBER = /^\d{1,15}$/
 
-const list = createRoute({
+const listDeliveries = createRoute({
   method: 'get',
   path: `${ENDPOINT_PATH}/deliveries`,
   operationId: 'listWebhookDeliveries',
@@ -66,13 +66,12 @@ const replayOne = createRoute({
   },
 })
 
-const replayAll = createRoute({
+const replayAllFailed = createRoute({
   method: 'post',
   path: `${ENDPOINT_PATH}/deliveries/replay`,
   operationId: 'replayFailedWebhookDeliveries',
   summary: 'Send every event that has failed and was not accepted since, at once',
-  ...shared,
-  request: { params, query },
+  ...ofEndpoint,
   responses: {
     202: describeResponse('The events are sent in the background', DeliveryReplay),
     ...describeRefusals(
@@ -86,26 +85,26 @@ const replayAll = createRoute({
 /** Serves the log of deliveries to an endpoint, and repeats them. */
 export function deliveryRoutes(ctx: WebhooksContext) {
   return createRouter()
-    .openapi(list, async (c) => {
-      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
-      const request = readRequest(c.get('access'), c.req.valid('param'), { merchantCode })
+    .openapi(listDeliveries, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, outcome } = c.req.valid('query')
+      const request = readRequest(c)
       const after = readCursor(cursor, z.string().regex(NUMBER))
       const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-        listAttempts(db, request, filter, limit, after),
+        listAttempts(db, request, { outcome }, limit, after),
       )
       return respondPage(c, cutPage(rows, limit, locate, showDelivery), Delivery)
     })
     .openapi(replayOne, async (c) => {
-      const { eventId, ...endpoint } = c.req.valid('param')
-      const request = readRequest(c.get('access'), endpoint, c.req.valid('query'))
+      const { eventId } = c.req.valid('param')
+      const request = readRequest(c)
       if (!NUMBER.test(eventId)) {
         const detail = `There is no event ${eventId}: its id is a whole number`
         throw new DomainError('webhook_delivery_not_found', detail)
       }
       return c.json({ replayed: await replayDelivery(ctx, request, eventId) }, 202)
     })
-    .openapi(replayAll, async (c) => {
-      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+    .openapi(replayAllFailed, async (c) => {
+      const request = readRequest(c)
       return c.json({ replayed: await replayFailed(ctx, request) }, 202)
     })
 }

@@ -1,10 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createReads } from '../../src/db/reads.ts'
+import { generateSecret, placeSecret } from '../../src/webhooks/send.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { fillRows } from '../support/fill.ts'
 import type { HotPath } from '../support/hot-reads.ts'
 import { ACCESS, HOT_PATHS } from '../support/hot-statements.ts'
-import { type Rig, startRig } from '../support/service.ts'
+import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+
+/** The endpoints, in the order in which they were registered. */
+const ENDPOINTS = [randomUUID(), randomUUID()] as const
 
 const FULL = 20_000
 const COUNTS = 20
@@ -21,12 +26,14 @@ beforeEach(async () => {
   await sql`
     insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
     values (${ACCESS.id}, 'key', ${ACCESS.name}, ${ACCESS.name}, ${ACCESS.id}, sha256('plans'), ${[...ACCESS.scopes]}, '{*}')`
-  // The first has deliveries waiting, the second none: fan-out stops at a limit of waiting ones.
+  // The first has retries waiting, the second the feed.
+  const secret = rig.service.ctx.encryption.encrypt(generateSecret(), placeSecret(ENDPOINTS[1]))
   await sql`
-    insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, created_at)
-    select ${ACCESS.id}::uuid, true, '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
-    from unnest(array[1000000000, 0]) as p order by p desc`
-  await sql`update webhook_endpoints set created_at = now() - interval '1 d' where planned_up_to > 0`
+    insert into webhook_endpoints (id, key_chain_id, merchant_code, url, types, api_version, secret, cursor, due_at, created_at)
+    select id, ${ACCESS.id}::uuid, ${MERCHANT.merchantCode}, 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '2026-11',
+      ${secret}, case place when 1 then 1000000000 else 0 end,
+      case place when 1 then 'infinity' else now() end, to_timestamp(place)
+    from unnest(${[...ENDPOINTS]}::uuid[]) with ordinality as e (id, place)`
   connection = measureConnection(rig.database)
   // The driver asks for the types first.
   await connection.sql`select 1`

@@ -5,11 +5,10 @@ import { isWithoutWorker, NO_WORKER, writeSeen, writeStopped } from '../../src/d
 import { keepSeen, releaseUnseen } from '../../src/maintenance/processes.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { SyncContext } from '../../src/sync/types.ts'
-import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
+import { claimEndpoints } from '../../src/webhooks/claim.ts'
 import { emptyTables } from '../support/database.ts'
 import { expectUnblocked, whileUncommitted } from '../support/locks.ts'
 import type { LabPayment } from '../support/refund-lab.ts'
-import { MERCHANT } from '../support/service.ts'
 import {
   claimOne,
   commitClaim,
@@ -20,7 +19,7 @@ import {
 } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
-import { register } from '../support/webhooks.ts'
+import { publish, register } from '../support/webhooks.ts'
 
 const lab = useRefundLab()
 afterEach(async () => {
@@ -129,14 +128,20 @@ describe('what a process holds that is not seen any more', () => {
     expect(await read(transactionId)).toMatchObject({ leased: true })
   })
 
-  it('includes deliveries to webhook endpoints', async () => {
+  it.each([
+    ['webhook endpoints', 'lease_id'],
+    ['webhook endpoints that were changed meanwhile', 'null'],
+  ])('includes %s', async (_, leaseId) => {
+    const { sql } = lab.database
     const dead = await makeProcess({ seenAgoS: 13 })
-    const endpointId = await makeDelivery()
-    expect(await claimDeliveries(dead, 1, 1)).toHaveLength(1)
+    const { id } = await register(lab, 'https://receiver.example/hook')
+    await publish(lab, ['T-1'])
+    expect(await claimEndpoints(dead, false, 1)).toHaveLength(1)
+    await sql`update webhook_endpoints set lease_id = ${sql.unsafe(leaseId)}`
     const other = await makeProcess()
-    expect(await claimDeliveries(other, 1, 1)).toHaveLength(0)
+    expect(await claimEndpoints(other, false, 1)).toHaveLength(0)
     await releaseUnseen(other)
-    expect(await claimDeliveries(other, 1, 1)).toMatchObject([{ endpointId, attempts: 0 }])
+    expect(await claimEndpoints(other, false, 1)).toMatchObject([{ id }])
   })
 })
 
@@ -154,16 +159,6 @@ async function claimRefund(): Promise<LabPayment> {
   await lab.database.sql`update transactions set due_at = now()`
   await claimOne(await makeProcess({ seenAgoS: 13 }))
   return payment
-}
-
-/** An event that is to be delivered to an endpoint. */
-async function makeDelivery(): Promise<string> {
-  const { sql } = lab.database
-  const { id } = await register(lab, 'https://receiver.example/hook')
-  await sql`
-    insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
-    values (${id}, 1, ${MERCHANT.merchantCode}, 'T-1')`
-  return id
 }
 
 describe('a process', () => {

@@ -78,7 +78,7 @@ export async function borrowDatabase(): Promise<BorrowedDatabase> {
 }
 
 /** In the order of the foreign keys. All other tables follow. */
-const FIRST = ['refunds', 'payments', 'transactions', 'webhook_deliveries']
+const FIRST = ['refunds', 'payments', 'transactions', 'webhook_retries']
 const MERCHANT_DATA = [
   ...FIRST.slice(0, 3),
   ...['ipn_events', 'gateway_calls', 'changes', 'refund_attempts', 'foreign_refunds'],

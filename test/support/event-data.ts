@@ -101,6 +101,22 @@ const EXTERNAL_REFUND = {
   firstSeenAt: TIME,
 }
 
+const ENDPOINT = {
+  id: '00000000-0000-4000-8000-000000000003',
+  merchantCode: 'UFLIYL',
+  owner: 'shop',
+  url: 'https://shop.example/hooks',
+  types: ['payment.updated'],
+  apiVersion: '2026-11',
+  createdAt: TIME,
+  failingSince: TIME,
+  lastError: 'answered 500',
+  previousSecretValidUntil: null,
+  disabledAt: null,
+  disabledReason: null,
+  pending: 1,
+}
+
 /** Sample data for an event of a type. */
 export const EVENT_DATA: Record<EventType, object> = {
   'payment.created': PAYMENT,
@@ -115,4 +131,7 @@ export const EVENT_DATA: Record<EventType, object> = {
   'sync.abandoned': TRANSACTION,
   'discrepancy.found': DISCREPANCY,
   'discrepancy.updated': DISCREPANCY,
+  'webhook_endpoint.failing': ENDPOINT,
+  'webhook_endpoint.disabled': ENDPOINT,
+  'webhook_endpoint.recovered': ENDPOINT,
 }

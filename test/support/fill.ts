@@ -47,7 +47,7 @@ export async function fillRows({ sql }: TestDatabase, from: number, to: number):
       insert into events (merchant_code, transaction_id, type, data, at)
       select ${merchantCode}, 'T-' || n, 'payment.created', '{}', now() from ${numbers}
       returning id, merchant_code, transaction_id)
-    insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+    insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
     select e.id, sent.id, sent.merchant_code, sent.transaction_id
     from sent, (select id from webhook_endpoints order by created_at limit 1) as e`
   await sql`

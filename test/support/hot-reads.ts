@@ -14,13 +14,10 @@ import { findTransaction } from '../../src/transactions/find-transaction.ts'
 import { listByAmount, listTransactions } from '../../src/transactions/find-transactions.ts'
 import { readMessages } from '../../src/transactions/read-messages.ts'
 import { readTimeline } from '../../src/transactions/timeline.ts'
-import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
-import { fanOut } from '../../src/webhooks/deliver-events.ts'
-import { listSent } from '../../src/webhooks/delivery-log.ts'
-import { recordDelivered, recordFailed } from '../../src/webhooks/record-result.ts'
+import { createDeliveryRound } from '../../src/webhooks/deliver.ts'
+import { listSent } from '../../src/webhooks/log.ts'
 import type { TestDatabase } from './database.ts'
 import { MERCHANT } from './service.ts'
-import { makeAttempt } from './webhooks.ts'
 
 /** A piece of work on a hot path: `rows` is how much of it, `most` the buffers that each may touch. */
 export type HotPath = {
@@ -35,6 +32,33 @@ export type HotPath = {
 const { merchantCode } = MERCHANT
 const only = [merchantCode]
 const TYPES = ['payment.created', 'payment.updated']
+
+/** Makes only the first endpoint, or the last, due. */
+const makeDue =
+  (order: 'asc' | 'desc') =>
+  ({ sql }: TestDatabase) =>
+    sql`
+    update webhook_endpoints set lease_id = null, lease_owner = null, due_at = case when id = (
+      select id from webhook_endpoints order by created_at ${sql.unsafe(order)} limit 1)
+      then '2020-01-01'::timestamptz else 'infinity' end`
+
+/** Sends one wave, which is accepted at once. */
+async function sendWave(ctx: ServiceContext): Promise<void> {
+  const accepted = { status: 204, error: null, answer: '', durationMs: 1 }
+  let calls = 0
+  const send = () => {
+    calls += 1
+    return Promise.resolve(accepted)
+  }
+  const webhooks = { ...ctx.webhooks, send }
+  const { finished } = await createDeliveryRound({
+    ...ctx,
+    webhooks,
+    givingUp: AbortSignal.abort(),
+  })()
+  await finished
+  if (calls !== 4) throw new Error(`${calls} calls`)
+}
 
 /** Behind most rows of `fillRows`. */
 const LATE = { time: '2020-01-01 00:00:00+00', id: 'T', merchantCode }
@@ -312,18 +336,12 @@ export const HOT_READS: readonly HotPath[] = [
     most: 6,
     run: (ctx) => readFeed(ctx, undefined, 100, 100),
   },
-  { name: 'fan-out', rows: 1000, most: 10, run: (ctx) => fanOut(ctx) },
+  { name: 'webhooks of the feed', rows: 4, most: 60, before: makeDue('desc'), run: sendWave },
   {
-    name: 'claim of deliveries',
+    name: 'webhooks that are sent again',
     rows: 4,
     most: 60,
-    before: ({ sql }) =>
-      sql`update webhook_endpoints set failing_since = null, probe_at = null where failing_since is not null`,
-    async run(ctx) {
-      const [first, second] = await claimDeliveries(ctx, 4, 1)
-      if (!first || !second) throw new Error('nothing to deliver')
-      await recordDelivered(ctx, first, makeAttempt())
-      await recordFailed(ctx, second, { ...makeAttempt(500), error: 'no' })
-    },
+    before: makeDue('asc'),
+    run: sendWave,
   },
 ]

@@ -3,10 +3,9 @@ import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { ServiceContext } from '../../src/create-context.ts'
 import type { Log } from '../../src/platform/telemetry/log.ts'
-import { createDeliveryRound } from '../../src/webhooks/deliver-events.ts'
-import type { MadeAttempt } from '../../src/webhooks/record-result.ts'
-import { withKey } from './api.ts'
-import type { Seen } from './gateway.ts'
+import { createDeliveryRound } from '../../src/webhooks/deliver.ts'
+import { readPage, withKey } from './api.ts'
+import { type Seen, serve } from './gateway.ts'
 import { KEY, MERCHANT, type Rig } from './service.ts'
 import { useRig } from './use-started.ts'
 
@@ -60,7 +59,7 @@ export async function publish(
   return rows.map(({ id }) => String(id))
 }
 
-/** Fans out and delivers until nothing is due. */
+/** Delivers until nothing is due. */
 export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)): Promise<void> {
   for (;;) {
     const { count, finished } = await round()
@@ -69,45 +68,108 @@ export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)
   }
 }
 
-/** Makes every delivery and every probe due. */
+/** Makes everything that waits due, and ends every pause and every lease. */
 export async function passTime({ database: { sql } }: Rig): Promise<void> {
-  await sql`update webhook_deliveries set due_at = now() where due_at > now()`
-  await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
+  await sql`update webhook_retries set due_at = now() where due_at > now()`
+  await sql`update webhook_endpoints set due_at = now() where due_at > now()`
 }
 
 /** Makes the next probe of failing endpoints due; backoffs stay. */
 export async function openProbe({ database: { sql } }: Rig): Promise<void> {
-  await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
+  await sql`update webhook_endpoints set due_at = now() where due_at > now()`
 }
 
-/** The pending deliveries of an endpoint, by event. */
-export async function listPending({ database: { sql } }: Rig, endpointId: string) {
-  return await sql<
-    {
-      eventId: string
-      attempts: number
-      leased: boolean
-      waitS: number
-      lastError: string | null
-    }[]
-  >`
-    select event_id::text as "eventId", attempts, lease_id is not null as leased,
-      extract(epoch from due_at - now())::float8 as "waitS", last_error as "lastError"
-    from webhook_deliveries where endpoint_id = ${endpointId} order by event_id`
+/** Moves the start of an endpoint's failure into the past. */
+export async function ageOutage({ database: { sql } }: Rig, endpointId: string, interval: string) {
+  await sql`
+    update webhook_endpoints set failing_since = now() - ${interval}::interval where id = ${endpointId}`
 }
 
-/** An attempt as it is recorded. */
-export function makeAttempt(status = 204): MadeAttempt {
-  return { at: new Date(), type: 'payment.updated', status, error: null, answer: '', durationMs: 1 }
+/** Moves the first failure of what waits for an endpoint into the past. */
+export async function ageRetries({ database: { sql } }: Rig, endpointId: string, interval: string) {
+  await sql`
+    update webhook_retries set failing_since = now() - ${interval}::interval
+    where endpoint_id = ${endpointId}`
 }
 
-export async function readEndpointRow({ database: { sql } }: Rig, endpointId: string) {
-  const [row] = await sql<{ failing: boolean; reason: string | null; plannedUpTo: number }[]>`
-    select failing_since is not null as failing, disabled_reason as reason,
-      planned_up_to as "plannedUpTo"
-    from webhook_endpoints where id = ${endpointId}`
-  if (!row) throw new Error(`no endpoint ${endpointId}`)
-  return row
+/** As if what failed at an endpoint had failed often: it is due in six hours. */
+export async function growBackoff({ database: { sql } }: Rig, endpointId: string) {
+  await sql`
+    update webhook_retries set attempts = 6, due_at = now() + interval '6 hours'
+    where endpoint_id = ${endpointId} and attempts > 0`
+}
+
+/** Takes the lease of what is being sent to an endpoint away, as if it had passed to another process. */
+export async function loseLease({ database: { sql } }: Rig, endpointId: string) {
+  await sql`
+    update webhook_endpoints set lease_id = gen_random_uuid(), lease_owner = gen_random_uuid()
+    where id = ${endpointId} and lease_id is not null`
+}
+
+/** How long the next call to a failing endpoint waits (s). */
+export async function readPause({ database: { sql } }: Rig, endpointId: string): Promise<number> {
+  const [row] = await sql<{ pauseS: number }[]>`
+    select extract(epoch from due_at - now())::float8 as "pauseS" from webhook_endpoints
+    where id = ${endpointId}`
+  return row?.pauseS ?? 0
+}
+
+const Endpoint = z.looseObject({
+  id: z.string(),
+  url: z.string(),
+  types: z.array(z.string()),
+  failingSince: z.string().nullable(),
+  disabledReason: z.string().nullable(),
+  lastError: z.string().nullable(),
+  pending: z.int(),
+})
+
+/** The endpoint as the list shows it. */
+export async function readEndpoint(
+  rig: Rig,
+  endpointId: string,
+): Promise<z.infer<typeof Endpoint>> {
+  const { data } = await readPage(await callWebhooks(rig, 'GET', '?limit=200'))
+  const found = data.map((one) => Endpoint.parse(one)).find(({ id }) => id === endpointId)
+  if (!found) throw new Error(`no endpoint ${endpointId}`)
+  return found
+}
+
+export const Attempt = z.strictObject({
+  id: z.string(),
+  eventId: z.string(),
+  type: z.string(),
+  transactionId: z.string(),
+  attempt: z.int(),
+  outcome: z.enum(['delivered', 'failed']),
+  sentAt: z.string(),
+  durationMs: z.int().nullable(),
+  status: z.int().nullable(),
+  error: z.string().nullable(),
+  answer: z.string().nullable(),
+  nextAttemptAt: z.string().nullable(),
+})
+
+/** The attempts to deliver events to an endpoint, newest first. */
+export async function listAttempts(rig: Rig, endpointId: string, query = '') {
+  const { data } = await readPage(
+    await callWebhooks(rig, 'GET', `/${endpointId}/deliveries${query}`),
+  )
+  return data.map((one) => Attempt.parse(one))
+}
+
+/** How long after an attempt the event is sent again (s). */
+export function readWait({ sentAt, nextAttemptAt }: z.infer<typeof Attempt>): number {
+  return (Date.parse(nextAttemptAt ?? '') - Date.parse(sentAt)) / 1000
+}
+
+/** An endpoint that answers 200, or as the test decides, when the test says so; `answer` ends the oldest open call. */
+export async function serveHeld() {
+  const open: ((status: number) => void)[] = []
+  const { url, seen } = await serve((response) => {
+    open.push((status) => response.writeHead(status).end())
+  })
+  return { url, seen, answer: (status = 200) => open.shift()?.(status) }
 }
 
 const Event = z.looseObject({ id: z.string(), type: z.string(), transactionId: z.string() })

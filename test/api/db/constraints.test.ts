@@ -21,7 +21,8 @@ beforeAll(async () => {
   await database.sql.unsafe(insert('processes', PROCESS))
   await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
-  await database.sql.unsafe(delivery({}))
+  await database.sql.unsafe(feedEvent)
+  await database.sql.unsafe(retry({}))
   await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(dataKey)
   await database.sql.unsafe(session({}))
@@ -152,11 +153,11 @@ const endpoint = (more: Columns) =>
     id: ONE,
     merchant_code: `'M'`,
     key_chain_id: ZERO,
-    with_refunds: 'true',
+    api_version: `''`,
     url: `''`,
     types: `'{}'`,
     secret: `''`,
-    planned_up_to: '0',
+    cursor: '0',
     ...more,
   })
 const attempt = (more: Columns) =>
@@ -172,8 +173,18 @@ const attempt = (more: Columns) =>
     duration_ms: '1',
     ...more,
   })
-const delivery = (more: Columns) =>
-  insert('webhook_deliveries', {
+const feedEvent = insert('events', {
+  ...{
+    id: '1',
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    type: `''`,
+    data: `'{}'`,
+    at: 'now()',
+  },
+})
+const retry = (more: Columns) =>
+  insert('webhook_retries', {
     endpoint_id: ZERO,
     event_id: '1',
     merchant_code: `'M'`,
@@ -226,9 +237,10 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_endpoints_previous_secret_ends', endpoint({ id: ONE, previous_secret_until: 'now()' })],
   ['webhook_attempts_pkey', attempt({})],
   ['webhook_attempts_counts_from_one', attempt({ id: '2', attempt: '0' })],
-  ['webhook_deliveries_pkey', delivery({})],
-  ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
-  ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
+  ['webhook_retries_pkey', retry({})],
+  ['webhook_retries_endpoint', retry({ endpoint_id: ONE })],
+  ['webhook_retries_event', retry({ event_id: '2' })],
+  ['webhook_retries_attempts_not_negative', retry({ attempts: '-1' })],
   ['data_keys_pkey', dataKey],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['sessions_link', session({ token_hash: OTHER_HASH })],

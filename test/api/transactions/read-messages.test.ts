@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { listShownMembers } from '../../../src/gateway/stored-body.ts'
 import { readMessages } from '../../../src/transactions/read-messages.ts'
-import { listSent } from '../../../src/webhooks/delivery-log.ts'
+import { listSent } from '../../../src/webhooks/log.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 

@@ -9,7 +9,7 @@ import {
   parseOutboundUrl,
   type ResolveHost,
 } from '../../../src/platform/outbound/addresses.ts'
-import { createWebhookSender, type WebhookSender } from '../../../src/webhooks/sender.ts'
+import { createWebhookSender, type WebhookSender } from '../../../src/webhooks/send.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { listen, serve } from '../../support/gateway.ts'
 import { waitUntil } from '../../support/wait-until.ts'

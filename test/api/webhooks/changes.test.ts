@@ -2,20 +2,22 @@ import { Webhook } from 'standardwebhooks'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { erase } from '../../../src/maintenance/delete-expired.ts'
-import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
-import { fanOut } from '../../../src/webhooks/deliver-events.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem, NO_IDS } from '../../support/api.ts'
 import { findInTables } from '../../support/ask.ts'
 import { type Seen, serve } from '../../support/gateway.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import {
   callWebhooks,
+  listAttempts,
   listIds,
-  listPending,
+  passTime,
   publish,
-  readEndpointRow,
+  readEndpoint,
   register,
+  serveHeld,
   useWebhookRig,
   verify,
   work,
@@ -62,13 +64,16 @@ describe('a changed endpoint', () => {
     const { id, secret, types } = await register(rig, old.url)
     const ids = await publish(rig, ['T-1', 'T-1'])
     await work(rig.service.ctx)
-    expect(await readEndpointRow(rig, id)).toMatchObject({ failing: true })
+    expect(await readEndpoint(rig, id)).toMatchObject({ failingSince: expect.any(String) })
     const shown = await expectShown(await call('PATCH', `/${id}`, { url: next.url }))
     expect(shown).toMatchObject({ id, url: next.url, types, failingSince: null })
     await work(rig.service.ctx)
     expect(listIds(next.seen)).toEqual(ids)
     for (const one of next.seen) verify(one, secret)
-    expect(old.seen).toHaveLength(1)
+    const before = old.seen.length
+    await publish(rig, ['T-1'])
+    await work(rig.service.ctx)
+    expect(old.seen).toHaveLength(before)
   })
 
   it('gets only the types it then has, without a gap or a repetition', async () => {
@@ -91,26 +96,32 @@ describe('a changed endpoint', () => {
     const { id } = await register(rig, receiver.url)
     await publish(rig, ['T-3'])
     await work(rig.service.ctx)
-    const before = await listPending(rig, id)
+    const [before] = await listAttempts(rig, id)
     await expectShown(await call('PATCH', `/${id}`, { url: receiver.url }))
-    expect((await listPending(rig, id))[0]?.attempts).toBe(before[0]?.attempts)
+    expect(await listAttempts(rig, id)).toEqual([before])
+    expect(before?.nextAttemptAt).not.toBeNull()
     const shown = await expectShown(await call('PATCH', `/${id}`, { url: `${receiver.url}/next` }))
     expect(shown).toMatchObject({ disabledReason: 'gone' })
     await work(rig.service.ctx)
     expect(receiver.seen).toHaveLength(1)
   })
 
-  it('leaves an attempt in flight to its lease', async () => {
-    const receiver = await receive()
-    const { id } = await register(rig, receiver.url)
-    await publish(rig, ['T-4'])
+  it('gets nothing while a call to its old address is under way, and then everything at the new one', async () => {
+    const [old, next] = [await serveHeld(), await receive()]
+    const { id } = await register(rig, old.url)
+    const ids = await publish(rig, ['T-4', 'T-4'])
     const { ctx } = rig.service
-    await fanOut(ctx)
-    const [claim] = await claimDeliveries(ctx, 1, 1)
-    await expectShown(await call('PATCH', `/${id}`, { url: `${receiver.url}/next` }))
-    expect(await listPending(rig, id)).toMatchObject([{ leased: true }])
-    expect(await claimDeliveries(ctx, 1, 1)).toEqual([])
-    expect(claim?.url).toBe(receiver.url)
+    const { finished } = await createDeliveryRound(ctx)()
+    await waitUntil(() => old.seen.length === 1, { what: 'the call' })
+    await expectShown(await call('PATCH', `/${id}`, { url: next.url }))
+    await work(ctx)
+    expect(next.seen).toEqual([])
+    old.answer(500)
+    await finished
+    await passTime(rig)
+    await work(ctx)
+    expect(new Set(listIds(next.seen))).toEqual(new Set(ids))
+    expect(await readEndpoint(rig, id)).toMatchObject({ pending: 0, failingSince: null })
   })
 
   it.each([

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { erase } from '../../../src/maintenance/delete-expired.ts'
-import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
-import { fanOut } from '../../../src/webhooks/deliver-events.ts'
-import { recordDelivered } from '../../../src/webhooks/record-result.ts'
-import { expectInvalid, expectProblem, readAll, readPage } from '../../support/api.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
+import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
 import { serve } from '../../support/gateway.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import {
+  Attempt,
   callWebhooks,
+  listAttempts,
   listIds,
-  listPending,
-  makeAttempt,
   openProbe,
   passTime,
   publish,
   register,
+  serveHeld,
   useWebhookRig,
   work,
 } from '../../support/webhooks.ts'
@@ -27,24 +27,7 @@ const rig = useWebhookRig(kept.log)
 const call = (method: string, path: string, body?: unknown, key?: string) =>
   callWebhooks(rig, method, path, body, key)
 
-const Attempt = z.strictObject({
-  id: z.string(),
-  eventId: z.string(),
-  type: z.string(),
-  transactionId: z.string(),
-  attempt: z.int(),
-  outcome: z.enum(['delivered', 'failed']),
-  sentAt: z.string(),
-  durationMs: z.int().nullable(),
-  status: z.int().nullable(),
-  error: z.string().nullable(),
-  answer: z.string().nullable(),
-  nextAttemptAt: z.string().nullable(),
-})
-const list = async (id: string, query = '') =>
-  (await readPage(await call('GET', `/${id}/deliveries${query}`))).data.map((one) =>
-    Attempt.parse(one),
-  )
+const list = (id: string, query = '') => listAttempts(rig, id, query)
 
 async function replay(id: string, eventId?: string): Promise<unknown> {
   const one = eventId === undefined ? '' : `/${eventId}`
@@ -127,19 +110,6 @@ describe('the log of an endpoint', () => {
     await expectInvalid(await call('GET', `/${id}/deliveries?outcome=lost`), 'outcome')
   })
 
-  it('has nothing of an attempt whose lease had passed to another worker', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:65535/')
-    await publish(rig, ['T-4'])
-    const { ctx } = rig.service
-    await fanOut(ctx)
-    const [claim] = await claimDeliveries(ctx, 1, 1)
-    if (!claim) throw new Error('nothing was claimed')
-    await rig.database.sql`
-      update webhook_deliveries set lease_id = gen_random_uuid() where endpoint_id = ${id}`
-    expect(await recordDelivered(ctx, claim, makeAttempt())).toBe(false)
-    expect(await list(id)).toEqual([])
-  })
-
   it('is deleted with its endpoint, and after thirty days', async () => {
     const receiver = await serve((response) => response.end())
     const [one, other] = [await register(rig, receiver.url), await register(rig, receiver.url)]
@@ -184,17 +154,14 @@ describe('a replay', () => {
     let status = 500
     const receiver = await serve((response) => response.writeHead(status).end())
     const { id } = await register(rig, receiver.url)
-    const [first = '', second = ''] = await publish(rig, ['T-7', 'T-8'])
+    const [, second = ''] = await publish(rig, ['T-7', 'T-8'])
     await work(rig.service.ctx)
     const sent = receiver.seen.length
     await replay(id, second)
-    const rows = await listPending(rig, id)
-    expect(rows.find(({ eventId }) => eventId === second)).toMatchObject({ attempts: 0 })
-    expect(rows.find(({ eventId }) => eventId === second)?.waitS).toBeLessThanOrEqual(0)
-    expect(rows.find(({ eventId }) => eventId === first)?.waitS).toBeGreaterThan(0)
     status = 204
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)[sent]).toBe(second)
+    expect((await list(id))[0]).toMatchObject({ eventId: second, attempt: 1 })
   })
 
   it('of all that failed sends them in their order; what was not tried yet is not counted', async () => {
@@ -206,8 +173,8 @@ describe('a replay', () => {
       await openProbe(rig)
       await work(rig.service.ctx)
     }
-    const failed = (await listPending(rig, id)).filter(({ attempts }) => attempts > 0)
-    expect(failed).toHaveLength(2)
+    const failed = new Set((await list(id)).map(({ eventId }) => eventId))
+    expect(failed.size).toBe(2)
     status = 204
     const before = receiver.seen.length
     expect(await replay(id)).toEqual({ replayed: 2 })
@@ -218,17 +185,19 @@ describe('a replay', () => {
     expect(await replay(id)).toEqual({ replayed: 0 })
   })
 
-  it('leaves an attempt in flight to its lease', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:65535/')
+  it('of what is being sent sends nothing beside it', async () => {
+    const receiver = await serveHeld()
+    const { id } = await register(rig, receiver.url)
     const [eventId = ''] = await publish(rig, ['T-11'])
     const { ctx } = rig.service
-    await fanOut(ctx)
-    await claimDeliveries(ctx, 1, 1)
+    const { finished } = await createDeliveryRound(ctx)()
+    await waitUntil(() => receiver.seen.length === 1, { what: 'the call' })
     await replay(id, eventId)
-    await rig.database.sql`update webhook_deliveries set attempts = 1 where endpoint_id = ${id}`
     expect(await replay(id)).toEqual({ replayed: 0 })
-    expect(await listPending(rig, id)).toMatchObject([{ leased: true, attempts: 1 }])
-    expect(await claimDeliveries(ctx, 1, 1)).toEqual([])
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(1)
+    receiver.answer()
+    await finished
   })
 
   it('is refused for an event that the endpoint does not get, or that is no longer kept', async () => {
@@ -246,7 +215,8 @@ describe('a replay', () => {
       const answer = await call('POST', `/${id}/deliveries/${eventId}/replay`)
       await expectProblem(answer, 404, 'webhook_delivery_not_found')
     }
-    expect(await listPending(rig, id)).toEqual([])
+    await work(rig.service.ctx)
+    expect(await list(id)).toEqual([])
     await call('DELETE', `/${id}`)
   })
 

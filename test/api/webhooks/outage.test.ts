@@ -1,18 +1,22 @@
-import { describe, expect, it } from 'vitest'
-import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
-import { createDeliveryRound, fanOut } from '../../../src/webhooks/deliver-events.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { serve } from '../../support/gateway.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
+  ageOutage,
+  ageRetries,
   callWebhooks,
+  growBackoff,
+  listAttempts,
   listIds,
-  listPending,
   openProbe,
   passTime,
   publish,
-  readEndpointRow,
+  readEndpoint,
+  readPause,
   register,
+  serveHeld,
   useWebhookRig,
   work,
 } from '../../support/webhooks.ts'
@@ -31,10 +35,6 @@ async function receive(status = 200) {
 
 const transactions = (count: number) => Array.from({ length: count }, (_, n) => `T-${n}`)
 
-/** Moves the start of an endpoint's failure into the past. */
-const ageOutage = (endpointId: string, interval: string) => rig.database.sql`
-  update webhook_endpoints set failing_since = now() - ${interval}::interval where id = ${endpointId}`
-
 describe('a failing endpoint', () => {
   it('gets one call at a time until it accepts one; then everything pending is sent at once', async () => {
     const receiver = await receive(503)
@@ -51,13 +51,11 @@ describe('a failing endpoint', () => {
       await work(ctx)
       expect(receiver.seen).toHaveLength(calls)
     }
-    await rig.database.sql`
-      update webhook_deliveries set attempts = 6, due_at = now() + interval '6 hours'
-      where endpoint_id = ${endpointId} and attempts > 0`
+    await growBackoff(rig, endpointId)
     receiver.status = 200
     await openProbe(rig)
     await work(ctx)
-    expect(await listPending(rig, endpointId)).toEqual([])
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0, failingSince: null })
     expect(new Set(listIds(receiver.seen.slice(7)))).toEqual(new Set(ids))
   })
 
@@ -73,14 +71,12 @@ describe('a failing endpoint', () => {
       ['20 seconds', 4, 6],
       ['1 day', 50, 60],
     ] as const) {
-      await ageOutage(endpointId, age)
+      await ageOutage(rig, endpointId, age)
       await passTime(rig)
       await Promise.all([1, 2, 3].map(() => work(ctx)))
-      const [row] = await rig.database.sql<{ pauseS: number }[]>`
-        select extract(epoch from probe_at - now())::float8 as "pauseS" from webhook_endpoints
-        where id = ${endpointId}`
-      expect(row?.pauseS).toBeGreaterThan(least - 0.5)
-      expect(row?.pauseS).toBeLessThanOrEqual(most)
+      const pauseS = await readPause(rig, endpointId)
+      expect(pauseS).toBeGreaterThan(least - 0.5)
+      expect(pauseS).toBeLessThanOrEqual(most)
     }
     expect(receiver.seen).toHaveLength(before + 3)
   })
@@ -100,7 +96,7 @@ describe('a failing endpoint', () => {
       await work(ctx)
       expect(listIds(receiver.seen)).toEqual(expect.arrayContaining(good))
       expect(tries()).toBe(n)
-      expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: false })
+      expect(await readEndpoint(rig, endpointId)).toMatchObject({ failingSince: null })
     }
   })
 
@@ -110,15 +106,13 @@ describe('a failing endpoint', () => {
     const [bad = ''] = await publish(rig, ['T-BAD'])
     receiver.ofEvents.set(bad, 500)
     await work(rig.service.ctx)
-    await rig.database.sql`
-      update webhook_deliveries set failing_since = now() - interval '5 days 1 minute'
-      where endpoint_id = ${endpointId}`
+    await ageRetries(rig, endpointId, '5 days 1 minute')
     await publish(rig, ['T-GOOD'])
     await work(rig.service.ctx)
     await passTime(rig)
     await work(rig.service.ctx)
     expect(kept.saying('refused this event for five days').at(-1)).toMatchObject({ level: 40 })
-    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ reason: null })
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: null })
   })
 
   it('that never answers delays no other, and has a few calls in flight at most', async () => {
@@ -139,49 +133,46 @@ describe('a failing endpoint', () => {
     expect(silent.seen).toHaveLength(4)
     givingUp.abort()
     await Promise.all(rounds)
-    expect(await listPending(rig, hanging)).toHaveLength(60)
+    expect(await readEndpoint(rig, hanging)).toMatchObject({ pending: 60 })
   })
 })
 
+/** Begins a round that ends when the test ends, as its calls hang. */
+async function beginHanging(): Promise<void> {
+  const givingUp = new AbortController()
+  const { finished } = await createDeliveryRound({
+    ...rig.service.ctx,
+    givingUp: givingUp.signal,
+  })()
+  onTestFinished(async () => {
+    givingUp.abort()
+    await finished
+  })
+}
+
 it('failing endpoints get a limited share of the calls in flight, however many they are', async () => {
-  const receiver = await receive()
-  const failing = []
-  for (let n = 0; n < 5; n += 1) failing.push((await register(rig, receiver.url)).id)
+  const [silent, receiver] = [await serve(() => {}), await receive()]
+  for (let n = 0; n < 18; n += 1) await register(rig, silent.url)
   await rig.database.sql`update webhook_endpoints set failing_since = now()`
-  const { id: well } = await register(rig, receiver.url)
-  await publish(rig, transactions(3))
-  const { ctx } = rig.service
-  await fanOut(ctx)
-  const claims = await claimDeliveries(ctx, 32, 2)
-  expect(claims.filter(({ endpointId }) => endpointId === well)).toHaveLength(3)
-  expect(claims.filter(({ probes }) => probes).map((one) => one.endpointId)).toHaveLength(2)
-  expect(claims).toHaveLength(5)
+  await register(rig, receiver.url)
+  const ids = await publish(rig, transactions(1))
+  await beginHanging()
+  await waitUntil(() => receiver.seen.length === 1, { what: 'the endpoint that works' })
+  await waitUntil(() => silent.seen.length === 16, { what: 'the share of those that fail' })
+  expect(listIds(receiver.seen)).toEqual(ids)
 })
 
-it('calls are shared round-robin: neither of two endpoints gets all free ones', async () => {
-  const receiver = await receive()
-  const ids = [await register(rig, receiver.url), await register(rig, receiver.url)]
+it('calls are shared: each of many endpoints gets one at once, although all of them hang', async () => {
+  const silent = await Promise.all(Array.from({ length: 12 }, () => serve(() => {})))
+  for (const { url } of silent) await register(rig, url)
   await publish(rig, transactions(5))
-  await fanOut(rig.service.ctx)
-  const claims = await claimDeliveries(rig.service.ctx, 4, 4)
-  const shares = ids.map(({ id }) => claims.filter(({ endpointId }) => endpointId === id).length)
-  expect(shares).toEqual([2, 2])
-})
-
-it('a slow endpoint that has calls in flight waits for one that has none, however long its events have been due', async () => {
-  const receiver = await receive()
-  const { ctx } = rig.service
-  const { id: slow } = await register(rig, receiver.url, ['payment.updated'])
-  await publish(rig, transactions(5))
-  await fanOut(ctx)
-  expect(await claimDeliveries(ctx, 1, 1)).toHaveLength(1)
-  await rig.database.sql`
-    update webhook_deliveries set due_at = now() - interval '1 hour' where lease_id is null`
-  const { id: other } = await register(rig, receiver.url, ['refund.updated'])
-  await publish(rig, ['T-OTHER'], { type: 'refund.updated' })
-  await fanOut(ctx)
-  const next = [await claimDeliveries(ctx, 1, 1), await claimDeliveries(ctx, 1, 1)].flat()
-  expect(next.map(({ endpointId }) => endpointId)).toEqual([other, slow])
+  await beginHanging()
+  const calls = () => silent.reduce((all, { seen }) => all + seen.length, 0)
+  await waitUntil(() => calls() === 32, { what: 'all calls to be in flight' })
+  for (const { seen } of silent) {
+    expect(seen.length).toBeGreaterThanOrEqual(1)
+    expect(seen.length).toBeLessThanOrEqual(4)
+  }
 })
 
 describe('an endpoint is disabled', () => {
@@ -191,7 +182,7 @@ describe('an endpoint is disabled', () => {
     const [first = '', second = ''] = await publish(rig, ['T-G', 'T-G'])
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)).toEqual([first])
-    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ reason: 'gone' })
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: 'gone' })
     const notice = kept.saying('webhook endpoint disabled').at(-1)
     expect(notice).toMatchObject({ endpointId, reason: 'gone' })
     expect(notice?.msg).toContain(`POST /v1/webhook-endpoints/${endpointId}/enable`)
@@ -201,7 +192,7 @@ describe('an endpoint is disabled', () => {
     expect(receiver.seen).toHaveLength(1)
     const disabled = await (await callWebhooks(rig, 'GET')).json()
     expect(disabled).toMatchObject({
-      data: [{ id: endpointId, disabledReason: 'gone', lastError: 'answered 410', pending: 2 }],
+      data: [{ id: endpointId, disabledReason: 'gone', lastError: 'answered 410', pending: 3 }],
     })
     receiver.status = 200
     const enabled = await callWebhooks(rig, 'POST', `/${endpointId}/enable`)
@@ -215,14 +206,14 @@ describe('an endpoint is disabled', () => {
     const { id: endpointId } = await register(rig, receiver.url)
     const [id] = await publish(rig, ['T-FIVE'])
     await work(rig.service.ctx)
-    await ageOutage(endpointId, '4 days 23:59')
+    await ageOutage(rig, endpointId, '4 days 23:59')
     await passTime(rig)
     await work(rig.service.ctx)
-    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ reason: null })
-    await ageOutage(endpointId, '5 days')
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: null })
+    await ageOutage(rig, endpointId, '5 days')
     await passTime(rig)
     await work(rig.service.ctx)
-    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ reason: 'failing' })
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: 'failing' })
     const [notice] = kept.saying('webhook endpoint disabled').slice(-1)
     expect(notice).toMatchObject({ endpointId, reason: 'failing' })
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
@@ -231,7 +222,8 @@ describe('an endpoint is disabled', () => {
     // Once enabled, it has five days again.
     await callWebhooks(rig, 'POST', `/${endpointId}/enable`)
     await work(rig.service.ctx)
-    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: true, reason: null })
+    const again = { failingSince: expect.any(String), disabledReason: null }
+    expect(await readEndpoint(rig, endpointId)).toMatchObject(again)
     expect(listIds(receiver.seen)).toEqual(Array(4).fill(id))
   })
 })
@@ -253,29 +245,27 @@ describe('a replay', () => {
   })
 
   it('leaves no newer delivery in front of what it repeats: those in flight are sent again in order', async () => {
-    const answers: (() => void)[] = []
-    const receiver = await serve((response) => answers.push(() => response.end()))
+    const receiver = await serveHeld()
     const { id: endpointId } = await register(rig, receiver.url)
     const [first = '', second = ''] = await publish(rig, ['T-R', 'T-R'])
     const round = createDeliveryRound(rig.service.ctx)
-    /** Begins a round that makes one call, which ends with `answer`. */
-    const begin = async (count: number) => {
-      const { finished } = await round()
-      await waitUntil(() => answers.length === count, { what: `call ${count}` })
-      return {
-        async answer() {
-          answers.at(-1)?.()
-          await finished
-        },
-      }
-    }
-    await (await begin(1)).answer()
-    const inFlight = await begin(2)
+    const called = (count: number) =>
+      waitUntil(() => receiver.seen.length === count, { what: `call ${count}` })
+    const inFlight = await round()
+    await called(1)
+    receiver.answer()
+    await called(2)
     await callWebhooks(rig, 'POST', `/${endpointId}/replay`, { after: String(Number(first) - 1) })
-    await inFlight.answer()
-    await (await begin(3)).answer()
-    await (await begin(4)).answer()
+    receiver.answer()
+    await inFlight.finished
+    const again = await round()
+    for (const count of [3, 4]) {
+      await called(count)
+      receiver.answer()
+    }
+    await again.finished
     expect(listIds(receiver.seen)).toEqual([first, second, first, second])
-    expect(await listPending(rig, endpointId)).toEqual([])
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
+    expect(await listAttempts(rig, endpointId)).toHaveLength(3)
   })
 })

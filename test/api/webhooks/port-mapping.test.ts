@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { createWebhookSender } from '../../../src/webhooks/sender.ts'
+import { createWebhookSender } from '../../../src/webhooks/send.ts'
 import { listen, serve } from '../../support/gateway.ts'
 
 const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`

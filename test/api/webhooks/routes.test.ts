@@ -16,6 +16,7 @@ import {
   listIds,
   publish,
   type Registered,
+  readEndpoint,
   register,
   verify,
   work,
@@ -79,6 +80,7 @@ describe('a registration', () => {
       owner: 'first',
       url: URL_HERE,
       types: two.types,
+      apiVersion: '2026-11',
       createdAt: expect.any(String),
       failingSince: null,
       lastError: null,
@@ -90,7 +92,7 @@ describe('a registration', () => {
   })
 
   it('subscribes to every type the key may read, unless some are named', async () => {
-    expect((await register(rig, URL_HERE)).types).toHaveLength(12)
+    expect((await register(rig, URL_HERE)).types).toHaveLength(15)
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.paid', 'transaction.updated'],
       ...['transaction.final', 'sync.abandoned'],
@@ -99,11 +101,11 @@ describe('a registration', () => {
     ]
     const refunds = ['refund.created', 'refund.updated']
     const external = ['external_refund.found', 'external_refund.updated']
+    const endpoints = ['failing', 'disabled', 'recovered'].map((one) => `webhook_endpoint.${one}`)
     for (const [key, expected] of [
-      // A key that may read nothing gets nothing.
-      [ALONE, []],
-      [PAYMENTS, payments],
-      [REFUNDS, [...refunds, ...external]],
+      [ALONE, endpoints],
+      [PAYMENTS, [...payments, ...endpoints]],
+      [REFUNDS, [...refunds, ...external, ...endpoints]],
     ] as const) {
       const { types } = Chosen.parse(await (await registerWith({ url: URL_HERE }, key)).json())
       expect(types.toSorted()).toEqual(expected.toSorted())
@@ -166,8 +168,8 @@ describe('a registration', () => {
   it('beyond twenty per account is refused, even when two are concurrent', async () => {
     const { database } = rig
     const insert = (tx: Tx, count: number) => tx`
-      insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to)
-      select gen_random_uuid(), true, ${MERCHANT.merchantCode}, 'https://shop.example/', '{payment.updated}', '', 0
+      insert into webhook_endpoints (key_chain_id, merchant_code, url, types, api_version, secret, cursor)
+      select gen_random_uuid(), ${MERCHANT.merchantCode}, 'https://shop.example/', '{payment.updated}', '', '', 0
       from generate_series(1, ${count}::int)`
     await insert(database.sql, 19)
     const other = await holdLocks(database, async (tx) => {
@@ -208,22 +210,30 @@ describe('the list', () => {
     expect(metrics).toMatch(/^webhook_call_seconds_count [1-9]/m)
   })
 
-  it('counts in the metrics the pending deliveries of enabled endpoints, 10,000 at most', async () => {
+  it('counts in the metrics what waits for enabled endpoints, in the feed and behind failures, 10,000 at most', async () => {
     const [on, off] = [await register(rig, URL_HERE), await register(rig, URL_HERE)]
     const { sql } = rig.database
-    const add = ({ id }: Registered, count: number) => sql`
-      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
-      select ${id}, n, ${MERCHANT.merchantCode}, 'T-' || n from generate_series(1, ${count}::int) as n`
+    const park = ({ id }: Registered, events: readonly string[]) => sql`
+      insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
+      select ${id}, n, ${MERCHANT.merchantCode}, 'T-1' from unnest(${[...events]}::bigint[]) as n`
     const measure = async () => {
       const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
       return /^webhook_pending (.*)$/m.exec(metrics)?.[1]
     }
-    await add(off, 7)
     await sql`
       update webhook_endpoints set disabled_at = now(), disabled_reason = 'gone' where id = ${off.id}`
-    expect(await measure()).toBe('0')
-    await add(on, 10_001)
+    const [first = ''] = await publish(rig, ['T-1', 'T-2', 'T-3'])
+    await park(off, [first])
+    expect(await measure()).toBe('3')
+    await sql`update webhook_endpoints set cursor = ${first} where id = ${on.id}`
+    await park(on, [first])
+    expect(await measure()).toBe('3')
+    await publish(
+      rig,
+      Array.from({ length: 10_001 }, (_, n) => `T-${n}`),
+    )
     expect(await measure()).toBe('10000')
+    expect(await readEndpoint(rig, off.id)).toMatchObject({ pending: 10_001 })
   })
 })
 
@@ -240,6 +250,7 @@ describe('a test event', () => {
     expect(verify(got, endpoint.secret)).toEqual({
       id: listIds(receiver.seen)[0],
       type: 'endpoint.test',
+      apiVersion: '2026-11',
       timestamp: expect.stringMatching(/Z$/),
       transactionId: 'test',
       data: { endpointId: endpoint.id },

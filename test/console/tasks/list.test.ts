@@ -71,16 +71,19 @@ async function addEndpoint(owner: string, more: { disabled?: boolean; failing?: 
   const { disabled = false, failing = true } = more
   const { sql } = rig.database
   const [row] = await sql<{ id: string }[]>`
-    insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, failing_since, probe_at,
-      disabled_at, disabled_reason)
-    values (gen_random_uuid(), true, ${owner}, 'https://shop.example/hooks', '{payment.updated}', '', 0,
-      ${failing ? sql`now() - interval '2 days'` : null}, ${failing ? sql`now() + interval '1 minute'` : null},
+    insert into webhook_endpoints (key_chain_id, merchant_code, url, types, api_version, secret, cursor, failing_since,
+      due_at, disabled_at, disabled_reason)
+    values (gen_random_uuid(), ${owner}, 'https://shop.example/hooks', '{payment.updated}', '', '', 7,
+      ${failing ? sql`now() - interval '2 days'` : null}, ${failing ? sql`now() + interval '1 minute'` : sql`now()`},
       ${disabled ? sql`now()` : null}, ${disabled ? 'failing' : null})
     returning id`
   const id = row?.id ?? ''
   if (failing) {
     await sql`
-      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+      insert into events (id, merchant_code, transaction_id, type, data, at)
+      values (7, ${merchantCode}, 'T-7', 'payment.updated', '{}', now()) on conflict do nothing`
+    await sql`
+      insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
       values (${id}, 7, ${merchantCode}, 'T-7')`
     await sql`
       insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,

@@ -38,7 +38,7 @@ export const ADDRESSES: readonly Guard[] = [
     control: 'an address is loopback: 127.0.0.1,127.9.9.9,::1,::ffff:127.0.0.1,64:ff9b::7f00:1',
   },
   {
-    file: 'src/webhooks/sender.ts',
+    file: 'src/webhooks/send.ts',
     text: '              for (const { address } of found) requireAllowedAddress(address, plain, reach)\n',
     mutation:
       "              if (plain && hostname === '') requireAllowedAddress(hostname, plain, reach)\n",
@@ -49,7 +49,7 @@ export const ADDRESSES: readonly Guard[] = [
       'an address is never: 2606:4700::5efe:a00:1,2606:4700::200:5efe:7f00:1,2001:470::0:5efe:808:808',
   },
   {
-    file: 'src/webhooks/sender.ts',
+    file: 'src/webhooks/send.ts',
     text: '              for (const { address } of found) requireAllowedAddress(address, plain, reach)',
     mutation:
       '              for (const { address } of found.slice(0, 1)) requireAllowedAddress(address, plain, reach)',
@@ -60,7 +60,7 @@ export const ADDRESSES: readonly Guard[] = [
       'an address is never: 168.63.129.16,::ffff:168.63.129.16,64:ff9b::a83f:8110,2002:a83f:8110::1',
   },
   {
-    file: 'src/webhooks/sender.ts',
+    file: 'src/webhooks/send.ts',
     text: '      if (isIP(hostname) !== 0) requireAllowedAddress(hostname, isPlain(options), reach)\n',
     mutation:
       '      if (isIP(hostname) > 6) requireAllowedAddress(hostname, isPlain(options), reach)\n',

@@ -50,9 +50,9 @@ const CHECKS = [
   'transactions_pending_is_open',
   'transactions_state_known',
   'webhook_attempts_counts_from_one',
-  'webhook_deliveries_attempts_not_negative',
   'webhook_endpoints_disabled_says_why',
   'webhook_endpoints_previous_secret_ends',
+  'webhook_retries_attempts_not_negative',
 ]
 
 /** Every key is given up. */
@@ -74,7 +74,7 @@ const KEYS: readonly [name: string, definition: string][] = [
   ['sessions_link', 'UNIQUE("link_hash")'],
   ['sessions_token', 'UNIQUE("token_hash")'],
   ['webhook_attempts_pkey', 'PRIMARY KEY("merchant_code","endpoint_id","id")'],
-  ['webhook_deliveries_pkey', 'PRIMARY KEY("endpoint_id","event_id")'],
+  ['webhook_retries_pkey', 'PRIMARY KEY("event_id","endpoint_id")'],
 ]
 
 /** Every reference is given up. */
@@ -88,8 +88,12 @@ const REFERENCES: readonly [name: string, statement: string][] = [
     'ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_code","payment_id") REFERENCES "payments"("merchant_code","payment_id") ON DELETE no action ON UPDATE no action;',
   ],
   [
-    'webhook_deliveries_endpoint',
-    'ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;',
+    'webhook_retries_event',
+    'ALTER TABLE "webhook_retries" ADD CONSTRAINT "webhook_retries_event" FOREIGN KEY ("event_id") REFERENCES "events"("id") ON DELETE cascade ON UPDATE no action;',
+  ],
+  [
+    'webhook_retries_endpoint',
+    'ALTER TABLE "webhook_retries" ADD CONSTRAINT "webhook_retries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;',
   ],
 ]
 

@@ -127,7 +127,7 @@ export const RESTORES: readonly Guard[] = [
     control: IS_SAME,
   },
   {
-    file: 'src/webhooks/deliver-events.ts',
+    file: 'src/webhooks/deliver.ts',
     text: 'if (!(await maySend(ctx.sql))) return',
     mutation: 'if (!(await maySend(ctx.sql)) && onMore === null) return',
     test: TEST,

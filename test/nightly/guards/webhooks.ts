@@ -1,75 +1,181 @@
 import type { Guard } from './guard.ts'
 
+const DELIVERY = 'test/api/webhooks/delivery.test.ts'
+const OUTAGE = 'test/api/webhooks/outage.test.ts'
+const OWNERS = 'test/api/webhooks/owners.test.ts'
+const CONDITIONS = 'test/api/webhooks/conditions.test.ts'
+const RACES = 'test/races/webhooks.test.ts'
+
+const ANY_SEQUENCE =
+  'whatever is accepted, refused or lost, with two workers that lose their leases: nothing is lost, each transaction is in order, the cursor never goes back'
+const AT_ONCE = 'two workers never have more than four calls to an endpoint in flight'
+const ORDER =
+  'the order of one transaction holds while its first event is refused, and other transactions continue'
+const VERIFIED =
+  "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours"
+const SCHEDULE =
+  'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule'
+const LOST_LEASE =
+  'a claim that lost its lease writes nothing, whatever came back, and the event is sent again under its id'
+const VERSION =
+  'the version of events is in every event, and an endpoint keeps the one that it was registered with'
+
 export const WEBHOOKS: readonly Guard[] = [
   {
-    file: 'src/webhooks/claim-deliveries.ts',
-    text: '          and d.event_id = (select event_id from webhook_deliveries as own',
-    mutation: '          and d.event_id >= (select event_id from webhook_deliveries as own',
-    test: 'test/api/webhooks/delivery.test.ts',
-    claim:
-      'the order of one transaction holds while its first event is refused, and other transactions continue',
-    control: 'an endpoint gets database time, however wrong the clock of the sending process is',
+    file: 'src/webhooks/claim.ts',
+    text: '  return sql`r.event_id = (\n',
+    mutation: '  return sql`r.event_id >= (\n',
+    test: DELIVERY,
+    claim: ORDER,
+    control: VERIFIED,
   },
   {
-    file: 'src/webhooks/claim-deliveries.ts',
-    text: '        held + row_number() over (partition by open.id',
-    mutation: '        0 * held + row_number() over (partition by open.id',
-    test: 'test/api/webhooks/outage.test.ts',
-    claim:
-      'a slow endpoint that has calls in flight waits for one that has none, however long its events have been due',
-    control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
+    file: 'src/webhooks/claim.ts',
+    text: ' where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update',
+    mutation: ' where id = ${claim.id} and ${claim.leaseId}::uuid is not null for no key update',
+    test: DELIVERY,
+    claim: LOST_LEASE,
+    control: VERIFIED,
   },
   {
-    file: 'src/webhooks/claim-deliveries.ts',
-    text: 'from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k\n      where disabled_at',
+    file: 'src/webhooks/claim.ts',
+    text: 'where e.disabled_at is null and e.due_at <= now() and (e.failing',
+    mutation: 'where e.disabled_at is null and (e.failing',
+    test: OUTAGE,
+    claim:
+      'a failing endpoint is probed by one process only, at intervals that grow with the outage, up to a minute',
+    control:
+      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
+  },
+  {
+    file: 'src/webhooks/claim.ts',
+    text: '  const isGone = calls.some(({ sent }) => sent.status === 410)',
+    mutation: '  const isGone = calls.some(({ sent }) => sent.status === 411)',
+    test: OUTAGE,
+    claim:
+      'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
+    control:
+      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
+  },
+  {
+    file: 'src/webhooks/claim.ts',
+    text: 'const DELAYS_S = [5, 30,',
+    mutation: 'const DELAYS_S = [5, 5,',
+    test: DELIVERY,
+    claim: SCHEDULE,
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/claim.ts',
+    text: '        ahead = ${writeIds(wave.ahead)}::bigint[],',
+    mutation: '        ahead = ${writeIds(wave.ahead.slice(0, 0))}::bigint[],',
+    test: RACES,
+    claim: ANY_SEQUENCE,
+    control: AT_ONCE,
+  },
+  {
+    file: 'src/webhooks/plan.ts',
+    text: '    cursor: open < 0 ? page.next : (before.at(-1)?.id ?? claim.cursor),',
+    mutation: '    cursor: open < 0 ? page.next : (after.at(-1)?.id ?? claim.cursor),',
+    test: RACES,
+    claim: ANY_SEQUENCE,
+    control: AT_ONCE,
+  },
+  {
+    file: 'src/webhooks/plan.ts',
+    text: '  const due = retries.filter((retry) => isWanted(retry, filter))',
     mutation:
-      'from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true\n      where disabled_at',
-    test: 'test/api/webhooks/owners.test.ts',
+      '  const due = retries.filter((retry) => isWanted(retry, filter) || retry.attempts > 0)',
+    test: OWNERS,
+    claim:
+      'a key that loses a scope gets no refund events any more, neither new ones nor those that wait',
+    control:
+      'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
+  },
+  {
+    file: 'src/webhooks/plan.ts',
+    text: '  return ahead.includes(event.id) || event.transactionId === id',
+    mutation: '  return ahead.includes(event.id) || event.transactionId === `${id} `',
+    test: CONDITIONS,
+    claim:
+      'the condition of an endpoint is an event in the feed and at the other endpoints, when it fails and when it recovers',
+    control: VERSION,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: 'LEASE_MS - 2 * CALL_MS',
+    mutation: '10 * LEASE_MS - CALL_MS',
+    test: DELIVERY,
+    claim: 'a claim that stalled until its lease had nearly expired is not sent',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.knownAt)',
+    mutation: '  const at = ctx.now()',
+    test: DELIVERY,
+    claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: 'const MAX_PROBES = 16',
+    mutation: 'const MAX_PROBES = 32',
+    test: OUTAGE,
+    claim: 'failing endpoints get a limited share of the calls in flight, however many they are',
+    control: 'calls are shared: each of many endpoints gets one at once, although all of them hang',
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: 'serializeEvent(ctx.encryption, event, claim.apiVersion)',
+    mutation: 'serializeEvent(ctx.encryption, event)',
+    test: CONDITIONS,
+    claim: VERSION,
+    control:
+      'the condition of an endpoint is an event when it is disabled, by a 410 or with its key, and when it is enabled again',
+  },
+  {
+    file: 'src/webhooks/endpoints.ts',
+    text: '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.includes(EVERY_MERCHANT) ? undefined : merchants\n',
+    mutation:
+      '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.length > 0 ? undefined : merchants\n',
+    test: OWNERS,
+    claim: 'an endpoint whose key ends of a person ends with the access of the person',
+    control:
+      'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
+  },
+  {
+    file: 'src/webhooks/endpoints.ts',
+    text: 'own.ended_at is null\n      and (own.expires_at is null or own.expires_at > now())\n',
+    mutation: 'own.ended_at is null\n',
+    test: OWNERS,
     claim:
       'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
     control:
       'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
   },
   {
-    file: 'src/webhooks/deliver-events.ts',
-    text: '    if (heldMs > LEASE_MS - 2 * CALL_MS) {',
-    mutation: '    void CALL_MS\n    if (heldMs > 10 * LEASE_MS) {',
-    test: 'test/api/webhooks/delivery.test.ts',
-    claim: 'a claim that stalled until its lease had nearly expired is not sent',
-    control:
-      "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
-  },
-  {
-    file: 'src/webhooks/deliver-events.ts',
-    text: '    if (!event || !delivery.isReadable) {',
-    mutation: '    if (!event) {',
-    test: 'test/api/webhooks/owners.test.ts',
+    file: 'src/webhooks/changes.ts',
+    text: 'case when e.lease_owner is null then clock.at else e.due_at end',
+    mutation: 'clock.at',
+    test: 'test/api/webhooks/changes.test.ts',
     claim:
-      'a key that loses a scope gets no refund events any more, neither new ones nor those that wait',
-    control:
-      'a key that loses a scope is asked again at every claim, without a query for each delivery',
+      'a changed endpoint gets nothing while a call to its old address is under way, and then everything at the new one',
+    control: 'a changed endpoint gets what waited at its new address at once, and keeps its secret',
   },
   {
-    file: 'src/webhooks/deliver-events.ts',
-    text: '    const at = new Date(delivery.claimedAt + heldMs)',
-    mutation: '    const at = ctx.now()',
-    test: 'test/api/webhooks/delivery.test.ts',
-    claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
-    control:
-      "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
-  },
-  {
-    file: 'src/webhooks/deliver-events.ts',
-    text: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}',
-    mutation: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) >= 0',
-    test: 'test/api/webhooks/delivery.test.ts',
+    file: 'src/webhooks/replay.ts',
+    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${after}::bigint`',
+    mutation:
+      '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`',
+    test: OUTAGE,
     claim:
-      'a pending delivery is one of a bounded number per endpoint: the rest stays in the feed until there is room',
+      'a replay repeats everything after an event, in order, and duplicates no pending delivery',
     control:
-      'an endpoint gets only the types it subscribed to, and only events after its registration',
+      'a replay leaves no newer delivery in front of what it repeats: those in flight are sent again in order',
   },
   {
-    file: 'src/webhooks/delivery-log.ts',
+    file: 'src/webhooks/log.ts',
     text: '    where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`',
     mutation:
       '    where e.id = ${sql(alias)}.event_id and e.merchant_code >= ${merchantCode.slice(0, 0)} and ${isReadable})`',
@@ -77,34 +183,5 @@ export const WEBHOOKS: readonly Guard[] = [
     claim:
       'beside the payments stand the webhooks that were sent for it, of its own account only, with their results',
     control: 'the story of a refunded payment shows the payment with what is left',
-  },
-  {
-    file: 'src/webhooks/owner.ts',
-    text: '    ${key}.merchants && array[${EVERY_MERCHANT}, ${row}.merchant_code]\n    and case',
-    mutation: '    ${key}.merchants is distinct from array[${EVERY_MERCHANT}]\n    and case',
-    test: 'test/api/webhooks/owners.test.ts',
-    claim: 'an endpoint whose key ends of a person ends with the access of the person',
-    control:
-      'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
-  },
-  {
-    file: 'src/webhooks/record-result.ts',
-    text: '  const gone = attempt.status === 410',
-    mutation: '  const gone = attempt.status === 411',
-    test: 'test/api/webhooks/outage.test.ts',
-    claim:
-      'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
-    control:
-      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
-  },
-  {
-    file: 'src/webhooks/record-result.ts',
-    text: 'const DELAYS_S = [5, 30,',
-    mutation: 'const DELAYS_S = [5, 5,',
-    test: 'test/api/webhooks/delivery.test.ts',
-    claim:
-      'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule',
-    control:
-      "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
   },
 ]

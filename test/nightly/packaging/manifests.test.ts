@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { nameFileOf } from '../../../src/config/environment.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
 import { PACKAGE } from '../../../src/version.ts'
-import { FIRST_FREE_PORT } from '../../../src/webhooks/sender.ts'
+import { FIRST_FREE_PORT } from '../../../src/webhooks/send.ts'
 import {
   KUBERNETES,
   readCompose,

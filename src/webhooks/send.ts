@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { Agent, buildConnector } from 'undici'
+import type { Context } from '../context.ts'
+import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
 import {
   AddressError,
@@ -13,14 +16,49 @@ import {
 } from '../platform/outbound/addresses.ts'
 import { type ExchangeResult, exchange } from '../platform/outbound/exchange.ts'
 
+export type WebhooksContext = Context & {
+  /** Sends events to webhook endpoints. */
+  webhooks: WebhookSender
+}
+
+/** The secrets of an endpoint as they are stored; the previous one only while it is valid. */
+export type StoredSecrets = { secret: Buffer; previousSecret: Buffer | null }
+
+/** Where an endpoint's secret is stored. Existing data depends on this text. */
+export function placeSecret(
+  endpointId: string,
+  column: 'secret' | 'previous_secret' = 'secret',
+): Place {
+  return { column: `webhook_endpoints.${column}`, row: `webhook endpoint ${endpointId}` }
+}
+
+/** Generates a secret of 32 random bytes, as Standard Webhooks writes it. */
+export function generateSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+/**
+ * Decrypts the secrets that sign, the current one first.
+ * @throws Error when a data key is not there
+ */
+export function openSecrets(
+  { decrypt }: Pick<Encryption, 'decrypt'>,
+  endpointId: string,
+  { secret, previousSecret }: StoredSecrets,
+): string[] {
+  const current = decrypt(secret, placeSecret(endpointId))
+  if (!previousSecret) return [current]
+  return [current, decrypt(previousSecret, placeSecret(endpointId, 'previous_secret'))]
+}
+
 /** Whether a URL or a connection is plain HTTP. */
-export const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
+const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
 
 /**
  * Makes a connector that connects to allowed addresses only. Every address of a name has to be allowed, not just
  * the one tried first. Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
  */
-export function guardConnections(
+function guardConnections(
   reach: AddressReach,
   resolve: ResolveHost,
   timeout: number,
@@ -62,13 +100,13 @@ export function guardConnections(
 }
 
 /** Bytes of an answer that are kept. */
-export const KEPT_ANSWER_BYTES = 1_024
+const KEPT_ANSWER_BYTES = 1_024
 
 /**
  * Returns the beginning of an endpoint's answer as text for people: what is not UTF-8 or not printable is replaced, and
  * card data is masked.
  */
-export function readAnswerText(body: Buffer): string {
+function readAnswerText(body: Buffer): string {
   // Masked before it is cut, so that no number is cut in a way that hides it from the masking.
   const text = new TextDecoder().decode(body).replace(/[^\P{Cc}\n\t]/gu, '\ufffd')
   const bytes = Buffer.from(maskCardText(text)).subarray(0, KEPT_ANSWER_BYTES)
@@ -83,7 +121,7 @@ export const CALL_MS = 15_000
  * How long a test event waits for its answer (ms). A test that gets none takes exactly so long, whatever the reason:
  * otherwise its time would show which ports of a network are open.
  */
-export const TEST_MS = 5_000
+const TEST_MS = 5_000
 
 /** Bytes read of a response: only its status decides, and the log shows its beginning. */
 const MAX_ANSWER_BYTES = 4 * 1024

@@ -2,13 +2,26 @@ import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { EVENT_SCOPES } from '../events/event.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { type EndpointRequest, findEndpoint, requireReadable } from './find-endpoints.ts'
-import { REFUND_TYPES } from './owner.ts'
-import type { AttemptRow } from './view.ts'
+import {
+  countPendingSql,
+  type EndpointRequest,
+  endpointNotFound,
+  liveKeyOf,
+  type Owner,
+  requireReadable,
+  type Subscription,
+} from './endpoints.ts'
+import type { AttemptRow } from './schemas.ts'
+
+/** Events that only a key with `refunds:read` may read. */
+const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
+  scope === 'refunds:read' ? [type] : [],
+)
 
 export type AttemptFilter = { outcome?: 'delivered' | 'failed' | undefined }
 
@@ -26,8 +39,13 @@ export async function listAttempts(
   after: Position | undefined,
 ): Promise<PageRead<AttemptRow>> {
   const { sql } = ctx
-  const { merchantCode, types, withRefunds } = await findEndpoint(ctx, request)
-  requireReadable(request.access, { types, withRefunds })
+  const [endpoint] = await sql<(Subscription & { owner: Owner | null })[]>`
+    select merchant_code as "merchantCode", types, (select to_json(own) from ${liveKeyOf(sql)} as own) as owner
+    from webhook_endpoints as e
+    where id = ${request.id} and merchant_code = any(${[...request.owners]})`
+  if (!endpoint) throw endpointNotFound(request.id)
+  const { merchantCode, types, owner } = endpoint
+  requireReadable(request.access, types, owner)
   const isReadable = request.access.scopes.includes('refunds:read')
     ? sql`true`
     : sql`not type = any(${REFUND_TYPES})`
@@ -39,8 +57,8 @@ export async function listAttempts(
     select a.id::text, a.merchant_code as "merchantCode", a.event_id::text as "eventId", a.type,
       a.transaction_id as "transactionId", a.attempt, a.sent_at::text as "sentAt",
       a.duration_ms as "durationMs", a.http_status as status, a.error, a.answer,
-      (select due_at::text from webhook_deliveries as d
-        where d.endpoint_id = a.endpoint_id and d.event_id = a.event_id) as "nextAttemptAt", fits, stops
+      (select due_at::text from webhook_retries as r
+        where r.endpoint_id = a.endpoint_id and r.event_id = a.event_id) as "nextAttemptAt", fits, stops
     from (
       select *, ${fits} as fits, row_number() over (order by id desc) = ${most} as stops
       from (
@@ -71,7 +89,9 @@ export type SentEvent = {
 }
 
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-const OF_ENDPOINT = ['endpoint_id', ...OF_TRANSACTION]
+
+/** The newest events of an account in which those are looked for that no endpoint has reached yet. */
+const LOOKED_THROUGH = 500
 
 /**
  * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and the attempts made.
@@ -85,26 +105,38 @@ export async function listSent(
   withRefunds: boolean,
   limit: number,
 ): Promise<SentEvent[]> {
-  const owners = JSON.stringify([merchantCode, EVERY_MERCHANT])
+  const owners = [merchantCode, EVERY_MERCHANT]
   const key = sql`(
-    select value as merchant_code, ${transactionId}::text as transaction_id
-    from json_array_elements_text(${owners}::json)) as k`
+    select owner as merchant_code, ${transactionId}::text as transaction_id
+    from json_array_elements_text(${JSON.stringify(owners)}::json) as owner) as k`
   return await sql<SentEvent[]>`
+    with newest as materialized (
+      select id, type from (
+        select id, type, transaction_id from events where merchant_code = ${merchantCode}
+        order by id desc limit ${LOOKED_THROUGH}) as ev
+      where transaction_id = ${transactionId}
+    )
     select "eventId", type, url, attempt, "sentAt"::text, "durationMs", status, error, "nextAttemptAt"::text from (
-      select d.event_id::text as "eventId", ${selectEvent(sql, 'd', merchantCode, withRefunds)} as type, w.url,
+      select w.event_id::text as "eventId", ${selectEvent(sql, 'w', merchantCode, withRefunds)} as type, w.url,
         0 as attempt, null::timestamptz as "sentAt", null::bigint as "durationMs", null::bigint as status,
-        null as error, d.due_at as "nextAttemptAt", d.event_id as place
+        null as error, w.due_at as "nextAttemptAt", w.event_id as place
       from (
-        select id as endpoint_id, url, ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
-        from webhook_endpoints where merchant_code in (${merchantCode}, ${EVERY_MERCHANT})
-      ) as w cross join lateral (
-        select * from webhook_deliveries as d
-        where d.attempts = 0 and ${sql.unsafe(byKey('d', OF_ENDPOINT, 'w'))} offset 0) as d
+        select e.url, r.event_id, r.due_at
+        from webhook_endpoints as e cross join lateral (
+          select * from webhook_retries as r
+          where r.attempts = 0 and r.endpoint_id = e.id and r.merchant_code = ${merchantCode}
+            and r.transaction_id = ${transactionId} offset 0) as r
+        where e.merchant_code = any(${owners})
+        union all
+        select e.url, newest.id, null from webhook_endpoints as e join newest
+          on newest.id > e.cursor and newest.id <> all(e.ahead) and newest.type = any(e.types)
+        where e.merchant_code = any(${owners}) and e.disabled_at is null
+      ) as w
       union all
       select a.event_id::text, ${selectEvent(sql, 'a', merchantCode, withRefunds)},
         (select url from webhook_endpoints as w where w.id = a.endpoint_id), a.attempt, a.sent_at, a.duration_ms,
         a.http_status, a.error,
-        (select due_at from webhook_deliveries as d where d.endpoint_id = a.endpoint_id and d.event_id = a.event_id),
+        (select due_at from webhook_retries as r where r.endpoint_id = a.endpoint_id and r.event_id = a.event_id),
         a.id
       from ${key} cross join lateral (
         select * from webhook_attempts as a
@@ -143,10 +175,13 @@ export type TroubledEndpoint = {
   httpStatus: number | null
   error: string | null
   answer: string | null
-  /** The transaction of the event of that attempt; the account is null once the event was deleted. */
+  /** The transaction of the event of that attempt; the account is null once the event was deleted, and where it is none's. */
   transactionId: string | null
   eventMerchantCode: string | null
 }
+
+/** Up to which what waits is counted. */
+const MOST_PENDING = 100
 
 /**
  * Lists the endpoints that fail or are disabled, longest first. An account has at most twenty endpoints.
@@ -161,15 +196,13 @@ export async function listTroubledEndpoints(
   return await sql<TroubledEndpoint[]>`
     select e.id, e.merchant_code as "merchantCode", e.url, e.failing_since::text as "failingSince",
       e.disabled_at::text as "disabledAt", e.disabled_reason as "disabledReason",
-      case when e.disabled_at is null then greatest(e.probe_at, (
-        select min(due_at) from webhook_deliveries as d where d.endpoint_id = e.id))::text end as "nextAttemptAt",
-      (select count(*) from (
-        select from webhook_deliveries as d where d.endpoint_id = e.id limit 100) as d) as pending,
+      case when e.disabled_at is null then greatest(e.due_at, (
+        select min(due_at) from webhook_retries as r where r.endpoint_id = e.id))::text end as "nextAttemptAt",
+      least(${MOST_PENDING}, ${sql.unsafe(countPendingSql('e', MOST_PENDING))}) as pending,
       a.sent_at::text as "attemptedAt", a.http_status as "httpStatus", a.error, a.answer,
-      a.transaction_id as "transactionId", coalesce(
-        (select d.merchant_code from webhook_deliveries as d
-          where d.endpoint_id = e.id and d.event_id = a.event_id),
-        (select v.merchant_code from events as v where v.id = a.event_id)) as "eventMerchantCode"
+      a.transaction_id as "transactionId",
+      (select v.merchant_code from events as v where v.id = a.event_id and v.type not like 'webhook_endpoint.%')
+        as "eventMerchantCode"
     from (
       select * from webhook_endpoints
       where merchant_code = any(${[...owners]}) and (failing_since is not null or disabled_at is not null)

@@ -1,16 +1,16 @@
-import { z } from '@hono/zod-openapi'
+import { type RouteConfig, z } from '@hono/zod-openapi'
 import { EVENT_TYPES, isEventType } from '../events/event.ts'
+import { type Endpoint, EndpointUrl, PreviousSecretValidUntil } from '../events/webhook-endpoint.ts'
+import { Event } from '../feed/view.ts'
 import { Id, Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { describeFailure } from './sender.ts'
+import { describeFailure } from './send.ts'
 
 const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
 
-const Url = z.string().openapi({ example: 'https://shop.example/hooks/payments' })
-
 export const NewEndpoint = z
   .strictObject({
-    url: Url,
+    url: EndpointUrl,
     types: z.array(EventTypeName).min(1, 'must name a type, or be left out').optional(),
   })
   .openapi('NewWebhookEndpoint', {
@@ -18,7 +18,7 @@ export const NewEndpoint = z
   })
 
 export const EndpointChange = z
-  .strictObject({ url: Url.optional(), types: NewEndpoint.shape.types })
+  .strictObject({ url: EndpointUrl.optional(), types: NewEndpoint.shape.types })
   .refine(({ url, types }) => url !== undefined || types !== undefined, 'must name url or types')
   .openapi('WebhookEndpointChange', { example: { url: 'https://shop.example/hooks/v2' } })
 
@@ -41,11 +41,6 @@ export const SecretRotation = z
   })
   .openapi('WebhookSecretRotation', { example: { previousValidForS: 86_400 } })
 
-const PreviousSecretValidUntil = Time.nullable().openapi({
-  description:
-    'Until then every webhook is also signed with the secret before the last rotation; null when only one is valid',
-})
-
 /** The response to a rotation: the only one that contains the new secret. */
 export const RotatedSecret = z
   .strictObject({
@@ -59,42 +54,11 @@ export const RotatedSecret = z
 export const RegisteredEndpoint = z
   .strictObject({
     id: z.uuid(),
-    url: Url,
+    url: EndpointUrl,
     types: z.array(z.string()),
     secret: z.string().openapi({ example: 'whsec_…', description: 'Shown only once' }),
   })
   .openapi('RegisteredWebhookEndpoint')
-
-/** A webhook endpoint and its condition. */
-export const Endpoint = z
-  .strictObject({
-    id: z.uuid(),
-    merchantCode: z.string().openapi({ description: '`*`: events of every account' }),
-    owner: z.string().nullable().openapi({
-      description:
-        'The name of the API key or the person that it belongs to: it gets what that may read, and ends with it. Null when it is not known: enable it to own it',
-    }),
-    url: Url,
-    types: z.array(z.string()),
-    createdAt: Time,
-    failingSince: Time.nullable().openapi({
-      description: 'The first failure since the last success',
-    }),
-    lastError: z
-      .string()
-      .nullable()
-      .openapi({ description: 'The last error of a pending delivery' }),
-    previousSecretValidUntil: PreviousSecretValidUntil,
-    disabledAt: Time.nullable(),
-    disabledReason: z.enum(['gone', 'failing', 'key_ended']).nullable().openapi({
-      description:
-        'gone: it answered 410; failing: no delivery succeeded for five days; key_ended: its owner has no access any more',
-    }),
-    pending: z.int().openapi({
-      description: 'Events not delivered yet, about 10,000 at most: further ones wait in the feed',
-    }),
-  })
-  .openapi('WebhookEndpoint')
 
 export const TestResult = z
   .strictObject({
@@ -122,7 +86,7 @@ export const Delivery = z
     type: z.string().openapi({ example: 'payment.updated' }),
     transactionId: Id,
     attempt: z.int().openapi({
-      description: 'Counts the attempts since the event was fanned out or replayed, from 1',
+      description: 'Counts the attempts since the event was first sent or replayed, from 1',
     }),
     outcome: z.enum(['delivered', 'failed']),
     sentAt: Time,
@@ -176,7 +140,7 @@ export type EndpointRow = {
   owner: string | null
   url: string
   types: string[]
-  withRefunds: boolean
+  apiVersion: string
   createdAt: string
   failingSince: string | null
   previousSecretValidUntil: string | null
@@ -188,17 +152,77 @@ export type EndpointRow = {
 
 export function showEndpoint(row: EndpointRow): z.infer<typeof Endpoint> {
   return {
-    id: row.id,
-    merchantCode: row.merchantCode,
-    owner: row.owner,
-    url: row.url,
-    types: row.types,
+    ...row,
     createdAt: toIso(row.createdAt),
     failingSince: toIso(row.failingSince),
     lastError: describeFailure(row.lastError),
     previousSecretValidUntil: toIso(row.previousSecretValidUntil),
     disabledAt: toIso(row.disabledAt),
-    disabledReason: row.disabledReason,
-    pending: row.pending,
   }
+}
+
+/** The event that `POST …/test` sends. It is not in the feed. */
+export const TestEvent = z
+  .strictObject({
+    id: z.string(),
+    type: z.literal('endpoint.test'),
+    apiVersion: z.string(),
+    timestamp: Time,
+    transactionId: z.literal('test'),
+    data: z.strictObject({ endpointId: z.uuid() }),
+  })
+  .openapi('TestEvent')
+
+const headers = z.object({
+  'webhook-id': z.string().openapi({ description: "The event's `id`: the same on every attempt" }),
+  'webhook-timestamp': z
+    .string()
+    .openapi({ description: 'When this attempt was sent, in Unix seconds' }),
+  'webhook-signature': z.string().openapi({
+    description:
+      '`v1,` and the Base64 of the HMAC-SHA-256 over id, timestamp and body, joined by dots',
+  }),
+})
+
+/** A delivery to a registered endpoint (Standard Webhooks 1.0), and what the endpoint's responses mean. */
+export const EVENT_WEBHOOK: RouteConfig = {
+  method: 'post',
+  path: 'event',
+  operationId: 'receiveEvent',
+  tags: ['Webhooks'],
+  summary: 'An event, sent to a registered endpoint',
+  description:
+    'Verify the signature over the exact bytes of the body, answer within 15 s, and do longer work afterwards. The same event can arrive more than once.',
+  security: [],
+  request: {
+    headers,
+    body: { content: { 'application/json': { schema: Event } }, required: true },
+  },
+  responses: {
+    '2XX': { description: 'Accepted; the event is not sent again' },
+    410: { description: 'Gone: the endpoint is disabled' },
+    default: {
+      description: 'Not accepted, like a redirect or no response: sent again, with growing delays',
+    },
+  },
+}
+
+/** The delivery of a test event, attempted once. */
+export const TEST_EVENT_WEBHOOK: RouteConfig = {
+  ...EVENT_WEBHOOK,
+  path: 'endpoint.test',
+  operationId: 'receiveTestEvent',
+  summary: 'A test event, sent on request',
+  description: 'Signed like every event. Not in the feed, and not sent again.',
+  request: {
+    headers,
+    body: { content: { 'application/json': { schema: TestEvent } }, required: true },
+  },
+  responses: {
+    '2XX': { description: 'Delivered' },
+    '4XX': {
+      description:
+        'Not delivered, like any other response: the answer to the test request reports it; nothing else follows',
+    },
+  },
 }

@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import type { Context } from '../context.ts'
+import { webhookAttempts, webhookRetries } from '../db/schema.ts'
+import type { EventRow } from '../events/event.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { liveKeyOf, type Owner, recordCondition } from './endpoints.ts'
+import { CALL_MS, type SendResult, type StoredSecrets } from './send.ts'
+
+/** Long enough for two calls one after the other, however they end, and for their results to be recorded (ms). */
+export const LEASE_MS = 4 * CALL_MS
+
+/** An endpoint that only this process may send to, until the lease expires. */
+export type Claim = StoredSecrets & {
+  id: string
+  /** Fencing token: required to record results. */
+  leaseId: string
+  /** A merchant code; `*` for all accounts. */
+  merchantCode: string
+  url: string
+  types: string[]
+  apiVersion: string
+  /** Events up to this one, and those in `ahead`, were accepted or wait as retries. */
+  cursor: number
+  ahead: number[]
+  /** No call since `failing_since` was accepted: one call at a time finds out if it has recovered. */
+  isFailing: boolean
+  /** Null once its owner has no access any more. */
+  owner: Owner | null
+  /** Database time (ms since 1970). */
+  now: number
+}
+
+const OF_TRANSACTION = ['endpoint_id', 'merchant_code', 'transaction_id']
+
+/** Whether the retry `r` is the first of its transaction: the events of a transaction arrive in order. */
+export function isFirst(sql: Sql | Tx) {
+  return sql`r.event_id = (
+    select own.event_id from webhook_retries as own
+    where ${sql.unsafe(byKey('own', OF_TRANSACTION, 'r'))}, own.event_id limit 1)`
+}
+
+/** The columns of `Claim`, of the endpoint `e` and a `clock`. */
+function listClaim(sql: Sql | Tx) {
+  return sql`e.id, e.lease_id as "leaseId", e.merchant_code as "merchantCode", e.url, e.types,
+    e.api_version as "apiVersion", e.secret,
+    case when e.previous_secret_until > clock.at then e.previous_secret end as "previousSecret",
+    e.cursor, e.ahead, e.failing_since is not null as "isFailing",
+    (select to_json(own) from ${liveKeyOf(sql)} as own) as owner,
+    (extract(epoch from clock.at) * 1000)::float8 as now`
+}
+
+/**
+ * Claims up to `limit` endpoints that have something to send: those that have waited longest first, so that none delays
+ * another. Their rows are locked and read at their current values: two processes never send to one at the same time.
+ * @param isFailing claims those that fail, or the others
+ */
+export async function claimEndpoints(
+  { sql, processId }: Pick<Context, 'sql' | 'processId'>,
+  isFailing: boolean,
+  limit: number,
+): Promise<Claim[]> {
+  if (limit <= 0) return []
+  return await sql<Claim[]>`
+    with picked as materialized (
+      select e.id from webhook_endpoints as e
+      where e.disabled_at is null and e.due_at <= now() and (e.failing_since is not null) = ${isFailing}
+        and exists ${liveKeyOf(sql)}
+        and (
+          case when e.merchant_code = ${EVERY_MERCHANT}
+            then exists (select from events as ev where ev.id > e.cursor)
+            else exists (select from events as ev
+              where ev.merchant_code = e.merchant_code and ev.id > e.cursor) end
+          or exists (select from webhook_retries as r
+            where r.endpoint_id = e.id and r.due_at <= now() and ${isFirst(sql)}))
+      order by e.due_at limit ${limit}::int for no key update of e skip locked
+    )
+    update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${processId},
+      due_at = clock.at + ${LEASE_MS} * interval '1 millisecond'
+    from picked, (select clock_timestamp() as at) as clock
+    where e.id = picked.id
+    returning ${listClaim(sql)}`
+}
+
+/** An event to send, with the failed attempts before, and for how long they have failed. */
+export type PlannedCall = EventRow & { attempts: number; failingForMs: number | null }
+
+/** A call that was answered, or got no answer, and when it was made (database time). `error` is what merchants may know. */
+export type MadeCall = { event: PlannedCall; sent: SendResult; error: string | null; at: Date }
+
+/** What came of a wave of calls, to be recorded in one commit. */
+export type Wave = {
+  calls: readonly MadeCall[]
+  /** Events that have to wait behind one of their transaction. */
+  parked: readonly EventRow[]
+  /** Retries that are over without a call, by event. */
+  dropped: readonly number[]
+  /** The end of the longest beginning of the feed in which every event was accepted, waits, or is not wanted. */
+  cursor: number
+  ahead: readonly number[]
+  /** The lease is kept for a next wave, if the endpoint accepts events. */
+  goesOn: boolean
+}
+
+/** Delays after the n-th failure of a delivery (s); further failures repeat the last. */
+const DELAYS_S = [5, 30, 120, 600, 3_600, 10_800, 21_600]
+const MAX_DELAY_S = 21_600
+
+/** Maximum share added at random, so that deliveries which failed together do not retry together. */
+const JITTER = 0.1
+
+/** An endpoint is disabled once every delivery has failed for this long (ms). */
+export const DISABLE_AFTER_MS = 5 * 86_400_000
+
+/** Limits of the pause between calls to a failing endpoint: a quarter of the time it has failed so far (ms). */
+const PAUSE_MS = { min: 1_000, max: 60_000 }
+
+const MADE = {
+  ...pickColumns(webhookAttempts, 'eventId', 'type', 'transactionId', 'attempt', 'sentAt'),
+  ...pickColumns(webhookAttempts, 'durationMs', 'httpStatus', 'error', 'answer'),
+  ...pickColumns(webhookRetries, 'merchantCode'),
+  delayMs: 'float8',
+}
+const PARKED = pickColumns(webhookRetries, 'eventId', 'merchantCode', 'transactionId')
+
+function describeCall({ event, sent, error, at }: MadeCall) {
+  const { id: eventId, merchantCode, transactionId, type, attempts } = event
+  const { durationMs, status: httpStatus, answer } = sent
+  const delayS = DELAYS_S[attempts] ?? MAX_DELAY_S
+  const delayMs = delayS * 1000 * (1 + JITTER * Math.random())
+  const of = { eventId, merchantCode, transactionId, type, attempt: attempts + 1, error, delayMs }
+  return { ...of, sentAt: at.toISOString(), durationMs, httpStatus, answer }
+}
+
+/** The claim after a wave, and why the endpoint was disabled, if it was. */
+export type Recorded = Claim & {
+  disabledReason: 'gone' | 'failing' | null
+  failingSince: string | null
+}
+
+/**
+ * Records a wave in one commit, unless the claim was lost: attempts, retries, and where the endpoint stands.
+ *
+ * An endpoint of which no call was accepted fails. After a single failed call the next may go at once, to find out whether
+ * the event or the endpoint is at fault; further calls follow at growing intervals. Its first success heals it, and
+ * what failed only in this outage becomes due at once (after a first failure it is within seconds); what had failed
+ * before keeps its backoff: the endpoint refuses these events in particular.
+ * @returns undefined when the lease was lost: nothing is recorded
+ */
+export async function recordWave(
+  { sql }: Pick<Context, 'sql'>,
+  claim: Claim,
+  wave: Wave,
+): Promise<Recorded | undefined> {
+  const { calls } = wave
+  const isAccepted = calls.some(({ error }) => error === null)
+  const hasFailed = calls.length > 0 && !isAccepted
+  const isGone = calls.some(({ sent }) => sent.status === 410)
+  return await runInTransaction(sql, async (tx) => {
+    const [row] = await tx<Recorded[]>`
+      with endpoint as materialized (
+        select id, merchant_code as owner, failing_since, clock.at from webhook_endpoints, (select now() as at) as clock
+        where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update of webhook_endpoints
+      ), ${recordRetries(tx, wave, isAccepted)}, judged as (
+        select *, case when ${isGone} then 'gone'
+          when ${hasFailed} and failing_since <= at - ${DISABLE_AFTER_MS}::float8 * interval '1 millisecond'
+          then 'failing' end as reason from endpoint
+      )
+      update webhook_endpoints as e set cursor = greatest(e.cursor, ${wave.cursor}::bigint),
+        ahead = ${writeIds(wave.ahead)}::bigint[], disabled_reason = clock.reason,
+        disabled_at = case when clock.reason is not null then clock.at end,
+        failing_since = case when ${hasFailed || isGone} then coalesce(e.failing_since, clock.at)
+          when not ${isAccepted} then e.failing_since end,
+        lease_id = case when ${wave.goesOn && !hasFailed && !isGone} then e.lease_id end,
+        lease_owner = case when ${wave.goesOn && !hasFailed && !isGone} then e.lease_owner end,
+        due_at = case when ${wave.goesOn && !hasFailed && !isGone} then e.due_at
+          when ${!hasFailed} or (e.failing_since is null and ${calls.length === 1}) then clock.at
+          else clock.at + least(${PAUSE_MS.max} * interval '1 millisecond', greatest(
+            ${PAUSE_MS.min} * interval '1 millisecond', (clock.at - coalesce(e.failing_since, clock.at)) / 4)) end
+      from judged as clock where e.id = clock.id
+      returning ${listClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"`
+    if (!row) return undefined
+    if (row.disabledReason) await recordCondition(tx, [row.id], 'disabled')
+    else if (row.isFailing !== claim.isFailing) {
+      await recordCondition(tx, [row.id], row.isFailing ? 'failing' : 'recovered')
+    }
+    return row
+  })
+}
+
+/** The expressions that record calls and retries of a wave, if there is a row in `endpoint`. */
+function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isAccepted: boolean) {
+  const ended = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
+  const waiting = parked.map((event) => ({ ...event, eventId: event.id }))
+  return tx`made as materialized (
+      select m.*, endpoint.* from ${rowSet(tx, 'm', MADE, calls.map(describeCall))} cross join endpoint
+    ), logged as (
+      insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,
+        duration_ms, http_status, error, answer)
+      select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
+      from made order by ordinality
+    ), ended as (
+      delete from webhook_retries as r using endpoint
+      where r.endpoint_id = endpoint.id and r.event_id = any(${writeIds([...ended, ...dropped])}::bigint[])
+    ), failed as (
+      insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
+        failing_since, last_error)
+      select id, event_id, merchant_code, transaction_id, attempt, at + delay_ms * interval '1 millisecond',
+        greatest(at, failing_since), error
+      from made where error is not null
+      on conflict (event_id, endpoint_id) do update set attempts = excluded.attempts, due_at = excluded.due_at,
+        last_error = excluded.last_error, failing_since = coalesce(r.failing_since, excluded.failing_since)
+    ), parked as (
+      insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
+      select endpoint.id, p.event_id, p.merchant_code, p.transaction_id
+      from ${rowSet(tx, 'p', PARKED, waiting)} cross join endpoint
+      on conflict do nothing
+    ), woken as (
+      update webhook_retries as r set due_at = endpoint.at from endpoint
+      where ${isAccepted} and r.endpoint_id = endpoint.id and r.attempts > 1 and r.due_at > endpoint.at
+        and r.failing_since >= endpoint.failing_since
+        and r.event_id <> all(${writeIds(calls.map(({ event }) => event.id))}::bigint[])
+    )`
+}
+
+/** An array of ids in SQL: as a parameter the driver would have to know its type. */
+function writeIds(ids: readonly number[]): string {
+  return `{${ids.join()}}`
+}
+
+/**
+ * Gives a claim back: the endpoint is due at once, for any worker. So it is after its lease was taken away by a change,
+ * as soon as the calls that were under way have ended.
+ */
+export async function releaseClaim(
+  { sql, processId }: Pick<Context, 'sql' | 'processId'>,
+  { id, leaseId }: Pick<Claim, 'id' | 'leaseId'>,
+): Promise<void> {
+  await sql`
+    update webhook_endpoints set lease_id = null, lease_owner = null, due_at = now()
+    where id = ${id} and lease_owner = ${processId} and (lease_id is null or lease_id = ${leaseId})`
+}

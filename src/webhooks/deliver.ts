@@ -1,0 +1,198 @@
+import { maySend } from '../db/installation.ts'
+import { serializeEvent } from '../events/event.ts'
+import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
+import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import { formatOrigin } from '../platform/outbound/addresses.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
+import {
+  type Claim,
+  claimEndpoints,
+  DISABLE_AFTER_MS,
+  LEASE_MS,
+  type MadeCall,
+  type PlannedCall,
+  type Recorded,
+  recordWave,
+  releaseClaim,
+} from './claim.ts'
+import { type Plan, planWave, settleWave } from './plan.ts'
+import { CALL_MS, describeFailure, openSecrets, type WebhooksContext } from './send.ts'
+
+/** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
+const MAX_CALLS = 32
+const MAX_PROBES = 16
+
+/** Calls in flight to one endpoint. */
+const MAX_WAVE = 4
+
+/**
+ * Makes a round of webhook delivery: it claims as many endpoints as there are free calls, and returns. Each is then sent
+ * wave after wave of events, without an open database transaction, as long as calls are free and its lease allows.
+ */
+export function createDeliveryRound(
+  ctx: WebhooksContext,
+): (onMore?: () => void) => Promise<WorkerRound> {
+  const calls = createSlots(MAX_CALLS)
+  const probes = createSlots(MAX_PROBES)
+  return async (onMore) => {
+    if (!(await maySend(ctx.sql))) return { count: 0, finished: Promise.resolve() }
+    const failing = await claimEndpoints(ctx, true, Math.min(probes.free(), calls.free()))
+    const others = await claimEndpoints(ctx, false, calls.free() - failing.length)
+    const claims = [...failing, ...others]
+    const finished = Promise.all(
+      claims.map(async (claim) => {
+        const endProbe = claim.isFailing ? probes.tryTake(claim.id) : undefined
+        const endCall = await calls.take(claim.id, Number.POSITIVE_INFINITY)
+        await deliver(ctx, calls, claim)
+        endCall?.()
+        endProbe?.()
+        onMore?.()
+      }),
+    )
+    return { count: claims.length, finished: finished.then(() => {}) }
+  }
+}
+
+/** Never rejects. What has no recorded result is sent again when the lease has expired, under the same id. */
+async function deliver(ctx: WebhooksContext, calls: Slots, claimed: Claim): Promise<void> {
+  const { id: endpointId, merchantCode } = claimed
+  const lease = { claimedAt: claimed.now, knownAt: performance.now() }
+  try {
+    let claim: Claim | undefined = claimed
+    while (claim) claim = await sendWave(ctx, calls, claim, lease)
+  } catch (err) {
+    if (noteOutage(ctx.log, err, 'deliveries')) return
+    ctx.log.error(
+      { err, merchantCode, endpointId },
+      'webhooks could not be delivered; they are due again when the lease expires',
+    )
+  }
+}
+
+/** When a claim was made (database time), and when its result arrived here. */
+type Lease = { claimedAt: number; knownAt: number }
+
+/** @returns the claim for the next wave, if there is one */
+async function sendWave(
+  ctx: WebhooksContext,
+  calls: Slots,
+  claim: Claim,
+  lease: Lease,
+): Promise<Claim | undefined> {
+  const more = []
+  while (!claim.isFailing && more.length < MAX_WAVE - 1) {
+    const end = calls.tryTake(claim.id)
+    if (!end) break
+    more.push(end)
+  }
+  try {
+    const plan = await planWave(ctx.sql, claim, 1 + more.length)
+    if (plan) noteRemoved(ctx, claim, plan)
+    const made = plan && (await makeCalls(ctx, claim, plan.calls, lease))
+    if (!made) {
+      await releaseClaim(ctx, claim)
+      return undefined
+    }
+    const mayGoOn = calls.free() + more.length > 0 && !isLate(lease) && !ctx.givingUp.aborted
+    const wave = settleWave(claim, plan, made)
+    const recorded = await recordWave(ctx, claim, { ...wave, goesOn: wave.goesOn && mayGoOn })
+    logWave(ctx, claim, plan, made, recorded)
+    if (!recorded) await releaseClaim(ctx, claim)
+    return recorded?.leaseId ? recorded : undefined
+  } finally {
+    for (const end of more) end()
+  }
+}
+
+/** A worker that stalled after the claim must not send: another may have sent these events and later ones. */
+function isLate({ knownAt }: Lease): boolean {
+  return performance.now() - knownAt > LEASE_MS - 2 * CALL_MS
+}
+
+/** Says aloud, once, that events were deleted before they were sent. */
+function noteRemoved(
+  { log, metrics }: WebhooksContext,
+  { id: endpointId, merchantCode, cursor }: Claim,
+  {
+    removed,
+    page: {
+      events: [first],
+    },
+  }: Plan,
+): void {
+  if (cursor >= removed || (first && first.id <= removed)) return
+  metrics.webhookDeliveries.inc({ outcome: 'removed' })
+  log.error(
+    { merchantCode, endpointId, cursor, removed },
+    'events were deleted, or lost in a restore, before their webhooks were sent; the endpoint goes on with the oldest that is kept',
+  )
+}
+
+/** @returns the calls that ended; undefined if it is too late to make any */
+async function makeCalls(
+  ctx: WebhooksContext,
+  claim: Claim,
+  planned: readonly PlannedCall[],
+  lease: Lease,
+): Promise<MadeCall[] | undefined> {
+  const secrets = openSecrets(ctx.encryption, claim.id, claim)
+  const bodies = planned.map((event) => serializeEvent(ctx.encryption, event, claim.apiVersion))
+  if (isLate(lease)) return undefined
+  // Database time: an endpoint rejects a timestamp off its own clock, and this process's may be wrong.
+  const at = new Date(lease.claimedAt + performance.now() - lease.knownAt)
+  const made = await Promise.all(
+    planned.map(async (event, n): Promise<MadeCall[]> => {
+      const message = { url: claim.url, secrets, id: String(event.id), at, body: bodies[n] ?? '' }
+      const sent = await ctx.webhooks.send(message, ctx.givingUp)
+      ctx.metrics.webhookCall.observe(sent.durationMs / 1000)
+      if (sent.error !== null && ctx.givingUp.aborted) return []
+      return [{ event, sent, at, error: describeFailure(sent.error) }]
+    }),
+  )
+  return made.flat()
+}
+
+/** Counts and logs what came of a wave. */
+function logWave(
+  ctx: WebhooksContext,
+  { id: endpointId, merchantCode, url, isFailing }: Claim,
+  { withheld }: Plan,
+  made: readonly MadeCall[],
+  recorded: Recorded | undefined,
+): void {
+  const { log, metrics } = ctx
+  const endpoint = { merchantCode, endpointId, to: formatOrigin(url) }
+  const reason = recorded?.disabledReason ?? null
+  const last = made.find(({ sent }) => sent.status === 410) ?? made.at(-1)
+  for (const call of made) {
+    const { event, error, sent } = call
+    const { id: eventId, transactionId, attempts, failingForMs } = event
+    const failed = reason && call === last ? 'disabled' : 'failed'
+    const outcome = !recorded ? 'lost' : error === null ? 'delivered' : failed
+    const about = { ...endpoint, error: sent.error, eventId, transactionId }
+    metrics.webhookDeliveries.inc({ outcome })
+    log.debug({ ...about, attempts, outcome }, 'webhook sent')
+    if (outcome === 'failed' && (failingForMs ?? 0) > DISABLE_AFTER_MS && !isFailing) {
+      log.warn(
+        about,
+        'a webhook endpoint has refused this event for five days, but accepts others; later events of its transaction wait',
+      )
+    } else if (outcome === 'failed' && sent.status === null) {
+      // Merchants see only that there was no answer.
+      log.info(about, 'a webhook got no answer')
+    }
+  }
+  for (const { id: eventId, transactionId } of recorded ? withheld : []) {
+    metrics.webhookDeliveries.inc({ outcome: 'withheld' })
+    log.info(
+      { ...endpoint, eventId, transactionId },
+      'a webhook was not sent: the endpoint does not get the event any more, or its key may no longer read it',
+    )
+  }
+  if (!reason) return
+  const cause = reason === 'gone' ? 'it answered 410' : 'no delivery succeeded for five days'
+  log.warn(
+    { ...endpoint, reason, failingSince: recorded?.failingSince },
+    `webhook endpoint disabled: ${cause}; once it works again, POST /v1/webhook-endpoints/${endpointId}/enable continues where it stopped`,
+  )
+}

@@ -1,0 +1,210 @@
+import { narrowMerchants } from '../access/authenticate.ts'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import { type Access, listScopes } from '../access/types.ts'
+import type { Context } from '../context.ts'
+import { DomainError } from '../errors.ts'
+import { EVENT_SCOPES, isEventType } from '../events/event.ts'
+import { recordEvents } from '../events/record-events.ts'
+import type { FeedFilter } from '../feed/context.ts'
+import { filterByScope } from '../feed/read-feed.ts'
+import type { Position } from '../http/list.ts'
+import { formatOrigin } from '../platform/outbound/addresses.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { type EndpointRow, showEndpoint } from './schemas.ts'
+
+/** A request about one endpoint. `owners` are the merchant codes whose endpoints its key may see. */
+export type EndpointRequest = { access: Access; owners: readonly string[]; id: string }
+
+/** Lists endpoints, newest first, and one more than `limit`: it shows that there is a next page. */
+export async function listEndpoints(
+  { sql }: Pick<Context, 'sql'>,
+  owners: readonly string[],
+  limit: number,
+  after: Position | undefined,
+): Promise<EndpointRow[]> {
+  return await sql<EndpointRow[]>`
+    ${selectEndpoints(sql)}
+    where merchant_code = any(${[...owners]})
+      and ${after ? sql`(created_at, id) < (${after.time}::timestamptz, ${after.id}::uuid)` : sql`true`}
+    order by created_at desc, id desc limit ${limit + 1}`
+}
+
+/** @throws DomainError `webhook_endpoint_not_found` */
+export async function findEndpoint(
+  { sql }: Pick<Context, 'sql'>,
+  { owners, id }: Omit<EndpointRequest, 'access'>,
+): Promise<EndpointRow> {
+  const [row] = await sql<EndpointRow[]>`
+    ${selectEndpoints(sql)} where merchant_code = any(${[...owners]}) and id = ${id}`
+  if (!row) throw endpointNotFound(id)
+  return row
+}
+
+export function endpointNotFound(id: string): DomainError {
+  return new DomainError('webhook_endpoint_not_found', `There is no webhook endpoint ${id}`)
+}
+
+function selectEndpoints(sql: Tx) {
+  return sql`
+    select id, merchant_code as "merchantCode", url, types, api_version as "apiVersion", created_at::text as "createdAt",
+      (select k.name from actors as k where k.chain_id = e.key_chain_id
+        order by k.created_at desc, k.id limit 1) as owner,
+      failing_since::text as "failingSince", disabled_at::text as "disabledAt",
+      disabled_reason as "disabledReason",
+      case when previous_secret_until > now() then previous_secret_until::text end as "previousSecretValidUntil",
+      ${sql.unsafe(countPendingSql('e', MAX_PENDING))} as pending,
+      (select last_error from webhook_retries as r
+        where r.endpoint_id = e.id and last_error is not null
+        order by due_at desc limit 1) as "lastError"
+    from webhook_endpoints as e`
+}
+
+/** Events of the feed that are counted as pending. */
+const MAX_PENDING = 10_000
+
+/**
+ * The number of events that wait for an endpoint, in SQL: its retries, and the events of its account and types behind
+ * its cursor.
+ * @param endpoint the alias of its row
+ * @param most how many of each are looked at
+ */
+export function countPendingSql(endpoint: string, most: number): string {
+  return `(
+    select (select count(*) from (
+        select from webhook_retries as r where r.endpoint_id = ${endpoint}.id limit ${most}) as r)
+      + count(*) filter (where type = any(${endpoint}.types) and ev.id <> all(${endpoint}.ahead)
+        and transaction_id <> ${endpoint}.id::text)
+    from (
+      (select id, type, transaction_id from events where ${endpoint}.merchant_code = '${EVERY_MERCHANT}'
+        and id > ${endpoint}.cursor order by id limit ${most})
+      union all
+      (select id, type, transaction_id from events where ${endpoint}.merchant_code <> '${EVERY_MERCHANT}'
+        and merchant_code = ${endpoint}.merchant_code and id > ${endpoint}.cursor order by id limit ${most})) as ev)`
+}
+
+/**
+ * Records that endpoints fail, are disabled, or accept events again, as an event of the feed that their owners' other endpoints get,
+ * too. Call it as one of the last statements of the commit.
+ */
+export async function recordCondition(
+  tx: Tx,
+  ids: readonly string[],
+  condition: 'failing' | 'disabled' | 'recovered',
+): Promise<void> {
+  if (ids.length === 0) return
+  const rows = await tx<EndpointRow[]>`
+    ${selectEndpoints(tx)} where id = any(${[...ids]}::uuid[]) order by id`
+  const events = rows.map((row) => ({
+    merchantCode: row.merchantCode,
+    transactionId: row.id,
+    type: `webhook_endpoint.${condition}` as const,
+    data: showEndpoint(row),
+  }))
+  await recordEvents(tx, events)
+}
+
+/** What the owner of an endpoint has: the newest live key of a chain, or a person. */
+export type Owner = {
+  scopes: readonly string[]
+  roles: readonly string[]
+  merchants: readonly string[]
+}
+
+/** What an endpoint is subscribed to. */
+export type Subscription = { merchantCode: string; types: readonly string[] }
+
+/**
+ * Selects the owner of an endpoint as it is now. No row when the chain has ended. The endpoint is `e` in the statement
+ * around it.
+ */
+export function liveKeyOf(sql: Sql | Tx) {
+  return sql`(
+    select own.scopes, own.roles, own.merchants from actors as own
+    where own.chain_id = e.key_chain_id and own.ended_at is null
+      and (own.expires_at is null or own.expires_at > now())
+    order by own.created_at desc, own.id limit 1)`
+}
+
+/** Returns what an endpoint gets of the feed: what it is subscribed to and its owner may read. */
+export function filterOf(
+  { scopes, roles, merchants }: Owner,
+  { merchantCode, types }: Subscription,
+): FeedFilter {
+  const granted: readonly string[] = [...scopes, ...listScopes(roles)]
+  const covers = (code: string) => merchants.includes(EVERY_MERCHANT) || merchants.includes(code)
+  const own = covers(merchantCode) ? [merchantCode] : []
+  const ofAll = merchants.includes(EVERY_MERCHANT) ? undefined : merchants
+  return {
+    merchants: merchantCode === EVERY_MERCHANT ? ofAll : own,
+    types: types.filter((type) => isEventType(type) && granted.includes(EVENT_SCOPES[type])),
+    withRefunds: granted.includes('refunds:read'),
+  }
+}
+
+/**
+ * Checks that a key may read what an endpoint gets, before it repeats, redirects, signs or lists any of it.
+ * @param owner null when the owner has no access any more
+ * @throws DomainError `scope_missing`
+ */
+export function requireReadable(access: Access, types: readonly string[], owner: Owner | null) {
+  filterByScope(access, { types: types.filter(isEventType) })
+  const namesRefunds =
+    owner !== null &&
+    filterOf(owner, { merchantCode: EVERY_MERCHANT, types }).withRefunds &&
+    types.some((type) => type.startsWith('discrepancy.'))
+  if (!namesRefunds || access.scopes.includes('refunds:read')) return
+  const detail = 'This key has no scope refunds:read, which the events of this endpoint require'
+  throw new DomainError('scope_missing', detail)
+}
+
+/**
+ * Returns the merchant codes whose endpoints a key may see: its own; for a key of all accounts every one, and
+ * `*` for the endpoints that receive the events of all. `named` narrows them to one.
+ */
+export function listVisibleOwners(access: Access, named: string | undefined): string[] {
+  const own = narrowMerchants(access, named)
+  const all = access.coversAll && (named ?? EVERY_MERCHANT) === EVERY_MERCHANT
+  return all ? [...own, EVERY_MERCHANT] : [...own]
+}
+
+/** An endpoint that ended with its key. The path of its URL can hold a secret of the receiving side. */
+export type EndedEndpoint = { id: string; merchantCode: string; host: string }
+
+/**
+ * Disables the endpoints whose key or person has no access any more. Nothing is sent to them even before: every wave looks
+ * at the owner itself. What waits stays, for whoever enables the endpoint again.
+ * @param actorId only those of this person, or of this key's chain; left out, all
+ * @returns the endpoints that end; none while another key of the chain is live
+ */
+export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpoint[]> {
+  const ofKey =
+    actorId === undefined
+      ? tx`true`
+      : tx`e.key_chain_id = (select k.chain_id from actors as k where k.id = ${actorId})`
+  const ended = await tx<{ id: string; merchantCode: string; url: string }[]>`
+    update webhook_endpoints as e set disabled_at = now(), disabled_reason = 'key_ended', lease_id = null
+    where e.disabled_at is null and ${ofKey} and not exists ${liveKeyOf(tx)}
+    returning e.id, e.merchant_code as "merchantCode", e.url`
+  const ids = ended.map(({ id }) => id)
+  await recordCondition(tx, ids, 'disabled')
+  return ended.map(({ url, ...one }) => ({ ...one, host: new URL(formatOrigin(url)).host }))
+}
+
+/**
+ * Disables the endpoints of keys that ended without a command, for example by their date.
+ * @returns the number of endpoints
+ */
+export async function endOrphanedEndpoints({
+  sql,
+  log,
+}: Pick<Context, 'sql' | 'log'>): Promise<number> {
+  const ended = await runInTransaction(sql, (tx) => endEndpoints(tx))
+  for (const { id, merchantCode, host } of ended) {
+    log.warn(
+      { endpointId: id, merchantCode, host },
+      `webhook endpoint disabled: the key or the person that it belongs to has no access any more; with a key that may read its events, POST /v1/webhook-endpoints/${id}/enable takes it over`,
+    )
+  }
+  return ended.length
+}

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import type { LimitFunction } from 'p-limit'
+import type { z } from 'zod'
+import { recordWrite } from '../access/audit.ts'
+import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { DomainError } from '../errors.ts'
+import type { EventRow } from '../events/event.ts'
+import { isWanted } from '../feed/read-feed.ts'
+import { refuseCursor } from '../feed/view.ts'
+import { type RateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import {
+  type ChangeContext,
+  changeEndpoint,
+  ENDPOINT_PATH,
+  type LockedEndpoint,
+} from './changes.ts'
+import {
+  type EndpointRequest,
+  endpointNotFound,
+  filterOf,
+  liveKeyOf,
+  requireReadable,
+} from './endpoints.ts'
+import type { TestEvent } from './schemas.ts'
+import { openSecrets, type SendResult, type StoredSecrets, type WebhooksContext } from './send.ts'
+
+/**
+ * Delivers every event after a given one (again), in order: sets the cursor back to it, and forgets the retries after it,
+ * which come again from the feed: left in place, they would arrive before older events of their transaction.
+ * @param after the id of an event, or 0
+ * @throws DomainError `webhook_endpoint_not_found`, `cursor_expired` when events after it were deleted,
+ *   `scope_missing` when the key may not read what the endpoint gets, `invalid_request` when it is beyond the end of the feed
+ */
+export async function replayEvents(
+  ctx: ChangeContext,
+  request: EndpointRequest,
+  after: number,
+): Promise<void> {
+  await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/replay`, async (tx, before) => {
+    requireReadable(request.access, before.types, before.owner)
+    await requireKept(tx, after)
+    await tx`
+      update webhook_endpoints set cursor = least(cursor, ${after}::bigint),
+        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)
+      where id = ${request.id}`
+    await tx`
+      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${after}::bigint`
+  })
+}
+
+async function requireKept(tx: Tx, after: number): Promise<void> {
+  const [row] = await tx<{ expired: boolean; known: boolean }[]>`
+    select ${after}::bigint < kept.from as expired,
+      ${after}::bigint <= greatest(kept.from, (select max(id) from events)) as known
+    from (select coalesce((select removed_up_to from event_removals), 0) as from) as kept`
+  if (row?.expired) {
+    throw new DomainError(
+      'cursor_expired',
+      'Events after this one were deleted at the end of their retention',
+    )
+  }
+  if (!row?.known) throw refuseCursor('after', '; send "0" to begin with the oldest event')
+}
+
+/**
+ * Delivers one event (again), whether it was accepted or is still waiting. It is sent at once unless an earlier event of
+ * its transaction waits; later ones of the transaction wait for it. One that the endpoint has not reached yet comes by itself.
+ * @param eventId a whole number
+ * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`, and `webhook_delivery_not_found` when
+ *   the endpoint does not get the event, or it was deleted at the end of its retention
+ */
+export async function replayDelivery(
+  ctx: ChangeContext,
+  request: EndpointRequest,
+  eventId: string,
+): Promise<number> {
+  const operation = `POST ${ENDPOINT_PATH}/deliveries/{eventId}/replay`
+  return await changeEndpoint(ctx, request, operation, async (tx, endpoint) => {
+    requireReadable(request.access, endpoint.types, endpoint.owner)
+    requireEnabled(request, endpoint)
+    const [event] = await tx<EventRow[]>`
+      select merchant_code as "merchantCode", type, ${tx.unsafe(EVENT_NAMES_REFUND_SQL)} as "namesRefund"
+      from events where id = ${eventId} for key share`
+    if (!event || !endpoint.owner || !isWanted(event, filterOf(endpoint.owner, endpoint))) {
+      const detail = `The endpoint has no delivery of an event ${eventId} that is still kept`
+      throw new DomainError('webhook_delivery_not_found', detail)
+    }
+    await tx`
+      insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
+      select e.id, ev.id, ev.merchant_code, ev.transaction_id
+      from webhook_endpoints as e join events as ev on ev.id = ${eventId}
+      where e.id = ${request.id} and (ev.id <= e.cursor or ev.id = any(e.ahead))
+      on conflict (event_id, endpoint_id) do update
+        set due_at = excluded.due_at, attempts = 0, failing_since = null`
+    return 1
+  })
+}
+
+/**
+ * Makes every event that has failed and was not accepted since due at once, as after a repair of the receiver.
+ * @returns how many
+ * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`
+ */
+export async function replayFailed(ctx: ChangeContext, request: EndpointRequest): Promise<number> {
+  const operation = `POST ${ENDPOINT_PATH}/deliveries/replay`
+  return await changeEndpoint(ctx, request, operation, async (tx, endpoint) => {
+    requireReadable(request.access, endpoint.types, endpoint.owner)
+    requireEnabled(request, endpoint)
+    const { count } = await tx`
+      update webhook_retries set due_at = now(), attempts = 0, failing_since = null
+      where endpoint_id = ${request.id} and attempts > 0`
+    return count
+  })
+}
+
+/** @throws DomainError `webhook_endpoint_disabled` */
+function requireEnabled({ id }: EndpointRequest, { isDisabled }: LockedEndpoint): void {
+  if (!isDisabled) return
+  const detail = `Endpoint ${id} is disabled: POST ${ENDPOINT_PATH.replace('{endpointId}', id)}/enable sends what waits`
+  throw new DomainError('webhook_endpoint_disabled', detail)
+}
+
+/** Concurrent test events of this process. */
+export const MAX_CONCURRENT_TESTS = 8
+
+/** Test events of one account and process: enough to try every endpoint, too few to search a network. */
+const TEST_RATE = { perMinute: 20, burst: 20 }
+
+/** What limits the test events of a process. */
+export type TestLimits = { tests: LimitFunction; rates: RateLimiter }
+
+/**
+ * Sends a signed event of the type `endpoint.test` to an endpoint at once, even a disabled one, and returns the
+ * result. The event is not stored, and its result does not change the state of the endpoint.
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` when the key may not read what the endpoint gets,
+ *   `rate_limited` when too many tests are running, or were sent in this minute
+ */
+export async function testEndpoint(
+  ctx: WebhooksContext,
+  { access, owners, id: endpointId }: EndpointRequest,
+  { tests, rates }: TestLimits,
+): Promise<SendResult> {
+  const { sql, log, encryption, webhooks } = ctx
+  const [row] = await sql<TestedEndpoint[]>`
+    select merchant_code as "merchantCode", url, types, api_version as "apiVersion", secret,
+      (select to_json(own) from ${liveKeyOf(sql)} as own) as owner,
+      case when previous_secret_until > now() then previous_secret end as "previousSecret",
+      (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints as e
+    where id = ${endpointId} and merchant_code = any(${[...owners]})`
+  if (!row) throw endpointNotFound(endpointId)
+  const { merchantCode, url, apiVersion } = row
+  requireReadable(access, row.types, row.owner)
+  const secrets = openSecrets(encryption, endpointId, row)
+  requireRate(merchantCode, { tests, rates })
+  return await tests(async () => {
+    const operation = `POST ${ENDPOINT_PATH}/test`
+    await recordWrite(sql, log, access, { operation, merchantCode, objectId: endpointId })
+    const id = `test_${randomUUID()}`
+    const at = new Date(row.now)
+    const event: z.infer<typeof TestEvent> = {
+      id,
+      type: 'endpoint.test',
+      apiVersion,
+      timestamp: at.toISOString(),
+      transactionId: 'test',
+      data: { endpointId },
+    }
+    const body = JSON.stringify(event)
+    return await webhooks.sendTest({ url, secrets, id, at, body }, ctx.givingUp)
+  })
+}
+
+type TestedEndpoint = StoredSecrets & { apiVersion: string; now: number } & Pick<
+    LockedEndpoint,
+    'merchantCode' | 'types' | 'url' | 'owner'
+  >
+
+/** @throws DomainError `rate_limited` */
+function requireRate(merchantCode: string, { tests, rates }: TestLimits): void {
+  if (tests.activeCount === tests.concurrency) {
+    const detail = 'Too many test events are in progress; try again in a second'
+    throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
+  }
+  const { ok, waitMs } = rates.take(merchantCode, TEST_RATE)
+  if (ok) return
+  const detail = `An account may send ${TEST_RATE.perMinute} test events a minute`
+  throw new DomainError('rate_limited', detail, { retryAfterS: toSeconds(waitMs) })
+}
