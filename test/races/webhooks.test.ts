@@ -121,3 +121,15 @@ it('two workers never have more than four calls to an endpoint in flight', async
   }
   expect(most).toBeLessThanOrEqual(4)
 })
+
+it('two workers send one event once', async () => {
+  const receiver = await serve((response) => response.end())
+  await register(rig, receiver.url)
+  await publish(rig, ['T-ONE'])
+  const workers = [1, 2].map(() =>
+    createDeliveryRound({ ...rig.service.ctx, processId: randomUUID() }),
+  )
+  const rounds = await Promise.all(workers.map((round) => round()))
+  await Promise.all(rounds.map(({ finished }) => finished))
+  expect(receiver.seen).toHaveLength(1)
+})

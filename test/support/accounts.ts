@@ -124,10 +124,15 @@ export function askRefund(
 }
 
 /** Registers a webhook endpoint for the caller's account, or for the one named. */
-export function registerEndpoint(rig: Rig, asker: { key: string }, query = '') {
+export function registerEndpoint(
+  rig: Rig,
+  asker: { key: string },
+  query = '',
+  types?: readonly string[],
+) {
   return callAs(rig, asker, `/v1/webhook-endpoints${query}`, {
     method: 'POST',
-    body: JSON.stringify({ url: 'https://shop.example/hook' }),
+    body: JSON.stringify({ url: 'https://shop.example/hook', types }),
   })
 }
 
@@ -162,7 +167,8 @@ async function setUp(
     from unnest(${[own.transactionId, SHARED.transactionId]}::text[]) as id
     returning id`
   await registerEndpoint(rig, { key })
-  const registered = await registerEndpoint(rig, { key })
+  // Of types that many may read: the scope alone keeps the others from it.
+  const registered = await registerEndpoint(rig, { key }, '', ['payment.updated'])
   const { id: endpointId } = Taken.parse(await registered.json())
   const cardId = `VC-${account.merchantCode}-0001`
   const discrepancyId = String(discrepancy?.id)

@@ -157,6 +157,9 @@ it('failing endpoints get a limited share of the calls in flight, however many t
   await register(rig, receiver.url)
   const ids = await publish(rig, transactions(1))
   await beginHanging()
+  const claimed = await rig.database.sql`
+    select from webhook_endpoints where lease_id is not null and failing_since is not null`
+  expect(claimed).toHaveLength(16)
   await waitUntil(() => receiver.seen.length === 1, { what: 'the endpoint that works' })
   await waitUntil(() => silent.seen.length === 16, { what: 'the share of those that fail' })
   expect(listIds(receiver.seen)).toEqual(ids)

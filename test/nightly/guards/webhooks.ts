@@ -79,7 +79,7 @@ export const WEBHOOKS: readonly Guard[] = [
     mutation: '    cursor: open < 0 ? page.next : (after.at(-1)?.id ?? claim.cursor),',
     test: RACES,
     claim: ANY_SEQUENCE,
-    control: AT_ONCE,
+    control: 'two workers send one event once',
   },
   {
     file: 'src/webhooks/plan.ts',
