@@ -164,9 +164,10 @@ async function lockHeld(tx: Tx, subject: HoldSubject): Promise<{ hold: StoredHol
     if (payment.length === 0) return undefined
   }
   const { table, column } = TARGETS[target]
+  const lock = target === 'merchant' ? tx`` : tx`for update`
   const [row] = await tx<{ hold: StoredHold }[]>`
     select hold from ${tx(table)}
-    where merchant_code = ${merchantCode} and ${tx(column)} = ${id} for update`
+    where merchant_code = ${merchantCode} and ${tx(column)} = ${id} ${lock}`
   return row
 }
 
