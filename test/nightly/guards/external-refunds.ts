@@ -72,7 +72,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     file: 'src/refunds/external.ts',
     text: "  if (outcome === 'never_happened') {",
     mutation:
-      "  if (outcome === 'never_happened') {\n    changeState(draft, { outcome: null }, describeReserved(one))",
+      "  if (outcome === 'never_happened') {\n    changeExternal(draft, { outcome: null }, describeReserved(one))",
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'an external refund that a person decided never to have happened stays so, whatever is notified later',
