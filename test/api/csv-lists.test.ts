@@ -39,7 +39,7 @@ describe('as CSV', () => {
     ['discrepancies', '/v1/discrepancies', 'id,kind,merchantCode,transactionId,', 1],
     ['hits', '/v1/search?q=P-1', 'type,id,merchantCode,transactionId,matched', 1],
     ['webhook endpoints', '/v1/webhook-endpoints', 'id,merchantCode,owner,url,', 0],
-    ['the feed', '/v1/events', 'id,type,timestamp,transactionId,merchantCode,', 0],
+    ['the feed', '/v1/events', 'id,type,apiVersion,timestamp,transactionId,', 0],
   ])('%s: a header, and a line for each row', async (_, path, header, rows) => {
     const { lines } = await readCsv(path)
     expect(lines[0]?.slice(0, header.length)).toBe(header)

@@ -28,7 +28,7 @@ async function listEvents(rig: Rig) {
   return [
     ...(await rig.database.sql`
       select merchant_code as merchant, transaction_id as id, verdict, address, deliveries
-      from ipn_events order by id`),
+      from ipn_events order by first_received_at, id`),
   ]
 }
 
