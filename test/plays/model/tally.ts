@@ -33,7 +33,8 @@ export const LEAST = {
   approved: 3,
   declined: 1,
   'refused to decline: growth_may_be_its_own': 1,
-  'refused an approval after its time': 2,
+  // Every pass ends what nobody approved in time, so that it is seldom still there to be refused: that is played by itself.
+  'refused an approval after its time': 0,
   'refused an approval by the same person': 1,
   'decided in review': 2,
   'decided while accepted': 3,
