@@ -71,11 +71,11 @@ export async function claimEndpoints(
         and exists ${liveKeyOf(sql)}
         and (
           case when e.merchant_code = ${EVERY_MERCHANT}
-            then exists (select from events as ev where ev.id > e.cursor)
+            then exists (select from events as ev where ev.id > e.cursor offset 0)
             else exists (select from events as ev
-              where ev.merchant_code = e.merchant_code and ev.id > e.cursor) end
+              where ev.merchant_code = e.merchant_code and ev.id > e.cursor offset 0) end
           or exists (select from webhook_retries as r
-            where r.endpoint_id = e.id and r.due_at <= now() and ${isFirst(sql)}))
+            where r.endpoint_id = e.id and r.due_at <= now() and ${isFirst(sql)} offset 0))
       order by e.due_at limit ${limit}::int for no key update of e skip locked
     )
     update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${processId},

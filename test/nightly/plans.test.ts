@@ -27,11 +27,14 @@ beforeEach(async () => {
     insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
     values (${ACCESS.id}, 'key', ${ACCESS.name}, ${ACCESS.name}, ${ACCESS.id}, sha256('plans'), ${[...ACCESS.scopes]}, '{*}')`
   // The first has retries waiting, the second the feed.
-  const secret = rig.service.ctx.encryption.encrypt(generateSecret(), placeSecret(ENDPOINTS[1]))
+  const encrypt = (id: string) =>
+    rig.service.ctx.encryption.encrypt(generateSecret(), placeSecret(id))
+  const [first, second] = [encrypt(ENDPOINTS[0]), encrypt(ENDPOINTS[1])]
   await sql`
     insert into webhook_endpoints (id, key_chain_id, merchant_code, url, types, api_version, secret, cursor, due_at, created_at)
     select id, ${ACCESS.id}::uuid, ${MERCHANT.merchantCode}, 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '2026-11',
-      ${secret}, case place when 1 then 1000000000 else 0 end,
+      case place when 1 then ${first}::bytea else ${second}::bytea end,
+      case place when 1 then 1000000000 else 0 end,
       case place when 1 then 'infinity' else now() end, to_timestamp(place)
     from unnest(${[...ENDPOINTS]}::uuid[]) with ordinality as e (id, place)`
   connection = measureConnection(rig.database)
