@@ -337,11 +337,11 @@ export const HOT_READS: readonly HotPath[] = [
     most: 6,
     run: (ctx) => readFeed(ctx, undefined, 100, 100),
   },
-  { name: 'webhooks of the feed', rows: 4, most: 200, before: makeDue('desc'), run: sendWave },
+  { name: 'webhooks of the feed', rows: 4, most: 400, before: makeDue('desc'), run: sendWave },
   {
     name: 'webhooks that are sent again',
     rows: 4,
-    most: 200,
+    most: 400,
     before: makeDue('asc'),
     run: sendWave,
   },
