@@ -162,4 +162,13 @@ export const CONSOLE: readonly Guard[] = [
       "a month as a file holds no other account's rows, and nothing for who may not read the list",
     control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
   },
+  {
+    file: 'src/console/audit-list.ts',
+    text: 'nullif(merchant_code, ${EVERY_MERCHANT})',
+    mutation: "nullif(merchant_code, ${EVERY_MERCHANT + '-'})",
+    test: 'test/console/audit.test.ts',
+    claim:
+      'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
+    control: 'the audit log says in words who did what, and what was refused',
+  },
 ]

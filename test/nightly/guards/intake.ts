@@ -75,4 +75,12 @@ export const INTAKE: readonly Guard[] = [
     claim: 'a rate forgets the key that was silent for longest',
     control: 'a rate is one of each key',
   },
+  {
+    file: 'src/platform/concurrency/rate-limiter.ts',
+    text: 'leftOut.size > maxKeys ? leftOut.keys() : []',
+    mutation: 'leftOut.size > 1_000_000 * maxKeys ? leftOut.keys() : []',
+    test: 'test/unit/platform/concurrency/rate-limiter.test.ts',
+    claim: 'a throttle forgets the kind that was silent for longest, with its count',
+    control: 'a rate is one of each key',
+  },
 ]

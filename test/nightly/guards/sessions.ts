@@ -307,4 +307,12 @@ export const SESSIONS: readonly Guard[] = [
     claim: 'a connection that the server is too slow to open does not end the process',
     control: 'a start at a proxy without a database behind it connects once, says why, and ends',
   },
+  {
+    file: 'src/access/principal.ts',
+    text: 'where id = any(${ids}::uuid[]) order by id for no key update`',
+    mutation: 'where id = any(${ids}::uuid[]) order by id`',
+    test: 'test/races/sessions.test.ts',
+    claim: 'of two admins who end a session of each other at once, one does, and the other is out',
+    control: 'an admin who ends the session of another is not out',
+  },
 ]
