@@ -167,8 +167,8 @@ export const CONSOLE: readonly Guard[] = [
     text: 'nullif(merchant_code, ${EVERY_MERCHANT})',
     mutation: "nullif(merchant_code, ${EVERY_MERCHANT + '-'})",
     test: 'test/console/audit.test.ts',
-    claim:
+    claim: 'the audit log says in words who did what, and what was refused',
+    control:
       'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
-    control: 'the audit log says in words who did what, and what was refused',
   },
 ]
