@@ -10,13 +10,10 @@ import { type FoundPayment, findPayment, listPayments } from './find-payments.ts
 import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
 
 const query = {
-  status: z.enum(STATUSES).optional().openapi({ description: 'Only payments with this status' }),
-  paymentMethod: z
-    .enum(METHODS)
-    .optional()
-    .openapi({ description: 'Only payments made in this way' }),
-  orderId: Id.optional().openapi({ description: 'Only payments of this order' }),
-  transactionId: Id.optional().openapi({ description: 'Only payments of this transaction' }),
+  status: z.enum(STATUSES).optional().describe('Only payments with this status'),
+  paymentMethod: z.enum(METHODS).optional().describe('Only payments made in this way'),
+  orderId: Id.optional().describe('Only payments of this order'),
+  transactionId: Id.optional().describe('Only payments of this transaction'),
   amount: AmountParameter,
   from: TimeParameter,
   to: TimeParameter,

@@ -35,9 +35,7 @@ const EXAMPLE = {
 export const Hold = z
   .strictObject({
     reason: z.string(),
-    by: z.string().openapi({
-      description: 'The name of the API key or the person, or who used the command line',
-    }),
+    by: z.string().describe('The name of the API key or the person, or who used the command line'),
     since: Time,
   })
   .openapi('Hold', {
@@ -49,10 +47,9 @@ export const Hold = z
   })
 
 /** The hold of the account, as its payments and refunds show it. */
-export const AccountHold = Hold.optional().openapi({
-  description:
-    'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
-})
+export const AccountHold = Hold.optional().describe(
+  'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
+)
 
 /** A payment as the API returns it. */
 export const Payment = z
@@ -62,35 +59,34 @@ export const Payment = z
     merchantCode: z.string(),
     orderId: OrderId,
     merchantTxnId: MerchantTxnId,
-    status: z.string().openapi({
-      description:
+    status: z
+      .string()
+      .describe(
         'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`. A success that gets such a value still counts for the transaction, and cannot be refunded',
-    }),
+      ),
     amount: Amount,
     refundedAmount: Amount,
-    refundableAmount: Amount.openapi({
-      description:
-        'What can still be refunded: the amount less refunds made and refunds in progress. An amount that changes after the payment succeeded allows no more until a later answer confirms it',
-    }),
+    refundableAmount: Amount.describe(
+      'What can still be refunded: the amount less refunds made and refunds in progress. An amount that changes after the payment succeeded allows no more until a later answer confirms it',
+    ),
     currency: z.string().nullable(),
-    paymentMethod: z.string().openapi({
-      description: 'QR, ATM or CC; any other value is returned as received, with `unrecognised`',
-    }),
+    paymentMethod: z
+      .string()
+      .describe('QR, ATM or CC; any other value is returned as received, with `unrecognised`'),
     unrecognised: z.boolean(),
-    missing: z
+    missing: z.boolean().describe('The gateway listed the payment once and no longer does'),
+    unreadable: z
       .boolean()
-      .openapi({ description: 'The gateway listed the payment once and no longer does' }),
-    unreadable: z.boolean().openapi({
-      description:
+      .describe(
         "The gateway's newest answer lists it with values that cannot be read; the ones shown are the last that could",
-    }),
-    hold: Hold.nullable().openapi({
-      description: 'While it is set, no refund of the payment is sent, and new ones are refused',
-    }),
+      ),
+    hold: Hold.nullable().describe(
+      'While it is set, no refund of the payment is sent, and new ones are refused',
+    ),
     accountHold: AccountHold,
     firstSeenAt: Time,
     updatedAt: Time,
-    asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
+    asOf: Time.describe('When the query was sent whose answer is shown'),
   })
   .openapi('Payment', { example: EXAMPLE })
 

@@ -212,17 +212,12 @@ function groupPayments(
 }
 
 const query = {
-  state: Transaction.shape.state
-    .optional()
-    .openapi({ description: 'Only transactions in this state' }),
-  orderId: Id.optional().openapi({ description: 'Only transactions of this order' }),
-  merchantTxnId: Id.optional().openapi({
-    description: 'Only transactions with this id of yours',
-  }),
-  amount: AmountParameter.openapi({
-    description:
-      'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
-  }),
+  state: Transaction.shape.state.optional().describe('Only transactions in this state'),
+  orderId: Id.optional().describe('Only transactions of this order'),
+  merchantTxnId: Id.optional().describe('Only transactions with this id of yours'),
+  amount: AmountParameter.describe(
+    'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
+  ),
   from: TimeParameter,
   to: TimeParameter,
 }

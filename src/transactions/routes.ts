@@ -43,10 +43,12 @@ const readOne = createRoute({
     params,
     query: z.strictObject({ wait: WaitParameter, merchantCode }),
     headers: z.object({
-      'if-none-match': z.string().optional().openapi({
-        description:
+      'if-none-match': z
+        .string()
+        .optional()
+        .describe(
           'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
-      }),
+        ),
     }),
   },
   responses: {

@@ -17,39 +17,37 @@ const Ipn = z.strictObject({
   at: Time,
   type: z.literal('ipn'),
   kind: z.string(),
-  code: text.openapi({
-    description: 'The response code it carries; a hint, like everything in a notification',
-  }),
-  message: text.openapi({ description: "The gateway's words, as notified" }),
+  code: text.describe('The response code it carries; a hint, like everything in a notification'),
+  message: text.describe("The gateway's words, as notified"),
   amount: Amount.nullable(),
   paymentId: text,
-  requestId: text.openapi({ description: 'Of the notification of a refund' }),
-  deliveries: z.int().openapi({ description: 'How often it was delivered' }),
+  requestId: text.describe('Of the notification of a refund'),
+  deliveries: z.int().describe('How often it was delivered'),
   lastReceivedAt: Time,
   signature: z.string(),
-  recut: z.boolean().openapi({
-    description:
+  recut: z
+    .boolean()
+    .describe(
       'The hash of the notification was received with other values as well; at most one such reading is trusted',
-  }),
+    ),
   address: z.string(),
 })
 
 const Query = z.strictObject({
   at: Time,
   type: z.literal('query'),
-  outcome: z.string().openapi({ description: 'answered, rejected, unavailable or unknown' }),
+  outcome: z.string().describe('answered, rejected, unavailable or unknown'),
   code: text,
   message: text,
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
-  bodyHmac: z.string().openapi({
-    description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
-  }),
+  bodyHmac: z
+    .string()
+    .describe('HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal'),
   // Of an answer at most 64 KiB are stored, card data and tokens masked.
-  received: text.openapi({
-    description:
-      'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
-  }),
+  received: text.describe(
+    'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
+  ),
 })
 
 const Change = z.strictObject({
@@ -68,9 +66,7 @@ const RefundAttempt = z.strictObject({
   ...{ outcome: text, code: text, message: text },
   ...{ httpStatus: z.int().nullable(), durationMs: z.int().nullable() },
   bodyHmac: z.string(),
-  received: text.openapi({
-    description: 'The first 2,000 characters of what was received, as JSON',
-  }),
+  received: text.describe('The first 2,000 characters of what was received, as JSON'),
 })
 
 const Discrepancy = z.strictObject({

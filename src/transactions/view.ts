@@ -14,15 +14,14 @@ import type {
 
 const Sync = z
   .strictObject({
-    status: z.enum(['queued', 'idle', 'retrying', 'abandoned', 'unconfirmed']).openapi({
-      description:
+    status: z
+      .enum(['queued', 'idle', 'retrying', 'abandoned', 'unconfirmed'])
+      .describe(
         'unconfirmed: only ever asked for by `POST …/sync`, and unknown to the gateway; in no list, and deleted `SYNC_REPOLL_FOR_MS` after the last request',
-    }),
-    asOf: Time.nullable().openapi({
-      description: 'When the query was sent whose answer is shown',
-    }),
+      ),
+    asOf: Time.nullable().describe('When the query was sent whose answer is shown'),
     nextAttemptAt: Time.nullable(),
-    attempts: z.int().openapi({ description: 'Failed queries in a row' }),
+    attempts: z.int().describe('Failed queries in a row'),
     lastError: z.string().nullable(),
   })
   .openapi('Sync')
@@ -37,31 +36,30 @@ export const Transaction = z
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
     paidAmount: Amount,
-    expectedAmount: Amount.nullable().openapi({
-      description: "The order's amount as a verified notification states it; null if none does",
-    }),
+    expectedAmount: Amount.nullable().describe(
+      "The order's amount as a verified notification states it; null if none does",
+    ),
     expectedAmountSource: z
       .enum(['notification'])
       .nullable()
-      .openapi({ description: 'Where `expectedAmount` comes from' }),
-    amountMatches: z.boolean().nullable().openapi({
-      description:
-        'Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected',
-    }),
-    refundedAmount: Amount,
-    duplicatePayment: z.boolean().openapi({ description: 'More than one payment succeeded' }),
-    sameOrder: z.array(Id).openapi({
-      description:
-        'Other transactions with the same verified order id that are paid as well: the customer probably paid twice',
-    }),
-    payments: z.array(Payment),
-    final: z
+      .describe('Where `expectedAmount` comes from'),
+    amountMatches: z
       .boolean()
-      .openapi({ description: 'No further change is expected without a new request' }),
+      .nullable()
+      .describe(
+        'Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected',
+      ),
+    refundedAmount: Amount,
+    duplicatePayment: z.boolean().describe('More than one payment succeeded'),
+    sameOrder: z
+      .array(Id)
+      .describe(
+        'Other transactions with the same verified order id that are paid as well: the customer probably paid twice',
+      ),
+    payments: z.array(Payment),
+    final: z.boolean().describe('No further change is expected without a new request'),
     sync: Sync,
-    ipnCount: z
-      .int()
-      .openapi({ description: 'Notifications received, repeated deliveries included' }),
+    ipnCount: z.int().describe('Notifications received, repeated deliveries included'),
     firstSeenAt: Time,
     updatedAt: Time,
   })
