@@ -35,8 +35,8 @@ const shared = {
 }
 
 /**
- * Describes the gateway's side for the OpenAPI document only. The handler validates requests itself, because
- * it reports errors in the gateway's format.
+ * For the OpenAPI document only: the handler validates requests itself, and reports errors in the gateway's
+ * format.
  */
 export function describeIpnRoutes(prefix: string): RouteConfig[] {
   const schema = describeNotification(prefix)

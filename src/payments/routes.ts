@@ -31,7 +31,6 @@ export const PAYMENTS: Listing<typeof query, z.infer<typeof Payment>> = {
   },
 }
 
-/** Writes out a payment that was found by itself. */
 function showFound({ payment, order, refundable, accountHold }: FoundPayment) {
   const of = { ...order, merchantCode: payment.merchantCode }
   return showPayment(payment, of, refundable, accountHold)
@@ -69,7 +68,6 @@ const list = createRoute({
   responses: { 200: describePage(Payment), ...describeRefusals() },
 })
 
-/** Creates the merchants' routes on payments. */
 export function paymentRoutes(ctx: Context) {
   return createRouter()
     .openapi(readOne, async (c) => {

@@ -11,12 +11,11 @@ export const METHODS = ['QR', 'ATM', 'CC'] as const
 const KNOWN: readonly string[] = STATUSES
 const KNOWN_METHODS: readonly string[] = METHODS
 
-/** Whether the status of a payment is one that the gateway documents. */
 export function isKnownStatus(status: string): boolean {
   return KNOWN.includes(status)
 }
 
-/** Whether a payment's status and method are both among those that the gateway documents. */
+/** Whether status and method are both documented. */
 export function isRecognised(payment: Pick<PaymentRow, 'status' | 'paymentMethod'>): boolean {
   return isKnownStatus(payment.status) && KNOWN_METHODS.includes(payment.paymentMethod)
 }
@@ -90,14 +89,12 @@ export const Payment = z
   })
   .openapi('Payment', { example: EXAMPLE })
 
-/** The columns of a payment that the API shows. */
 export const SHOWN_COLUMNS = [
   ...(['paymentId', 'transactionId', 'status', 'amount', 'refundedAmount'] as const),
   ...(['paymentMethod', 'missing', 'unreadable', 'hold'] as const),
   ...(['firstSeenAt', 'updatedAt', 'asOf'] as const),
 ] as const satisfies readonly (keyof PaymentRow)[]
 
-/** A stored hold; null when there is none. */
 export type StoredHold = PaymentRow['hold']
 
 export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
@@ -106,8 +103,7 @@ export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
 export type PaymentOrder = OrderFacts & { merchantCode: string }
 
 /**
- * Builds the API's view of a payment.
- * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
+ * @param refundable shown as `0` unless the payment succeeded and the newest answer lists it readably
  * @param accountHold shown while it is set
  */
 export function showPayment(

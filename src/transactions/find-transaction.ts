@@ -24,9 +24,8 @@ import {
 export const MAX_LOOKUPS = 100
 
 /**
- * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share
- * the next one, never the one that runs: each sees everything that was committed before it.
- * @param merchants the merchant accounts the caller may read
+ * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share the
+ * next one, so each sees everything committed before it.
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
 export async function findTransaction(
@@ -43,10 +42,6 @@ function unknownTransaction(transactionId: string): DomainError {
   return new DomainError('transaction_not_found', `No transaction ${transactionId}`)
 }
 
-/**
- * Does the same, and returns undefined when no account has the id.
- * @throws DomainError `ambiguous_merchant`
- */
 async function findIfKnown(
   { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
   merchants: readonly string[],
@@ -64,8 +59,8 @@ async function findIfKnown(
 }
 
 /**
- * One row for each key that is found, with the key's place in the list. Its text never changes, and it selects
- * what is shown only. A JSON number would be read as binary floating point, so decimals are text there.
+ * One row for each key found. Its text never changes. A JSON number would be read as binary floating point, so
+ * decimals are text there.
  */
 const FIND = `
   select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, (
@@ -113,12 +108,10 @@ async function findMany(
 }
 
 /**
- * Waits until the transaction is known and satisfies `done`, at most `ms` milliseconds, or until the request or the
- * service ends. The commit that registers or changes it wakes the readers: waiting costs no query, and a change costs
- * one query for all readers of the transaction.
+ * Waits until the transaction is known and satisfies `done`, at most `ms`, or until the request or the service
+ * ends. The commit that changes it wakes the readers: a change costs one query for all of them.
  * @returns the transaction as last read, whether it satisfies `done` or not
- * @throws DomainError as `findTransaction` does: `transaction_not_found` only when the time is over, `unavailable` if the
- *   service stops before that
+ * @throws DomainError as `findTransaction` does, and `unavailable` if the service stops before the time is over
  */
 export function waitForTransaction(
   ctx: TransactionsContext,
@@ -153,7 +146,7 @@ type WaitWith = {
   end: AbortSignal
 }
 
-/** Reads, and reads again after each wake of the key, until what was read is enough or the time is over. */
+/** Reads, and again after each wake of the key, until it is enough or the time is over. */
 async function readUntil<T>(
   { waiters, until, end }: WaitWith,
   key: string,

@@ -19,7 +19,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
-/** Of each payment that is compared, its transaction and that one's other payments are read. */
+/** Of each payment compared, its transaction and that one's other payments are read. */
 const EXAMINED_BY_AMOUNT = 1_000
 
 /** Of several payments of a transaction, the newest stands for it. */
@@ -30,8 +30,8 @@ const IS_NEWEST = sql`not exists (
   where o.amount = ${payments.amount} and (o.first_seen_at, o.payment_id) > (${payments.firstSeenAt}, ${payments.paymentId}))`
 
 /**
- * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index has the
- * amounts of payments in the order of their transactions. A transaction's position is that of its newest payment of it.
+ * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index
+ * has amounts in the order of transactions. Its position is that of its newest payment of the amount.
  */
 export async function listByAmount(
   { db, sql: pool }: Pick<TransactionsContext, 'db' | 'sql'>,
@@ -80,9 +80,8 @@ export type TransactionFilter = {
   merchantTxnId?: string | undefined
   /** A decimal string: a payment of it has this amount, by value. */
   amount?: string | undefined
-  /** First seen at or after this time. */
+  /** First seen at or after `from`, and before `to`. */
   from?: string | undefined
-  /** First seen before this time. */
   to?: string | undefined
 }
 
@@ -90,8 +89,7 @@ const COLUMNS = listColumns(transactions, 'transactions')
 const PAYMENT_COLUMNS = listColumns(payments, 'payments')
 
 /**
- * Reads transactions as the unit of work sees them. Sends no statement when there are no keys.
- * @returns the transactions by `formatTransactionKey`
+ * Reads transactions as the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys.
  */
 export async function readTransactions(
   tx: Tx,
@@ -122,9 +120,7 @@ export async function readTransactions(
   return found
 }
 
-/**
- * Lists transactions with their payments, newest first. Unconfirmed ones are in no list.
- */
+/** Newest first. Unconfirmed ones are in no list. */
 export async function listTransactions(
   { db }: Pick<TransactionsContext, 'db'>,
   filter: TransactionFilter,
@@ -150,7 +146,7 @@ export async function listTransactions(
   return cutRead(groupPayments(rows), limit)
 }
 
-/** The conditions of a filter on a row of `transactions`, all but the accounts and the times. */
+/** All conditions but the accounts and the times. */
 function listConditions(filter: TransactionFilter): SQL[] {
   const t = transactions
   const { state, orderId, merchantTxnId, amount } = filter
@@ -188,7 +184,6 @@ function selectWithPayments(db: Pick<Db, 'select'>) {
     )
 }
 
-/** @param rows joined rows, sorted by transaction */
 function groupPayments(
   rows: readonly {
     transaction: TransactionRow

@@ -116,7 +116,6 @@ const timeline = createRoute({
   },
 })
 
-/** Creates the merchants' routes on transactions. */
 export function transactionRoutes(ctx: TransactionsContext) {
   return createRouter()
     .openapi(readOne, async (c) => {
@@ -166,7 +165,6 @@ export function transactionRoutes(ctx: TransactionsContext) {
     })
 }
 
-/** @throws DomainError `invalid_request` when the body and the query name different accounts */
 function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
     throw invalidMember('merchantCode', 'differs between the body and the query')

@@ -107,7 +107,6 @@ type Row = {
   facts: Record<string, unknown>
 }
 
-/** What a page of a timeline is read by. */
 type PageRequest = {
   transaction: TransactionKey
   withRefunds: boolean
@@ -116,8 +115,8 @@ type PageRequest = {
 }
 
 /**
- * Reads what happened to a transaction, oldest first: each notification (with a count of its deliveries), each query,
- * each change, each discrepancy, and with `withRefunds` each step of its refunds and each discrepancy that names one.
+ * Reads what happened to a transaction, oldest first; with `withRefunds` also the steps of its refunds, and
+ * discrepancies that name one.
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
@@ -146,7 +145,7 @@ export async function readTimeline(
   })
 }
 
-/** Reads the messages of the notifications on a page, by the ids of their entries: only these bodies are parsed. */
+/** By the ids of their entries: only the bodies of notifications on the page are parsed. */
 async function readMessages(
   { config, sql }: Pick<Context, 'config' | 'sql'>,
   merchantCode: string,
@@ -172,7 +171,7 @@ const HAS_OTHER_READING = `exists (
 /** Of an answer, its first characters. */
 const CALL = { bodyHmac: `encode(body_hmac, 'hex')`, received: 'left(received, 2000)' }
 
-/** The members of each type of entry, read from the columns of the same names unless another expression is given. */
+/** Read from the columns of the same names unless another expression is given. */
 const FACTS = {
   ipn: writeFacts(Ipn, {
     amount: 'amount::text',
@@ -205,9 +204,9 @@ function writeEntry(type: Row['type'], time: string): string {
 const IPN = writeEntry('ipn', 'first_received_at')
 
 /**
- * Builds a query for the entries of a timeline, as `at`, `id`, `type` and `facts`, in no order. Of notifications, queries
- * and changes, of which a transaction can have any number, it selects no more than a page needs, oldest first; of the
- * others, which follow from its refunds, all.
+ * The entries of a timeline, in no order. Of notifications, queries and changes, of which a transaction can have
+ * any number, it selects no more than a page needs, oldest first; of the others, which follow from its refunds,
+ * all.
  */
 function selectEntries(sql: Sql, request: PageRequest) {
   const { transaction, withRefunds } = request
@@ -229,8 +228,8 @@ function selectEntries(sql: Sql, request: PageRequest) {
 }
 
 /**
- * Selects the oldest rows of the transaction behind a position, by an index that goes on with the time. Rows of the same
- * time as the last one are selected, too: their order is that of their ids. The row of columns is where the scan begins.
+ * The oldest rows behind a position, by an index that goes on with the time, with all of the same time as the
+ * last: their order is that of their ids.
  */
 function selectOldest(
   sql: Sql,
@@ -253,7 +252,6 @@ function selectOldest(
     fetch first ${sql.unsafe(String(countRowsRead(limit)))} rows with ties`
 }
 
-/** Notifications and attempts of the transaction's refunds. */
 function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
   return sql`
     union all

@@ -119,14 +119,14 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
 }
 
 /**
- * Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. After a restore a version is
- * given again to another state, in another epoch.
+ * Weak, because `sync`, `ipnCount` and `asOf` may differ under it. After a restore a version is given again, in
+ * another epoch.
  */
 export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
   return `W/"${epoch}.${version}"`
 }
 
-/** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
+/** By weak comparison (RFC 9110, section 13.1.2). */
 export function matchesEtag(header: string, etag: string): boolean {
   const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
   return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
@@ -144,10 +144,7 @@ function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   return t.attempts > 0 ? 'retrying' : 'queued'
 }
 
-/**
- * Builds an event of a transaction.
- * @param found the transaction as the commit leaves it
- */
+/** @param found the transaction as the commit leaves it */
 export function buildTransactionEvent(
   type: Extract<EventType, `transaction.${string}` | 'sync.abandoned'>,
   found: TransactionWithPayments,
