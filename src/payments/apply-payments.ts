@@ -5,7 +5,6 @@ import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { insertRows, listColumns, pickColumns, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { PaymentRecord } from './find-payments.ts'
 import {
   type AppliedPayments,
   getCountedAmount,
@@ -20,7 +19,7 @@ import {
   type SnapshotRef,
   type StoredPayment,
 } from './odd-readings.ts'
-import { showPayment } from './view.ts'
+import { type PaymentOrder, type ShownPayment, showPayment } from './view.ts'
 
 const STORED = [
   ...(['paymentId', 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const),
@@ -209,14 +208,14 @@ function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChan
  */
 export function buildPaymentEvents(
   changes: readonly PaymentChange[],
-  payments: readonly PaymentRecord[],
+  transaction: PaymentOrder & TransactionKey,
+  payments: readonly ShownPayment[],
 ): NewEvent[] {
-  return payments.flatMap(({ payment, order, refundable }): NewEvent[] => {
+  const { merchantCode, transactionId } = transaction
+  return payments.flatMap((payment): NewEvent[] => {
     const own = changes.filter(({ paymentId }) => paymentId === payment.paymentId)
     if (own.length === 0) return []
-    const { merchantCode, transactionId } = payment
     const type = own.some(({ before }) => before === null) ? 'payment.created' : 'payment.updated'
-    const data = showPayment(payment, { ...order, merchantCode }, refundable)
-    return [{ merchantCode, transactionId, type, data }]
+    return [{ merchantCode, transactionId, type, data: showPayment(payment, transaction) }]
   })
 }

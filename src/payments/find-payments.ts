@@ -65,14 +65,14 @@ function sum(amounts: readonly string[]): Big {
 }
 
 export type PaymentRow = typeof payments.$inferSelect
-/** The amount that can still be refunded, as a column for every select on `payments`. */
-export const refundableColumn = sql<string>`${sql.raw(REFUNDABLE_SQL)}`
 
-/** `refundable` is how much of it can still be refunded (a decimal string). */
-export type PaymentRecord = { payment: PaymentRow; order: OrderFacts; refundable: string }
-
-/** A payment as it is read by itself, with the hold of its account. */
-export type FoundPayment = PaymentRecord & { accountHold: PaymentRow['hold'] }
+/** A payment, how much of it can still be refunded (a decimal string), and the hold of its account. */
+export type FoundPayment = {
+  payment: PaymentRow
+  order: OrderFacts
+  refundable: string
+  accountHold: PaymentRow['hold']
+}
 
 export type PaymentFilter = {
   merchants: readonly string[]
@@ -166,7 +166,7 @@ function describeColumns() {
   return {
     payment: payments,
     order: orderColumn('payments'),
-    refundable: refundableColumn,
+    refundable: sql<string>`${sql.raw(REFUNDABLE_SQL)}`,
     accountHold: accountHoldColumn('payments'),
   }
 }

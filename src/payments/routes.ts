@@ -33,7 +33,7 @@ export const PAYMENTS: Listing<typeof query, z.infer<typeof Payment>> = {
 
 function showFound({ payment, order, refundable, accountHold }: FoundPayment) {
   const of = { ...order, merchantCode: payment.merchantCode }
-  return showPayment(payment, of, refundable, accountHold)
+  return showPayment({ ...payment, refundable }, of, accountHold)
 }
 
 const locate = ({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) => ({

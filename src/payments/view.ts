@@ -97,19 +97,16 @@ export const SHOWN_COLUMNS = [
 
 export type StoredHold = PaymentRow['hold']
 
-export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
+/** `refundable` is how much of it can still be refunded (a decimal string). */
+export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]> & { refundable: string }
 
 /** What a payment shows of its transaction. */
 export type PaymentOrder = OrderFacts & { merchantCode: string }
 
-/**
- * @param refundable shown as `0` unless the payment succeeded and the newest answer lists it readably
- * @param accountHold shown while it is set
- */
+/** @param accountHold shown while it is set */
 export function showPayment(
   row: ShownPayment,
   order: PaymentOrder,
-  refundable: string,
   accountHold?: StoredHold,
 ): z.infer<typeof Payment> {
   return {
@@ -121,7 +118,7 @@ export function showPayment(
     status: row.status,
     amount: row.amount,
     refundedAmount: row.refundedAmount,
-    refundableAmount: isRefundable(row) ? refundable : '0',
+    refundableAmount: isRefundable(row) ? row.refundable : '0',
     currency: order.currency,
     paymentMethod: row.paymentMethod,
     unrecognised: !isRecognised(row),
@@ -135,6 +132,7 @@ export function showPayment(
   }
 }
 
+/** It succeeded, and the newest answer lists it readably. */
 function isRefundable({ status, missing, unreadable }: ShownPayment): boolean {
   return status === 'SUCCESS' && !missing && !unreadable
 }

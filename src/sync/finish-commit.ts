@@ -1,4 +1,3 @@
-import { pickOrder } from '../db/order-facts.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/store.ts'
@@ -96,9 +95,7 @@ function buildEvents(
     ...items.flatMap((item) => {
       const known = find(item.key)
       if (!known) return []
-      const order = pickOrder(known.transaction)
-      const payments = known.payments.map((payment) => ({ ...payment, order }))
-      return buildPaymentEvents(listChanges(item), payments)
+      return buildPaymentEvents(listChanges(item), known.transaction, known.payments)
     }),
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
     ...buildExternalEvents(

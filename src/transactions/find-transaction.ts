@@ -59,16 +59,20 @@ async function findIfKnown(
 }
 
 /**
- * One row for each key found. Its text never changes. A JSON number would be read as binary floating point, so
- * decimals are text there.
+ * The payments of a transaction, oldest first, as an expression. Decimals are text: a JSON number would be read as
+ * binary floating point.
+ * @param of what holds the transaction's key
  */
-const FIND = `
-  select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, (
+export const selectPayments = (of: string) => `coalesce((
     select json_agg(shown) from (
       select ${listAsText(payments, 'payments', PAYMENT_COLUMNS)}, (${REFUNDABLE_SQL})::text as refundable
-      from (select * from payments as p where ${byTransaction('p')} offset 0) as payments
-      order by payments.first_seen_at, payments.payment_id) as shown
-  ) as payments, ${EPOCH_TAG_SQL} as epoch
+      from (select * from payments as p where ${byTransaction('p', of)} offset 0) as payments
+      order by payments.first_seen_at, payments.payment_id) as shown), '[]')`
+
+/** One row for each key found, with the key's place in the list. */
+const FIND = `
+  select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, ${selectPayments('k')} as payments,
+    ${EPOCH_TAG_SQL} as epoch
   from ${writeRowSet('k', TRANSACTION_KEY, '$1')} cross join lateral (
     select * from transactions as t where ${byTransaction('t')} limit 1
   ) as t`
@@ -76,7 +80,7 @@ const FIND = `
 type FoundRow = ShownTransaction & {
   place: number
   epoch: string | null
-  payments: (ShownPayment & { refundable: string })[] | null
+  payments: ShownPayment[]
 }
 
 async function findMany(
@@ -97,12 +101,8 @@ async function findMany(
   for (const row of rows) {
     const owner = owners[row.place - 1]
     if (owner === undefined) continue
-    const listed = row.payments ?? []
-    found[owner]?.push({
-      transaction: row,
-      payments: listed.map((payment) => ({ payment, refundable: payment.refundable })),
-      epoch: row.epoch ?? '0',
-    })
+    const { payments, epoch } = row
+    found[owner]?.push({ transaction: row, payments, epoch: epoch ?? '0' })
   }
   return found.map((value) => ({ status: 'fulfilled', value }))
 }

@@ -1,6 +1,5 @@
-import { and, desc, eq, gte, lt, type SQL, Subquery, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Listing } from '../access/listing.ts'
-import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import {
   byTransaction,
@@ -9,13 +8,12 @@ import {
   type TransactionKey,
 } from '../db/transaction-key.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
-import type { Position } from '../http/list.ts'
-import { cutPage } from '../http/list.ts'
-import { type PaymentRow, REFUNDABLE_SQL, refundableColumn } from '../payments/find-payments.ts'
+import { cutPage, type Position } from '../http/list.ts'
+import type { ShownPayment } from '../payments/view.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
-import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { selectPayments } from './find-transaction.ts'
 import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
@@ -86,7 +84,6 @@ export type TransactionFilter = {
 }
 
 const COLUMNS = listColumns(transactions, 'transactions')
-const PAYMENT_COLUMNS = listColumns(payments, 'payments')
 
 /**
  * Reads transactions as the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys.
@@ -96,28 +93,16 @@ export async function readTransactions(
   keys: readonly TransactionKey[],
 ): Promise<Map<string, TransactionWithPayments>> {
   if (keys.length === 0) return new Map()
-  const [rows, paid] = await pipeline(
-    tx<TransactionRow[]>`
-      select ${tx.unsafe(COLUMNS)} from ${selectKeys(tx, keys)} cross join lateral (
-        select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1
-      ) as transactions`,
-    tx<(PaymentRow & { refundable: string })[]>`
-      select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
-      from ${selectKeys(tx, keys)} cross join lateral (
-        select * from payments as p where ${tx.unsafe(byTransaction('p'))} offset 0
-      ) as payments
-      order by first_seen_at, payment_id`,
+  const rows = await tx<(TransactionRow & { payments: ShownPayment[] })[]>`
+    select ${tx.unsafe(COLUMNS)}, ${tx.unsafe(selectPayments('k'))} as payments
+    from ${selectKeys(tx, keys)} cross join lateral (
+      select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1
+    ) as transactions`
+  return new Map(
+    rows.map(({ payments, ...transaction }) => {
+      return [formatTransactionKey(transaction), { transaction, payments }]
+    }),
   )
-  const found = new Map(
-    rows.map((transaction): [string, TransactionWithPayments] => [
-      formatTransactionKey(transaction),
-      { transaction, payments: [] },
-    ]),
-  )
-  for (const { refundable, ...payment } of paid) {
-    found.get(formatTransactionKey(payment))?.payments.push({ payment, refundable })
-  }
-  return found
 }
 
 /** Newest first. Unconfirmed ones are in no list. */
@@ -142,8 +127,15 @@ export async function listTransactions(
     ...{ from, to, limit, after },
     only: id === undefined ? undefined : { column, from: id, to: id },
   })
-  const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
-  return cutRead(groupPayments(rows), limit)
+  const listed = sql<ShownPayment[]>`${sql.raw(selectPayments('transactions'))}`
+  const rows = await db
+    .with(newest)
+    .select({ transaction: t, payments: listed, ...EXAMINATION })
+    .from(t)
+    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), desc(t.merchantCode))
+    .prepare('list_transactions')
+    .execute()
+  return cutRead(rows, limit)
 }
 
 /** All conditions but the accounts and the times. */
@@ -160,50 +152,6 @@ function listConditions(filter: TransactionFilter): SQL[] {
     ...(merchantTxnId === undefined ? [] : [eq(t.merchantTxnId, merchantTxnId)]),
     ...(amount === undefined ? [] : [ofAmount]),
   ]
-}
-
-function selectWithPayments(db: Pick<Db, 'select'>) {
-  const t = transactions
-  return db
-    .select({ transaction: t, payment: payments, refundable: refundableColumn, ...EXAMINATION })
-    .from(t)
-    .leftJoinLateral(
-      new Subquery(
-        sql`select * from payments as p where ${sql.raw(byTransaction('p', 'transactions'))} offset 0`,
-        { paymentId: payments.paymentId },
-        'payments',
-      ),
-      sql`true`,
-    )
-    .orderBy(
-      desc(t.firstSeenAt),
-      desc(t.transactionId),
-      desc(t.merchantCode),
-      payments.firstSeenAt,
-      payments.paymentId,
-    )
-}
-
-function groupPayments(
-  rows: readonly {
-    transaction: TransactionRow
-    payment: PaymentRow | null
-    refundable: string
-    fits: boolean | null
-    stops: boolean | null
-  }[],
-) {
-  const grouped: (TransactionWithPayments & Pick<(typeof rows)[number], 'fits' | 'stops'>)[] = []
-  for (const { transaction, payment, refundable, ...examination } of rows) {
-    const last = grouped.at(-1)
-    const same =
-      last?.transaction.transactionId === transaction.transactionId &&
-      last.transaction.merchantCode === transaction.merchantCode
-    const entry = same ? last : { transaction, payments: [], ...examination }
-    if (!same) grouped.push(entry)
-    if (payment) entry.payments.push({ payment, refundable })
-  }
-  return grouped
 }
 
 const query = {

@@ -1,17 +1,12 @@
 import type { Context } from '../context.ts'
 import type { transactions } from '../db/schema.ts'
-import type { PaymentRow } from '../payments/find-payments.ts'
 import type { ShownPayment } from '../payments/view.ts'
 import type { Batcher } from '../platform/concurrency/batcher.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
 
-/** `refundable` is how much of a payment can still be refunded (a decimal string). */
-export type TransactionWithPayments = {
-  transaction: TransactionRow
-  payments: { payment: PaymentRow; refundable: string }[]
-}
+export type TransactionWithPayments = { transaction: TransactionRow; payments: ShownPayment[] }
 
 export const SHOWN_COLUMNS = [
   ...(['merchantCode', 'transactionId', 'orderId', 'merchantTxnId', 'currency'] as const),
@@ -23,10 +18,7 @@ export const SHOWN_COLUMNS = [
 
 export type ShownTransaction = Pick<TransactionRow, (typeof SHOWN_COLUMNS)[number]>
 
-export type ShownWithPayments = {
-  transaction: ShownTransaction
-  payments: { payment: ShownPayment; refundable: string }[]
-}
+export type ShownWithPayments = { transaction: ShownTransaction; payments: ShownPayment[] }
 
 /** With the epoch that its ETag carries. */
 export type FoundTransaction = ShownWithPayments & { epoch: string }

@@ -103,7 +103,7 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
     refundedAmount: t.refundedAmount,
     duplicatePayment: t.duplicatePayment,
     sameOrder: t.sameOrder,
-    payments: payments.map(({ payment, refundable }) => showPayment(payment, t, refundable)),
+    payments: payments.map((payment) => showPayment(payment, t)),
     final: t.final,
     sync: {
       status: deriveSyncStatus(t),
