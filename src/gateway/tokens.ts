@@ -32,17 +32,6 @@ type TokenResult =
   | { kind: 'token'; token: string }
   | { kind: 'none'; reason: string; timedOut: boolean }
 
-/** Provides one access token to any number of concurrent calls. */
-export type TokenProvider = {
-  /** Returns a token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
-  get(): Promise<TokenResult>
-  /** Discards a token that the gateway refused, unless a newer one has replaced it. */
-  invalidate(token: string): void
-  confirm(token: string): void
-  renewable: boolean
-  close(): Promise<void>
-}
-
 export type TokenSettings = {
   baseUrl: string
   timeoutMs: number
@@ -96,7 +85,9 @@ export function createTokenProvider(source: TokenSource, settings: TokenSettings
   }
 }
 
-function createClientProvider(source: ClientTokenSource, settings: TokenSettings): TokenProvider {
+export type TokenProvider = ReturnType<typeof createClientProvider>
+
+function createClientProvider(source: ClientTokenSource, settings: TokenSettings) {
   const { random = Math.random, now = () => performance.now(), timeoutMs } = settings
   const base = settings.baseUrl.replace(/\/$/, '')
   const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
@@ -138,7 +129,8 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
   }
 
   return {
-    get() {
+    /** A token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
+    get(): Promise<TokenResult> {
       const at = now()
       const isPaused = at < paused.until
       if (cached && at < cached.expiresAt) {
@@ -149,17 +141,18 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
       const reason = `not requested: ${paused.reason}`
       return Promise.resolve({ kind: 'none', reason, timedOut: false })
     },
-    invalidate(token) {
+    /** Discards a token that the gateway refused, unless a newer one has replaced it. */
+    invalidate(token: string): void {
       if (cached?.token !== token) return
       cached = undefined
       refusals += 1
       const excess = refusals - REFUSALS_BEFORE_PAUSE
       if (excess > 0) pause(excess, 'the gateway refused several tokens in a row')
     },
-    confirm(token) {
+    confirm(token: string): void {
       if (cached?.token === token) refusals = 0
     },
     renewable: true,
-    close: () => pool.destroy(),
+    close: (): Promise<void> => pool.destroy(),
   }
 }
