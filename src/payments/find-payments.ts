@@ -6,13 +6,8 @@ import { merchantAccounts, payments, type refunds, transactions } from '../db/sc
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import {
-  cutRead,
-  EXAMINATION,
-  type PageRead,
-  pickByKeys,
-  pickNewest,
-} from '../platform/postgres/list-page.ts'
+import type { PageRead } from '../platform/postgres/list-page.ts'
+import { cutRead, EXAMINATION, pickByKeys, pickNewest } from '../platform/postgres/list-page.ts'
 
 /** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {

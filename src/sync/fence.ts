@@ -108,13 +108,14 @@ export async function lockAnswers(
     if (!row) return undefined
     const names = completeNames(row, notified[index] ?? [])
     const own = new Set(dismissed ? dismissed[index] : [])
+    const { unreadable } = listAnswered(answer.call)
     return {
       ...answer,
       row: names ? { ...row, ...names, isNamed: true } : row,
       known: known[index] ?? [],
       notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
-      hasUnreadable: listAnswered(answer.call).unreadable.some(
-        ({ id, text }) => !own.has(identifyEntry(id ?? null, shortenSide(text))),
+      hasUnreadable: unreadable.some(
+        ({ id, text }) => !own.has(identifyEntry(id, shortenSide(text))),
       ),
       hasDismissed: own.size > 0,
       elsewhere: [],
@@ -123,9 +124,8 @@ export async function lockAnswers(
   })
 }
 
-function identifyEntry(paymentId: string | null, text: string): string {
-  return JSON.stringify([paymentId, text])
-}
+const identifyEntry = (paymentId: string | null | undefined, text: string) =>
+  JSON.stringify([paymentId ?? null, text])
 
 /** The unreadable entries of each transaction whose discrepancies a person has resolved. */
 async function readDismissed(tx: Tx, keys: readonly TransactionKey[]): Promise<string[][]> {

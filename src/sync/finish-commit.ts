@@ -1,12 +1,8 @@
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/store.ts'
-import {
-  type ChangeRow,
-  type NewEvent,
-  prepareRecording,
-  recordChanges,
-} from '../events/record-events.ts'
+import type { ChangeRow, NewEvent } from '../events/record-events.ts'
+import { prepareRecording, recordChanges } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { buildPaymentEvents } from '../payments/apply-payments.ts'
 import type { PaymentChange } from '../payments/odd-readings.ts'
@@ -94,8 +90,7 @@ function buildEvents(
   return [
     ...items.flatMap((item) => {
       const known = find(item.key)
-      if (!known) return []
-      return buildPaymentEvents(listChanges(item), known.transaction, known.payments)
+      return known ? buildPaymentEvents(listChanges(item), known.transaction, known.payments) : []
     }),
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
     ...buildExternalEvents(
@@ -105,9 +100,8 @@ function buildEvents(
     ...buildDiscrepancyEvents(found),
     ...items.flatMap((item) => {
       const known = find(item.key)
-      return known
-        ? listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
-        : []
+      if (!known) return []
+      return listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
     }),
   ]
 }
@@ -154,12 +148,13 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
 /** With what refunds that came back free: they show nothing new themselves. */
 function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
-  return [
-    ...(applied?.changes ?? []),
-    ...freed.map(({ now: { paymentId } }) => {
-      return { paymentId, field: 'freed', before: '', after: '' }
-    }),
-  ]
+  const changes = freed.map(({ now: { paymentId } }) => ({
+    paymentId,
+    field: 'freed',
+    before: '',
+    after: '',
+  }))
+  return [...(applied?.changes ?? []), ...changes]
 }
 
 function listStateChange({ key, row, snapshot, summary }: SummarisedItem): ChangeRow[] {

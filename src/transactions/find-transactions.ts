@@ -1,12 +1,8 @@
 import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Listing } from '../access/listing.ts'
 import { payments, transactions } from '../db/schema.ts'
-import {
-  byTransaction,
-  formatTransactionKey,
-  selectKeys,
-  type TransactionKey,
-} from '../db/transaction-key.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, formatTransactionKey, selectKeys } from '../db/transaction-key.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import { cutPage, type Position } from '../http/list.ts'
 import type { ShownPayment } from '../payments/view.ts'
