@@ -33,11 +33,7 @@ type Signed = {
 }
 
 /** The form of a gateway's notifications, as the settings name it. */
-type SignedForm = {
-  prefix: string
-  known: readonly string[]
-  refundHashExclude: readonly string[]
-}
+type SignedForm = { prefix: string; known: readonly string[]; refundHashExclude: readonly string[] }
 
 /**
  * Identifies a notification by what is signed, whatever its unsigned members; an empty value contributes nothing
@@ -117,10 +113,7 @@ function isRefundText(text: string, own: string): boolean {
 /** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
 
-/**
- * An id of the gateway's payments. In documented notifications a message and a transaction id stand in its place,
- * which are not digits alone.
- */
+/** In documented notifications a message and a transaction id stand in its place, which are not digits alone. */
 const PAYMENT_ID = /^\d+$/
 
 /** With which the text of every request of this service ends. */

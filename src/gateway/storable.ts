@@ -6,11 +6,17 @@ import {
   maskCardData,
   maskCardText,
 } from '../platform/crypto/masking.ts'
+import { attempt } from './parse-body.ts'
 
 /** Whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
 }
+
+/** Characters of an id, and of any word that is compared. */
+export const MAX_ID = 128
+
+export const isId = (text: string) => text !== '' && text.length <= MAX_ID && isPrintable(text)
 
 const MAX_MESSAGE = 500
 
@@ -87,7 +93,7 @@ export function maskText(text: string): string {
     return maskJsonText(decoded) === decoded ? text : HIDDEN
   }
   const hidden = hideSecretsInText(text)
-  const decoded = decodePercent(hidden)
+  const decoded = attempt(() => decodeURIComponent(hidden)) ?? hidden
   const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
   return masked === decoded ? hidden : masked
 }
@@ -104,25 +110,14 @@ function maskMembers(value: unknown): unknown {
 
 function maskJsonText(text: string): string {
   if (text.includes(NUMBER_MARK)) return maskCardText(hideSecretsInText(text))
-  try {
-    const value = parse(text)
-    const masked = stringify(maskMembers(value)) ?? text
-    return masked === stringify(value) ? text : masked
-  } catch {
-    return hideSecretsInText(text)
-  }
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  const value = attempt(() => parse(text))
+  if (value === undefined) return hideSecretsInText(text)
+  const masked = stringify(maskMembers(value)) ?? text
+  return masked === stringify(value) ? text : masked
 }
 
 /** How much of an answer is kept, in bytes. */
-export const MAX_RECEIVED = 65_536
+const MAX_RECEIVED = 65_536
 /** More than the longest number of a card is written with, so that one at the end is masked before the text is cut. */
 const MARGIN = 256
 
