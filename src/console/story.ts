@@ -54,7 +54,7 @@ export async function readStory(
   const { transaction: key, payments } = found
   const withRefunds = access.scopes.includes('refunds:read')
   const isOperator = access.scopes.includes('ops')
-  const held = isOperator ? payments.filter(({ payment }) => payment.hold !== null) : []
+  const held = isOperator ? payments.filter(({ hold }) => hold !== null) : []
   const [accountHold, refunds, surplus, discrepancies, sameOrder, ...mayRelease] =
     await Promise.all([
       readAccountHold(ctx.sql, key.merchantCode),
@@ -62,7 +62,7 @@ export async function readStory(
       withRefunds ? readSurplus(ctx.sql, key) : undefined,
       isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
       loadSameOrder(ctx, key),
-      ...held.map(async ({ payment: { paymentId: id } }) => {
+      ...held.map(async ({ paymentId: id }) => {
         const { merchantCode } = key
         const target = 'payment' as const
         return [id, await findMayRelease(ctx.sql, access, { merchantCode, target, id })] as const
@@ -122,7 +122,7 @@ export async function readHistory(
     withRefunds ? loadRefunds(ctx, key).then((refunds) => refunds.listed) : [],
   ])
   const refunds = new Map(listed.map((found) => [found.refund.refundId, found]))
-  const paymentIds = payments.map(({ payment }) => payment.paymentId)
+  const paymentIds = payments.map(({ paymentId }) => paymentId)
   const ids = [key.transactionId, ...paymentIds, ...refunds.keys()]
   const newest = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.history)
   const from = after === undefined ? 0 : Date.parse(after)

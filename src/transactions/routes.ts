@@ -36,10 +36,12 @@ const readOne = createRoute({
     params,
     query: z.strictObject({ wait: WaitParameter, merchantCode }),
     headers: z.object({
-      'if-none-match': z.string().optional().openapi({
-        description:
+      'if-none-match': z
+        .string()
+        .optional()
+        .describe(
           'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
-      }),
+        ),
     }),
   },
   responses: {
@@ -107,7 +109,6 @@ const timeline = createRoute({
   },
 })
 
-/** Creates the merchants' routes on transactions. */
 export function transactionRoutes(ctx: TransactionsContext) {
   return createRouter()
     .openapi(readOne, async (c) => {
@@ -158,7 +159,6 @@ export function transactionRoutes(ctx: TransactionsContext) {
     })
 }
 
-/** @throws DomainError `invalid_request` when the body and the query name different accounts */
 function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
     throw invalidMember('merchantCode', 'differs between the body and the query')
