@@ -65,7 +65,7 @@ const list = createRoute({
   summary: 'Payments, newest first',
   ...shared,
   request: { query: z.strictObject({ ...query, merchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Payment), ...describeRefusals() },
+  responses: { 200: describePage(Payment), ...describeRefusals('cursor_expired') },
 })
 
 export function paymentRoutes(ctx: Context) {

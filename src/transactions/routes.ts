@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { serveListing } from '../access/listing.ts'
+import { readPage, serveListing } from '../access/listing.ts'
 import { createRouter } from '../http/app.ts'
 import {
   BODY_REFUSALS,
@@ -9,14 +9,7 @@ import {
   describeResponse,
 } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
 import { invalidMember, requestSync } from './request-sync.ts'
@@ -69,7 +62,7 @@ const list = createRoute({
   summary: 'Transactions, newest first',
   ...shared,
   request: { query: z.strictObject({ ...TRANSACTIONS.query, merchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Transaction), ...describeRefusals() },
+  responses: { 200: describePage(Transaction), ...describeRefusals('cursor_expired') },
 })
 
 const sync = createRoute({
@@ -112,7 +105,7 @@ const timeline = createRoute({
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {
     200: describePage(TimelineEntry),
-    ...describeRefusals(...NOT_FOUND),
+    ...describeRefusals(...NOT_FOUND, 'cursor_expired'),
   },
 })
 
@@ -155,12 +148,13 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
       const { scopes, chainId } = c.get('access')
       const withRefunds = scopes.includes('refunds:read')
-      const after = readCursor(cursor)
-      const rows = await ctx.reads.run(chainId, ({ sql }) =>
-        readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after),
-      )
       const locate = ({ position }: TimelineRow) => position
-      const page = cutPage({ rows }, limit, locate, ({ entry }) => entry)
+      const page = await ctx.reads.run(chainId, ({ sql }) =>
+        readPage({ sql }, cursor, undefined, async (after) => {
+          const rows = await readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after)
+          return cutPage({ rows }, limit, locate, ({ entry }) => entry)
+        }),
+      )
       return respondPage(c, page, TimelineEntry)
     })
 }
