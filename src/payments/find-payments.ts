@@ -95,10 +95,8 @@ export async function findPayment(
   const [first, second] = await select.execute()
   if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (second) {
-    throw new DomainError(
-      'ambiguous_merchant',
-      'Several merchant accounts have a payment with this id: name one with ?merchantCode=',
-    )
+    const what = 'Several merchant accounts have a payment with this id'
+    throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
   }
   return first
 }
