@@ -62,10 +62,7 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
   return { answer, received: formatMembers(Object.fromEntries(rest), elsewhere) }
 }
 
-/**
- * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without the gateway's id
- * of it.
- */
+/** The answer to REFUND (specification 4.3.2): code 0 accepts it, with or without the gateway's id of it. */
 export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
   const members = parseObject(body)
   return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
@@ -108,10 +105,7 @@ const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?$/
 const MEMBERS = ['id', 'status', 'amount', 'refundedAmount', 'paymentMethod'] as const
 const AMOUNTS = ['amount', 'refundedAmount'] as const
 
-/**
- * Reads the entries of an answer to QUERY_PT (specification 2.4), each by itself: one that cannot be read is kept
- * beside the others.
- */
+/** The entries of QUERY_PT (specification 2.4), each by itself: what cannot be read is kept beside the others. */
 function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
   const counts = new Map<string | undefined, number>()

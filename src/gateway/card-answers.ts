@@ -64,10 +64,7 @@ const OWNERS = {
     .transform(({ docs }) => docs.map(({ merchantCode }) => merchantCode ?? undefined)),
 }
 
-/**
- * Reads a response to a card operation, other than 401. It has failed if its code or its data is not as
- * specified; a redirect is not followed.
- */
+/** Reads a response other than 401. One has failed if its code or data is not as specified; so has a redirect. */
 export function readCardResponse(
   { status, body }: { status: number; body: Buffer },
   rules: CardEnvelopeRules,

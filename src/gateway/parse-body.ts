@@ -74,10 +74,7 @@ export function parseNotification(
 
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 
-/**
- * Parses a JSON body. Numbers keep their text, because the signature covers it. A name given twice with different
- * values is refused, and so is `__proto__`.
- */
+/** Numbers keep their text, which is signed. A name given twice with different values is refused. */
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   const flat = parseFlat(text)
   if (flat) return { params: flat }

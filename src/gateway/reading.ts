@@ -5,10 +5,7 @@ import { isPrintable } from './storable.ts'
 
 export type NotificationKind = 'payment' | 'refund'
 
-/**
- * A way to cut a signed text into members: the hash joins values without names or separators, so one hash is
- * valid for many.
- */
+/** A way to cut a signed text into members: the hash joins values without names or separators. */
 export type Reading = {
   /**
    * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a verified text, whatever secret
@@ -124,10 +121,7 @@ const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const NO_REQUEST = { documented: true, requestOf: undefined }
 const REQUEST = { documented: false, requestOf: undefined }
 
-/**
- * Compares a refund's text with this service's REFUND requests, signed with the same secret: only a notification
- * has its fee between the command and the merchant code.
- */
+/** Our REFUND requests have the same secret: only a notification has its fee before the merchant code. */
 function compareWithRequests(text: string, merchantCode: string, form: SignedForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST

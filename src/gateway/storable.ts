@@ -80,8 +80,7 @@ export function maskNested(value: unknown): unknown {
 }
 
 /**
- * Masks the credentials of a text, and the card data of one that is JSON. Where nothing is masked it stays as
- * written: it may be signed.
+ * Masks credentials, and card data in JSON. Where nothing is masked a text stays as written: it may be signed.
  */
 export function maskText(text: string): string {
   if (isHarmless(text)) return text
@@ -121,10 +120,7 @@ const MAX_RECEIVED = 65_536
 /** More than the longest number of a card is written with, so that one at the end is masked before the text is cut. */
 const MARGIN = 256
 
-/**
- * Keeps those texts of an answer that fit into `MAX_RECEIVED` bytes, `used` elsewhere included; `shorten` gives
- * what stands in for one that does not fit.
- */
+/** Keeps what fits beside the bytes `used` elsewhere; `shorten` gives what stands in for a text that does not. */
 export function keepWithin(
   texts: readonly string[],
   used: number,

@@ -19,10 +19,7 @@ const MAX_CHARACTERS = 200
 
 const isShort = (body: string) => Buffer.byteLength(body) <= MAX_BYTES
 
-/**
- * Writes members as a body that can be stored, long values cut and marked: first those that are not signed, whose
- * length any sender can choose, then all.
- */
+/** Cuts long values and marks them: first those not signed, whose length any sender can choose, then all. */
 function writeBody(
   members: Record<string, unknown>,
   format: 'json' | 'form',
@@ -148,8 +145,7 @@ export type ShownMember = { name: string; value: string }
 const ID_NAME = /id$/i
 
 /**
- * Lists the members of a stored notification, its hash hidden: with it, guesses of the secret could be tried at
- * leisure. Undefined for a body that cannot be read.
+ * Without the hash: with it, guesses of the secret could be tried at leisure. Undefined for an unreadable body.
  */
 export function listShownMembers(body: string): ShownMember[] | undefined {
   const params = parseStored(body)
@@ -172,8 +168,7 @@ export type RefundDetails = {
 }
 
 /**
- * Reads the details of a stored notification, whose signature, ids and amount the caller has checked. The words
- * (`ResponseMsg`, specification 6) are also those of a payment's.
+ * The caller has checked signature, ids and amount. The words (specification 6) are also those of a payment's.
  */
 export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const params = parseStored(body) ?? {}

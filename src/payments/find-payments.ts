@@ -17,10 +17,7 @@ export type BalanceFacts = {
   refundedAtFirst: string
   /** Amounts of refunds, own and external, matched to the growth between the two. */
   matched: readonly string[]
-  /**
-   * Amounts of unmatched refunds: own ones that have not failed, and external ones, whose money has moved
-   * although the gateway's ledger lags behind.
-   */
+  /** Of own refunds that have not failed, and of external ones, whose money has moved ahead of the ledger. */
   reserved: readonly string[]
 }
 

@@ -57,10 +57,7 @@ export async function commitAnswer(
   }
 }
 
-/**
- * Commits several answers together, except those that concern refunds. If the commit fails because of one, all of
- * them need a commit of their own.
- */
+/** All but those that concern refunds. If one makes the commit fail, all of them need one of their own. */
 async function commitTogether(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
@@ -196,8 +193,7 @@ export function logFindings(
 }
 
 /**
- * SQLSTATE classes: data exceptions, violated constraints, exceeded limits. Anything else, such as a deadlock, is
- * no fault of the answer.
+ * SQLSTATE: data exceptions, violated constraints, exceeded limits. A deadlock, say, is no fault of the answer.
  */
 const CAUSED_BY_VALUE = /^(22|23|54)/
 

@@ -57,9 +57,7 @@ export async function lockUnclaimed(
   return row
 }
 
-/**
- * Locks the rows of other transactions that no one else has locked: the caller holds one, so it waits for none.
- */
+/** Locks other rows that no one else has locked: the caller holds one, so it waits for none. */
 export async function lockFree(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -87,10 +85,7 @@ export type LockedAnswer = QueryAnswer & {
   moved: string[]
 }
 
-/**
- * Locks the transactions whose leases are still held, then their payments, in one round trip; undefined for a
- * lost lease.
- */
+/** Locks the transactions, then their payments, in one round trip; undefined for a lost lease. */
 export async function lockAnswers(
   tx: Tx,
   answers: readonly QueryAnswer[],

@@ -45,9 +45,7 @@ export async function finishCommit(
     found,
   )
   // Rare, so they are read only here.
-  const abandoned = items.flatMap(({ key }, index) =>
-    ends[index]?.next === 'abandon' ? [key] : [],
-  )
+  const abandoned = items.flatMap(({ key }, at) => (ends[at]?.next === 'abandon' ? [key] : []))
   const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
     ...buildEvents(ctx, items, objects, recorded),
@@ -56,10 +54,7 @@ export async function finishCommit(
   return { ends, found: recorded, last }
 }
 
-/**
- * Reads what a commit changes, after all statements that change it. The refunds of payments that moved here show
- * this transaction from now on.
- */
+/** After all statements that change it. Refunds of payments that moved here show this transaction from now on. */
 async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const changed = items.flatMap((one) => (listTransactionEvents(one).length > 0 ? [one.key] : []))
   const [transactions, ...refunds] = await pipeline(
@@ -86,6 +81,7 @@ function buildEvents(
   { transactions, refunds, external }: Awaited<ReturnType<typeof readChanged>>,
   found: readonly RecordedDiscrepancy[],
 ): NewEvent[] {
+  const externalChanges = items.flatMap((one) => one.refunds?.externalChanges ?? [])
   const find = (key: TransactionKey) => transactions.get(formatTransactionKey(key))
   return [
     ...items.flatMap((item) => {
@@ -93,10 +89,7 @@ function buildEvents(
       return known ? buildPaymentEvents(listChanges(item), known.transaction, known.payments) : []
     }),
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
-    ...buildExternalEvents(
-      external,
-      items.flatMap((one) => one.refunds?.externalChanges ?? []),
-    ),
+    ...buildExternalEvents(external, externalChanges),
     ...buildDiscrepancyEvents(found),
     ...items.flatMap((item) => {
       const known = find(item.key)
@@ -117,10 +110,7 @@ function listTransactionEvents(item: SummarisedItem) {
   ]
 }
 
-/**
- * It is final only when its refunds are, too. Undefined when nothing was applied, and the row is as its payments
- * and refunds are.
- */
+/** Final only when its refunds are, too. Undefined when nothing was applied and nothing differs. */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
   const { row, payments, applied, refunds, lost } = item
   const summary = summarisePayments(payments)
@@ -148,13 +138,11 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
 /** With what refunds that came back free: they show nothing new themselves. */
 function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
-  const changes = freed.map(({ now: { paymentId } }) => ({
-    paymentId,
-    field: 'freed',
-    before: '',
-    after: '',
-  }))
-  return [...(applied?.changes ?? []), ...changes]
+  const free = { field: 'freed', before: '', after: '' }
+  return [
+    ...(applied?.changes ?? []),
+    ...freed.map(({ now }) => ({ ...free, paymentId: now.paymentId })),
+  ]
 }
 
 function listStateChange({ key, row, snapshot, summary }: SummarisedItem): ChangeRow[] {

@@ -77,9 +77,7 @@ async function tryRecord(
   return recorded.end
 }
 
-/**
- * After the lease has ended, or the payment has moved with its refunds: whoever holds the claim by then keeps it.
- */
+/** After the lease has ended, or the payment has moved: whoever holds the claim by then keeps it. */
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,

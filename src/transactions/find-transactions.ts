@@ -81,9 +81,7 @@ export type TransactionFilter = {
 
 const COLUMNS = listColumns(transactions, 'transactions')
 
-/**
- * Reads transactions as the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys.
- */
+/** As the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys. */
 export async function readTransactions(
   tx: Tx,
   keys: readonly TransactionKey[],

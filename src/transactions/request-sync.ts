@@ -9,10 +9,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue } from './due.ts'
 
-/**
- * How many transactions that no notification has named may wait for their query. They come after all others, so
- * more would only grow the queue.
- */
+/** Transactions that no notification has named come after all others: more would only grow the queue. */
 export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
 
 const RETRY_AFTER_S = 5
