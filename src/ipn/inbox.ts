@@ -10,9 +10,7 @@ import type { ReceivedNotification } from './store.ts'
 
 export type Inbox = ReturnType<typeof createInbox>
 
-export type IpnContext = Context & {
-  inbox: Inbox
-}
+export type IpnContext = Context & { inbox: Inbox }
 
 /** To be sent again. One whose commit was already running may be stored all the same, and is counted twice. */
 export class InboxFullError extends Error {}

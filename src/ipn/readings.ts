@@ -23,10 +23,12 @@ const MAX_TRIES = 10
 /**
  * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has
  * many readings. Each takes a place among those of its text, whose unique key decides, also between processes:
+ *
  * 1. one in documented form, which is trusted;
  * 2. any other, which leads to a query;
  * 3. one about a refund of ours to the letter, with its result, for which the others left no place;
  * 4. the same without a result.
+ *
  * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next
  * waits for the outcome of the first. Never rejects.
  * @returns one result for each notification, in order; an error where it may not be stored

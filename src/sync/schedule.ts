@@ -25,11 +25,7 @@ export type Progress = {
 }
 
 /** `idle`: nothing until it is due for another reason; `query_now`: as soon as the gap of a burst allows. */
-export type NextStep = {
-  attempts: number
-  polls: number
-  lastError: string | null
-} & (
+export type NextStep = { attempts: number; polls: number; lastError: string | null } & (
   | { kind: 'idle' }
   | { kind: 'query_now' }
   | { kind: 'query_later'; inMs: number }

@@ -5,11 +5,13 @@ import type { Claim, ClaimEnd, QueryAnswer, SyncContext } from './types.ts'
 
 /**
  * Syncs a claimed transaction, in five steps:
+ *
  * 1. query the gateway;
  * 2. apply its answer to the payments;
  * 3. reconcile the refunds with it, in the same commit;
  * 4. send the refund that step 3 prepared, if any;
  * 5. record the result, in a second commit.
+ *
  * Both commits are fenced by the lease; only an answer to a refund is recorded without it. No database
  * transaction is open during 1 and 4.
  * @param onAnswer called between 1 and 2
@@ -21,22 +23,21 @@ export async function syncTransaction(
   claim: Claim,
   onAnswer: () => void,
 ): Promise<ClaimEnd | undefined> {
-  const answer = await queryGateway(ctx, claim)
+  const answer = await queryGateway(ctx, claim) // 1
   if (!answer) return undefined
   onAnswer()
-  const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer))
+  const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer)) // 2, 3
   const { end, attempt, queryEnd } = committed
   if (!attempt) return end
-  const sent = await sendAttempt(attempt, ctx.givingUp)
-  const { merchantCode } = claim
-  const { refundId } = attempt
-  ctx.log.info({ merchantCode, refundId, outcome: sent.call.outcome.kind }, 'refund sent')
-  return await ctx.tracing.run(planCommit, () => recordRefundAnswer(ctx, claim, sent, queryEnd))
+  const sent = await sendAttempt(attempt, ctx.givingUp) // 4
+  const facts = { merchantCode: claim.merchantCode, refundId: attempt.refundId }
+  ctx.log.info({ ...facts, outcome: sent.call.outcome.kind }, 'refund sent')
+  return await ctx.tracing.run(planCommit, () => recordRefundAnswer(ctx, claim, sent, queryEnd)) // 5
 }
 
 const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
 
-/** Step 1. Undefined when the account's calls are paused, or the process stopped during the call. */
+/** Undefined when the account's calls are paused, or the process stopped during the call. */
 async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer | undefined> {
   const began = performance.now()
   const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
