@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
+import { computeSecureHash, joinSignedValues } from '../../src/gateway/signature.ts'
 import { MERCHANT } from './service.ts'
 
 export type Params = Readonly<Record<string, string>>
@@ -100,4 +100,33 @@ export function cutRequest(
       svc_SecureHash: hash,
     }
   })
+}
+
+/** What comes before the merchant code of a request, cut into members that are documented. */
+const QUERY_HEADS = {
+  payment: [
+    { svc_Command: 'QUERY_PT' },
+    { svc_Amount: 'QUERY_PT' },
+    { svc_Currency: 'QUERY_PT' },
+    { svc_Locale: 'QUERY_PT' },
+    { svc_Amount: 'QUERY', svc_Command: '_PT' },
+  ],
+  refund: [],
+}
+const REFUND_HEADS = {
+  payment: [
+    { svc_Amount: '10000REFUND' },
+    { svc_Amount: '10000', svc_Currency: 'REFUND' },
+    { svc_Amount: '10000', svc_Locale: 'REFUND' },
+    { svc_Amount: '1', svc_Command: '0000REFUND' },
+  ],
+  refund: [{ svc_Amount: '10000', svc_Command: 'REFUND' }],
+}
+
+/** Signs a request for `cutRequest`. The request id is in no hash, unless `GATEWAY_REFUND_HASH_EXCLUDE` is `none`. */
+export function signRequest(params: Readonly<Record<string, unknown>>): SignedRequest {
+  const rule = { prefix: 'svc', exclude: ['RequestID'] }
+  const hash = computeSecureHash(params, MERCHANT.secret, rule)
+  const heads = params.svc_Command === 'QUERY_PT' ? QUERY_HEADS : REFUND_HEADS
+  return { text: joinSignedValues(params, rule), hash, heads }
 }
