@@ -162,8 +162,9 @@ function measure(
 }
 
 /** Creates the metrics, with every known series at 0. */
-function openMetrics({ accounts, sharedToken }: Config): Metrics {
+function openMetrics({ accounts, sharedToken, DATABASE_SCHEMA: schema }: Config): Metrics {
   const metrics = createMetrics()
+  if (schema !== 'public') metrics.registry.setDefaultLabels({ cell: schema })
   for (const kind of Object.keys(DISCREPANCY_KINDS)) metrics.discrepancies.inc({ kind }, 0)
   if (!sharedToken && !accounts.some(({ token }) => token)) return metrics
   for (const command of ['cards', 'token']) {

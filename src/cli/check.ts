@@ -13,7 +13,7 @@ import {
 import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
 import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
-import { parseDatabaseUrl } from '../platform/postgres/hosts.ts'
+import { inSchema, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
@@ -132,11 +132,11 @@ function explainFailure(error: unknown, place: string, timeoutMs: number): strin
 }
 
 /** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
-function findDatabase({ DATABASE_URL, DATA_DIR }: Config) {
-  if (DATABASE_URL !== undefined) return DATABASE_URL
+function findDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }: Config) {
+  if (DATABASE_URL !== undefined) return inSchema(DATABASE_URL, DATABASE_SCHEMA)
   try {
     const found = findEmbeddedPostgres(DATA_DIR)
-    if (typeof found === 'object') return found.url
+    if (typeof found === 'object') return inSchema(found.url, DATABASE_SCHEMA)
     requireStartable(DATA_DIR)
     const action = found === 'none' ? 'creates' : 'starts'
     const detail = `DATABASE_URL is not set: the start ${action} an embedded PostgreSQL in ${DATA_DIR}`

@@ -6,6 +6,7 @@ import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
+import { inSchema } from '../platform/postgres/hosts.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { explainDatabase } from './explain.ts'
 import { UsageError } from './options.ts'
@@ -49,7 +50,7 @@ export async function withDatabaseUrl<T>(
 ): Promise<T> {
   const database = await findDatabase(env, options)
   try {
-    return await work(database.url)
+    return await work(inSchema(database.url, readSome(env, ['DATABASE_SCHEMA']).DATABASE_SCHEMA))
   } catch (error) {
     const text = explainDatabase(error)
     throw text === undefined ? error : new ConnectionError(text)
