@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { eq, sql } from 'drizzle-orm'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, REGISTRATION_LOCK } from '../db/names.ts'
-import { webhookEndpoints, webhookRetries } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { type EventType, getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
-import { build } from '../platform/postgres/drizzle.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -147,13 +144,10 @@ export async function updateEndpoint(
     const isMoved = url !== undefined && url !== before.url
     // The same address again is no change.
     if (!next && !isMoved) return
-    const values = {
-      ...(next ? { types: [...next.types] } : {}),
-      ...(isMoved ? { url } : {}),
-      keyChainId: access.chainId,
-    }
-    await build(tx).update(webhookEndpoints).set(values).where(eq(webhookEndpoints.id, id))
-    if (isMoved) await forgetFailures(tx, id, before)
+    await tx`
+      update webhook_endpoints set types = ${[...(next ?? before).types]}, url = ${url ?? before.url},
+        key_chain_id = ${access.chainId} where id = ${id}`
+    if (isMoved) await forgetFailures(tx, id, before.isFailing && !before.isDisabled)
   })
   if (url === undefined) return
   ctx.log.info({ endpointId: id, to: formatOrigin(url) }, 'webhook endpoint has another address')
@@ -163,33 +157,18 @@ export async function updateEndpoint(
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const { access, id } = request
   await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/enable`, async (tx, before) => {
-    const owner = before.owner ? {} : { keyChainId: access.chainId }
-    await build(tx)
-      .update(webhookEndpoints)
-      .set({ disabledAt: null, disabledReason: null, ...owner })
-      .where(eq(webhookEndpoints.id, id))
-    await forgetFailures(tx, id, {
-      ...before,
-      isFailing: before.isFailing || before.isDisabled,
-      isDisabled: false,
-    })
+    await tx`
+      update webhook_endpoints set disabled_at = null, disabled_reason = null,
+        key_chain_id = ${before.owner ? tx`key_chain_id` : access.chainId} where id = ${id}`
+    await forgetFailures(tx, id, before.isFailing || before.isDisabled)
   })
 }
 
-async function forgetFailures(
-  tx: Tx,
-  id: string,
-  { isFailing, isDisabled }: Pick<StoredEndpoint, 'isFailing' | 'isDisabled'>,
-): Promise<void> {
-  await build(tx)
-    .update(webhookEndpoints)
-    .set({ failingSince: null })
-    .where(eq(webhookEndpoints.id, id))
-  await build(tx)
-    .update(webhookRetries)
-    .set({ dueAt: sql`now()`, attempts: 0, failingSince: null })
-    .where(eq(webhookRetries.endpointId, id))
-  if (isFailing && !isDisabled) await recordCondition(tx, [id], 'recovered')
+async function forgetFailures(tx: Tx, id: string, hasRecovered: boolean): Promise<void> {
+  await tx`update webhook_endpoints set failing_since = null where id = ${id}`
+  await tx`
+    update webhook_retries set due_at = now(), attempts = 0, failing_since = null where endpoint_id = ${id}`
+  if (hasRecovered) await recordCondition(tx, [id], 'recovered')
 }
 
 /** Deletes an endpoint with its log. The result of a call in flight is not recorded. */
