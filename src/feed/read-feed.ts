@@ -109,27 +109,13 @@ export async function readFeed(
   return page
 }
 
-/** The same, whatever was deleted there. */
+/** What `readFeed` reads, whatever was deleted there. */
 export async function selectEvents(
   sql: Sql,
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
 ): Promise<FeedPage & Pick<Row, 'removed' | 'head' | 'isStopped'>> {
-  const rows = await selectRows(sql, filter, after, limit)
-  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
-  const events = rows.flatMap(pickEvent)
-  const last = events.length === limit ? events.at(-1)?.id : undefined
-  const next = last ?? reach ?? head
-  return { events, next, atEnd: next === head, removed, head, isStopped }
-}
-
-async function selectRows(
-  sql: Sql,
-  filter: FeedFilter | undefined,
-  after: number | undefined,
-  limit: number,
-): Promise<readonly Row[]> {
   const [only, second] = filter?.merchants ?? []
   // Reads by the index of the account, or by the primary key.
   const ofOne = only !== undefined && second === undefined
@@ -143,7 +129,7 @@ async function selectRows(
         and type = any(${[...filter.types]})
         ${filter.withRefunds ? sql`` : sql`and not ${namesRefund}`}`
     : sql``
-  return await sql<Row[]>`
+  const rows = await sql<Row[]>`
     with removals as materialized (
       select coalesce((select removed_up_to from event_removals), 0) as removed
     ), bounds as materialized (
@@ -161,12 +147,15 @@ async function selectRows(
       at::text as at, ${namesRefund} as "namesRefund", ${sql.unsafe(listOrderIds('e'))}
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
-}
-
-function pickEvent(row: Row): EventRow[] {
-  if (row.id === null) return []
-  const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
-  return [event]
+  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
+  const events = rows.flatMap((row) => {
+    if (row.id === null) return []
+    const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
+    return [event]
+  })
+  const last = events.length === limit ? events.at(-1)?.id : undefined
+  const next = last ?? reach ?? head
+  return { events, next, atEnd: next === head, removed, head, isStopped }
 }
 
 const SHARED_LIMIT = 200

@@ -64,21 +64,17 @@ function guardConnections(
       timeout,
       rejectUnauthorized: true,
       lookup(hostname, { all, family }, callback) {
-        resolve(hostname).then(
-          (addresses) => {
-            const found = addresses.map((address) => ({ address, family: isIP(address) }))
-            try {
-              for (const { address } of found) requireAllowedAddress(address, plain, reach)
-            } catch (error) {
-              return callback(toError(error), [])
-            }
-            const usable = found.filter((one) => !family || one.family === Number(family))
-            const [first] = usable
-            if (!first) return callback(new AddressError('has no address'), [])
-            if (all) callback(null, usable)
-            else callback(null, first.address, first.family)
-          },
-          (error: Error) => callback(error, []),
+        const allowed = resolve(hostname).then((addresses) => {
+          for (const address of addresses) requireAllowedAddress(address, plain, reach)
+          const found = addresses.map((address) => ({ address, family: isIP(address) }))
+          const [first, ...more] = found.filter((one) => !family || one.family === Number(family))
+          if (!first) throw new AddressError('has no address')
+          return [first, ...more] as const
+        })
+        allowed.then(
+          ([first, ...more]) =>
+            all ? callback(null, [first, ...more]) : callback(null, first.address, first.family),
+          (error: unknown) => callback(toError(error), []),
         )
       },
     })
