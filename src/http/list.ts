@@ -65,11 +65,7 @@ function writeCursor({ time, id, merchantCode }: Position): string {
  * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another
  *   list's cursor
  */
-export function readCursor(
-  cursor: string | undefined,
-  idForm: z.ZodType<string> = z.string(),
-): Position | undefined {
-  if (cursor === undefined) return undefined
+export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string()): Position {
   try {
     const text = Buffer.from(cursor, 'base64url').toString()
     const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
@@ -78,11 +74,14 @@ export function readCursor(
     if (writeCursor(position) !== cursor) throw new Error('not the text that was issued')
     return position
   } catch {
-    const message = 'is not a cursor of this list'
-    throw new DomainError('invalid_request', `cursor: ${message}`, {
-      errors: [{ path: 'cursor', message }],
-    })
+    throw refuseCursor()
   }
+}
+
+export function refuseCursor(): DomainError {
+  const message = 'is not a cursor of this list'
+  const errors = [{ path: 'cursor', message }]
+  return new DomainError('invalid_request', `cursor: ${message}`, { errors })
 }
 
 /**

@@ -68,7 +68,7 @@ export const list = createRoute({
   summary: 'List registered endpoints and their condition, newest first',
   ...shared,
   request: { query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Endpoint), ...describeRefusals() },
+  responses: { 200: describePage(Endpoint), ...describeRefusals('cursor_expired') },
 })
 
 export const remove = createRoute({
@@ -159,7 +159,10 @@ export const listDeliveries = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: describePage(Delivery), ...refusals },
+  responses: {
+    200: describePage(Delivery),
+    ...describeRefusals('webhook_endpoint_not_found', 'cursor_expired'),
+  },
 })
 
 export const replayOne = createRoute({

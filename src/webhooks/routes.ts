@@ -3,11 +3,12 @@ import type { Context as HttpContext } from 'hono'
 import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
+import { readPage } from '../access/listing.ts'
 import { DomainError } from '../errors.ts'
 import { Endpoint } from '../events/webhook-endpoint.ts'
 import { createRouter } from '../http/app.ts'
 import { isUuid } from '../http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, readCursor, respondPage } from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, respondPage } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { createRateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import {
@@ -76,13 +77,15 @@ export function webhookRoutes(ctx: WebhooksContext) {
     })
     .openapi(describe.list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
-      const after = readCursor(cursor, z.uuid())
       const access = c.get('access')
       const owners = listVisibleOwners(access, named)
-      const rows = await ctx.reads.run(access.chainId, (db) =>
-        listEndpoints(db, owners, limit, after),
+      const page = await ctx.reads.run(access.chainId, (db) =>
+        readPage(db, cursor, z.uuid(), async (after) => {
+          const rows = await listEndpoints(db, owners, limit, after)
+          return cutPage({ rows }, limit, placeEndpoint, showEndpoint)
+        }),
       )
-      return respondPage(c, cutPage({ rows }, limit, placeEndpoint, showEndpoint), Endpoint)
+      return respondPage(c, page, Endpoint)
     })
     .openapi(describe.remove, async (c) => {
       await deleteEndpoint(ctx, readRequest(c))
@@ -113,11 +116,13 @@ export function webhookRoutes(ctx: WebhooksContext) {
     .openapi(describe.listDeliveries, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, outcome } = c.req.valid('query')
       const request = readRequest(c)
-      const after = readCursor(cursor, z.string().regex(NUMBER))
-      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-        listAttempts(db, request, outcome, limit, after),
+      const page = await ctx.reads.run(c.get('access').chainId, (db) =>
+        readPage(db, cursor, z.string().regex(NUMBER), async (after) => {
+          const rows = await listAttempts(db, request, outcome, limit, after)
+          return cutPage(rows, limit, placeAttempt, showDelivery)
+        }),
       )
-      return respondPage(c, cutPage(rows, limit, placeAttempt, showDelivery), Delivery)
+      return respondPage(c, page, Delivery)
     })
     .openapi(describe.replayOne, async (c) => {
       const { eventId } = c.req.valid('param')
