@@ -14,10 +14,7 @@ export type IpnContext = Context & {
   inbox: Inbox
 }
 
-/**
- * The gateway has to send it again. One whose commit was already running may be stored all the same; sent again,
- * it is counted twice.
- */
+/** To be sent again. One whose commit was already running may be stored all the same, and is counted twice. */
 export class InboxFullError extends Error {}
 
 const MAX_BATCH = 500
