@@ -70,11 +70,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, close } = await createContext(options)
   const { config } = options
   const limits = { ...SERVER_LIMITS, ...options.serverLimits }
-  const policy = createConnectionPolicy({
-    proxies: config.TRUSTED_PROXIES,
-    refused: ctx.metrics.connectionsRefused,
-    log: ctx.log,
-  })
+  const policy = createConnectionPolicy(
+    config.TRUSTED_PROXIES,
+    ctx.metrics.connectionsRefused,
+    ctx.log,
+  )
   const server = openHttpServer(ctx, limits, policy)
   const metricsServer = openMetricsServer(ctx, limits, policy)
   const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx), keepSeen(ctx)]
@@ -143,10 +143,7 @@ function openHttpServer(
   const serveNotification = createNotificationServer(ctx, budget)
   const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
-  const noteForwarded = createForwardedWarning({
-    log: ctx.log,
-    proxies: ctx.config.TRUSTED_PROXIES,
-  })
+  const noteForwarded = createForwardedWarning(ctx.log, ctx.config.TRUSTED_PROXIES)
   const server = openServer(
     (request, response) => {
       noteForwarded(request)

@@ -8,39 +8,20 @@ import type { HttpEnv } from './problems.ts'
 /** `over_budget`: the bodies in flight already hold all the memory they may. */
 type Unread = 'too_large' | 'too_slow' | 'broken' | 'over_budget'
 
-export type BodyResult = { kind: 'whole'; bytes: Buffer } | { kind: Unread }
+/** The memory left for the bodies of all routes in flight, beyond the first few KiB of each. */
+export type BodyBudget = { bytes: number }
 
-/** Limits the memory that bodies in flight hold together, beyond the first few KiB of each. */
-export type BodyBudget = { take(bytes: number): boolean; release(bytes: number): void }
+/** Many slow senders must not exhaust the memory. */
+export const createBodyBudget = (): BodyBudget => ({ bytes: 32 * 1024 * 1024 })
 
-/** Shared by all routes: many slow senders must not exhaust the memory (bytes). */
-const BUDGET_BYTES = 32 * 1024 * 1024
 /** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
 const FREE_BYTES = 4 * 1024
 
-/** Creates the budget for all bodies of a process: 32 MiB, unless a test sets another size. */
-export function createBodyBudget(bytes = BUDGET_BYTES): BodyBudget {
-  let left = bytes
-  return {
-    take(wanted) {
-      if (wanted > left) return false
-      left -= wanted
-      return true
-    },
-    release(released) {
-      left += released
-    },
-  }
-}
-
-/**
- * Reads a request's body, at most `limit` bytes within `timeoutMs`. Never rejects. The rest of a refused
- * body is not read, so the connection should be closed after the response.
- */
+/** Reads at most `limit` bytes. Never rejects. After a refused body the connection should be closed: the rest is not read. */
 export function readBody(
   request: IncomingMessage,
   { limit, timeoutMs, budget }: { limit: number; timeoutMs: number; budget: BodyBudget },
-): Promise<BodyResult> {
+): Promise<{ kind: 'whole'; bytes: Buffer } | { kind: Unread }> {
   if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
     return Promise.resolve({ kind: 'too_large' })
@@ -49,28 +30,29 @@ export function readBody(
     const chunks: Buffer[] = []
     let size = 0
     let taken = 0
-    const timer = setTimeout(() => end({ kind: 'too_slow' }), timeoutMs)
+    const timer = setTimeout(() => end('too_slow'), timeoutMs)
 
-    function end(result: BodyResult): void {
+    function end(unread?: Unread): void {
       clearTimeout(timer)
-      budget.release(taken)
+      budget.bytes += taken
       taken = 0
       request.off('data', append).off('end', finish).off('close', fail).off('error', fail)
-      if (result.kind !== 'whole') request.pause()
-      resolve(result)
+      if (unread) request.pause()
+      resolve(unread ? { kind: unread } : { kind: 'whole', bytes: Buffer.concat(chunks) })
     }
     function append(chunk: Buffer): void {
       size += chunk.length
       const more = Math.max(0, size - FREE_BYTES) - taken
-      if (size > limit) end({ kind: 'too_large' })
-      else if (!budget.take(more)) end({ kind: 'over_budget' })
+      if (size > limit) end('too_large')
+      else if (more > budget.bytes) end('over_budget')
       else {
+        budget.bytes -= more
         taken += more
         chunks.push(chunk)
       }
     }
-    const finish = () => end({ kind: 'whole', bytes: Buffer.concat(chunks) })
-    const fail = () => end({ kind: 'broken' })
+    const finish = () => end()
+    const fail = () => end('broken')
     request.on('data', append).on('end', finish).on('close', fail).on('error', fail)
   })
 }
@@ -81,11 +63,9 @@ export const MAX_BODY_BYTES = 64 * 1024
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
 
 /**
- * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of
- * another type would be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
- * @param budget shared with every other reader of bodies
- * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json`, or
- *   `unavailable` when the budget is exhausted
+ * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would be
+ * ignored, and an empty one declared as JSON refused. No body counts as `{}`.
+ * @throws DomainError
  */
 export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
   return createMiddleware<HttpEnv>(async (c, next) => {
@@ -113,7 +93,7 @@ function hasRoute(c: HttpContext): boolean {
   return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
-/** Creates the refusal of a body that was not read to its end. */
+/** The refusal of a body that was not read to its end. */
 function refuseBody(kind: Unread, timeoutMs: number): DomainError {
   const [code, detail] = {
     too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
@@ -135,12 +115,7 @@ function decodeBody(bytes: Buffer): string {
 
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 
-/**
- * Reads the fields of a form that a browser sent, by name; of a repeated field the last. Without a body there are none.
- * @param budget shared with every other reader of bodies
- * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json` for text that is not
- *   UTF-8, or `unavailable` when the budget is exhausted
- */
+/** Reads the fields of a form that a browser sent; of a repeated field the last. @throws DomainError */
 export async function readFormBody(
   request: IncomingMessage,
   timeoutMs: number,

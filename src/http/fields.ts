@@ -9,10 +9,7 @@ export const Id = z
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
   .openapi({ minLength: 1, description: 'An id that the gateway assigned, or one it knows' })
 
-/**
- * Returns whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts
- * no other.
- */
+/** Whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts no other. */
 export function isUuid(id: string): boolean {
   return z.guid().safeParse(id).success
 }
@@ -22,7 +19,6 @@ export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example:
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
 
-/** The ids that a transaction's notification named. */
 export const OrderId = z
   .string()
   .nullable()
@@ -32,7 +28,6 @@ export const MerchantTxnId = z
   .nullable()
   .openapi({ description: 'Your own transaction id, from the notification; null if it had none' })
 
-/** The merchant account, as a parameter or a member of a request. */
 export const MerchantCode = z.string().optional().openapi({
   description: 'The merchant account, e.g. `UFLIYL`; for keys that hold several',
 })

@@ -4,13 +4,13 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
-import { DomainError } from '../errors.ts'
+import { DomainError, type RefusalCode } from '../errors.ts'
 import { createRouter } from './app.ts'
 import { describePublicRefusals, describeTextResponse } from './describe.ts'
 import { type ApiInfo, buildDocument } from './openapi.ts'
 import type { HttpEnv } from './problems.ts'
 
-/** What the reference fills in, by the names of parameters. The demo adds its own ids. */
+/** What the reference fills in, by the names of parameters: the demo adds its own ids. */
 export type ReferenceContext = { referenceExamples: Map<string, string> }
 
 /** The page's Content-Security-Policy: only this origin's files, nothing inline. */
@@ -81,7 +81,12 @@ function findAsset(name: string): TaggedFile | undefined {
 }
 
 const common = { method: 'get' as const, tags: ['Operations'], security: [] }
-const UNCHANGED = { description: 'Not changed: `If-None-Match` has its `ETag`' }
+
+const serves = <T extends object>(found: T, ...refusals: RefusalCode[]) => ({
+  200: found,
+  304: { description: 'Not changed: `If-None-Match` has its `ETag`' },
+  ...describePublicRefusals(...refusals, 'rate_limited'),
+})
 
 const documentRoute = createRoute({
   ...common,
@@ -89,12 +94,10 @@ const documentRoute = createRoute({
   operationId: 'readDocument',
   summary: 'Get this document',
   description: 'Generated from the schemas that parse the requests and describe the responses.',
-  responses: {
-    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
+  responses: serves(describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() }))),
 })
+
+const text = { schema: z.string() }
 
 const pageRoute = createRoute({
   ...common,
@@ -102,11 +105,7 @@ const pageRoute = createRoute({
   operationId: 'showReference',
   summary: 'Show this document as an interactive page',
   description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
-  responses: {
-    200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
+  responses: serves({ description: 'The page', content: { 'text/html': text } }),
 })
 
 const assetRoute = createRoute({
@@ -129,18 +128,14 @@ const assetRoute = createRoute({
       }),
     }),
   },
-  responses: {
-    200: {
+  responses: serves(
+    {
       description: 'The asset',
-      content: {
-        'text/css': { schema: z.string() },
-        'text/javascript': { schema: z.string() },
-        'image/png': {},
-      },
+      content: { 'text/css': text, 'text/javascript': text, 'image/png': {} },
     },
-    304: UNCHANGED,
-    ...describePublicRefusals('not_found', 'invalid_request', 'rate_limited'),
-  },
+    'not_found',
+    'invalid_request',
+  ),
 })
 
 /**
