@@ -61,9 +61,8 @@ const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
- * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background
- * work last, so that a failed start leaves no claims that block until their leases expire. `/readyz` is 503 until
- * everything runs; `METRICS_PORT` answers probes also while access is being prepared.
+ * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background work last, so
+ * that a failed start leaves no claims. `/readyz` is 503 until everything runs; `METRICS_PORT` answers meanwhile.
  * @throws Error if the port is in use or the database is unreachable, after stopping everything started
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -82,11 +81,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
     await options.prepare?.(ctx)
-    const url = await listen(server, {
-      host: config.HOST,
-      port: config.PORT,
-      settings: { host: 'HOST', port: 'PORT' },
-    })
+    const settings = { host: 'HOST', port: 'PORT' }
+    const url = await listen(server, { host: config.HOST, port: config.PORT, settings })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     await createServerWatch(ctx)()
@@ -118,10 +114,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     })
   }
   let stopped: Promise<void> | undefined
-  function stop(): Promise<void> {
-    stopped ??= shutDown()
-    return stopped
-  }
+  const stop = () => (stopped ??= shutDown())
 
   try {
     return { ctx, ...(await start()), drain, stop }
@@ -168,18 +161,14 @@ function openHttpServer(
 }
 
 /** Wakes the readers that wait in this process when any process commits a change. */
-async function listenForChanges({
-  sql,
-  transactionWaiters,
-  feedWaiters,
-}: ServiceContext): Promise<void> {
-  const { wake, wakeAll } = transactionWaiters
-  await sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
+async function listenForChanges(ctx: ServiceContext): Promise<void> {
+  const { wake, wakeAll } = ctx.transactionWaiters
+  await ctx.sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
   const wakeUnknown = (payload: string) => {
     for (const id of payload.split('\n')) wake(formatUnknownKey(id))
   }
-  await sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
-  await sql.listen(EVENTS_PUBLISHED, feedWaiters.wakeAll, feedWaiters.wakeAll)
+  await ctx.sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
+  await ctx.sql.listen(EVENTS_PUBLISHED, ctx.feedWaiters.wakeAll, ctx.feedWaiters.wakeAll)
 }
 
 /** Binds the listener of `METRICS_PORT`, if that is set. */

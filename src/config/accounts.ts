@@ -107,12 +107,7 @@ function readToken(settings: Settings, problems: string[]): TokenSource | undefi
     clientSecret: settings.GATEWAY_CLIENT_SECRET,
     tokenScope: settings.GATEWAY_TOKEN_SCOPE,
   }
-  const nameOf = (member: string) =>
-    `GATEWAY_${member.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
-  const token = resolveToken(members, settings.GATEWAY_ALLOW_HTTP, nameOf, (member) => {
-    const example = member === 'tokenUrl' ? `https://gateway.example${TOKEN_PATH}` : '<as issued>'
-    return `${nameOf(member)}=${example}`
-  })
+  const token = resolveToken(members, 'settings', settings.GATEWAY_ALLOW_HTTP)
   if (typeof token !== 'string') return token
   problems.push(token)
   return undefined
@@ -122,7 +117,6 @@ const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signin
 
 const FILE_ACCOUNT = z.strictObject(ACCOUNT)
 
-/** Reads the accounts file: each account with its signing secret and the source of its access token. */
 function readMerchantsFile(file: string, allowHttp: boolean, problems: string[]) {
   try {
     const entries = z
@@ -135,8 +129,7 @@ function readMerchantsFile(file: string, allowHttp: boolean, problems: string[])
       problems.push(`MERCHANTS_FILE ${file} lists the account ${duplicate} twice; ${FILE_EXAMPLE}`)
     }
     return entries.map(({ merchantCode, secret, previousSecret, ...members }): MerchantAccount => {
-      const exemplify = (member: string) => `"${member}":"…"`
-      const token = resolveToken(members, allowHttp, (member) => member, exemplify)
+      const token = resolveToken(members, 'file', allowHttp)
       if (typeof token !== 'string') return { merchantCode, secret, previousSecret, token }
       problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${token}`)
       return { merchantCode, secret }
@@ -160,35 +153,37 @@ function explain(error: unknown): string {
   return `is invalid at ${place}: it has an unknown member (known are ${known})`
 }
 
-/** The token's members, from the settings or from one entry of the accounts file. */
 type TokenMembers = Omit<z.infer<typeof FILE_ACCOUNT>, 'merchantCode' | 'secret' | 'previousSecret'>
 
 /**
  * Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4).
- * @param nameOf names a member as it was configured, and `exemplify` shows a valid one
+ * @param place where the members stand: `clientId` of the file is `GATEWAY_CLIENT_ID` of the settings
  * @returns a text says what is wrong
  */
 function resolveToken(
   members: TokenMembers,
+  place: 'settings' | 'file',
   allowHttp: boolean,
-  nameOf: (member: keyof TokenMembers) => string,
-  exemplify: (member: keyof TokenMembers) => string,
 ): TokenSource | string | undefined {
   const { accessToken, tokenUrl, clientId, clientSecret, tokenScope: scope } = members
+  const nameOf = (member: keyof TokenMembers) =>
+    place === 'file' ? member : `GATEWAY_${member.replace(/[A-Z]/g, '_$&').toUpperCase()}`
+  const show = (member: keyof TokenMembers, value = '<as issued>') =>
+    place === 'file' ? `"${member}":"…"` : `${nameOf(member)}=${value}`
   const given = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
     (member) => members[member] !== undefined,
   )
   if (accessToken !== undefined) {
     if (!given) return { kind: 'static', accessToken }
-    return `${nameOf('accessToken')} cannot be combined with ${nameOf(given)}; use one or the other, for example ${exemplify('accessToken')} alone`
+    return `${nameOf('accessToken')} cannot be combined with ${nameOf(given)}; use one or the other, for example ${show('accessToken')} alone`
   }
   if (!given) return undefined
   if (clientId === undefined || clientSecret === undefined) {
     const missing = clientId === undefined ? 'clientId' : 'clientSecret'
-    return `${nameOf(missing)} is not set, but ${nameOf(given)} requires it; for example ${exemplify(missing)}`
+    return `${nameOf(missing)} is not set, but ${nameOf(given)} requires it; for example ${show(missing)}`
   }
   if (tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))) {
-    return `${nameOf('tokenUrl')} must start with https:// because the client secret is sent there; for example ${exemplify('tokenUrl')}, or GATEWAY_ALLOW_HTTP=true on a private network`
+    return `${nameOf('tokenUrl')} must start with https:// because the client secret is sent there; for example ${show('tokenUrl', `https://gateway.example${TOKEN_PATH}`)}, or GATEWAY_ALLOW_HTTP=true on a private network`
   }
   return { kind: 'client', url: tokenUrl ?? TOKEN_PATH, clientId, clientSecret, scope }
 }

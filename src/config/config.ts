@@ -20,10 +20,7 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   sharedToken?: TokenSource | undefined
 }
 
-/**
- * Reads the service's configuration. This file is the only one that accesses the environment.
- * @throws ConfigError
- */
+/** Reads the service's configuration. This file is the only one that accesses the environment. @throws ConfigError */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
   const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
@@ -51,10 +48,7 @@ export function readConfig(env: Environment = process.env): Config {
   }
 }
 
-/**
- * Reads what a standalone sandbox gateway needs; without an account it gets the demo's.
- * @throws ConfigError
- */
+/** Reads what a standalone sandbox gateway needs; without an account it gets the demo's. @throws ConfigError */
 export function readSandboxConfig(env: Environment = process.env) {
   const { settings, problems } = parseSettings(env)
   const conflicts: string[] = []
@@ -120,10 +114,7 @@ export function readSigningConfig(env: Environment = process.env) {
   }
 }
 
-/**
- * Reads the keys that data is encrypted under, for the command line. Other settings may be invalid.
- * @throws ConfigError
- */
+/** Reads the keys that data is encrypted under, for the command line. Other settings may be invalid. @throws ConfigError */
 export function readDataKeyConfig(env: Environment = process.env) {
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = readSome(env, [
     'DATA_ENCRYPTION_KEY',
@@ -149,10 +140,7 @@ function decideReach(allowPrivate: boolean | undefined, isLocalDemo: boolean): A
   return isLocalDemo ? 'loopback' : 'public'
 }
 
-/**
- * Reports whether someone tries the service on a laptop: no setting of a production installation is set, and the
- * environment does not declare one.
- */
+/** Whether someone tries the service on a laptop: nothing is set that belongs to a production installation. */
 function isDemoByDefault(settings: Settings, env: Environment): boolean {
   const production = /^(DATABASE_URL(_FILE)?|MERCHANTS_FILE|API_KEY(_FILE)?|GATEWAY_.*)$/
   const isProduction =
@@ -168,19 +156,16 @@ const MINIMA = [
   ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS', 1_000],
 ] as const
 
-/** The addresses that stand for every address of this machine. */
-const EVERY_HOST = ['0.0.0.0', '::']
-
 /** Checks the rules between settings that are valid on their own. @returns one line per violated rule */
 function findConflicts(settings: Settings, demo: boolean): string[] {
   const { HOST, PORT, METRICS_HOST, METRICS_PORT, SANDBOX_HOST, SANDBOX_PORT } = settings
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
   const { GATEWAY_CARDS_NOT_FOUND_CODES: notFound } = settings
-  // With 0 the system picks a free port for each.
+  // With port 0 the system picks a free one for each; `0.0.0.0` and `::` are every address of this machine.
   const clashes = (port: number | undefined, host: string) =>
     port === PORT &&
     port !== 0 &&
-    (host === HOST || [host, HOST].some((one) => EVERY_HOST.includes(one)))
+    (host === HOST || [host, HOST].some((one) => ['0.0.0.0', '::'].includes(one)))
   const violated: Record<string, boolean> = {
     'METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464':
       METRICS_HOST !== undefined && METRICS_PORT === undefined,

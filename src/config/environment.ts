@@ -39,10 +39,7 @@ export function refuseProblems(
   if (lines.length > 0) throw new ConfigError(lines)
 }
 
-/**
- * Reads some settings, for a program that needs no others: those may be invalid.
- * @throws ConfigError
- */
+/** Reads some settings, for a program that needs no others: those may be invalid. @throws ConfigError */
 export function readSome<N extends SettingName>(
   env: Environment | undefined,
   names: readonly N[],

@@ -82,13 +82,10 @@ export function webAddress(example: string) {
 /** The origin of pages: browsers keep sessions only over https, and over http with this machine. */
 export function webOrigin(example: string) {
   const rule = 'be a URL that starts with https://, or http:// for localhost, and has no path'
-  return text(`${rule}; ${example}`, isSecureOrigin)
+  const isOrigin = (url: URL) => url.pathname === '/' && !isPlainRemote(url)
+  return text(`${rule}; ${example}`, (url) => isWebAddress(url) && isOrigin(new URL(url)))
     .transform((value) => new URL(value).origin)
     .optional()
-}
-
-function isSecureOrigin(value: string): boolean {
-  return isWebAddress(value) && new URL(value).pathname === '/' && !isPlainRemote(new URL(value))
 }
 
 function isWebAddress(value: string): boolean {

@@ -68,18 +68,23 @@ export const AmountParameter = z
     example: '10000.50',
   })
 
-const INVALID_WAIT = 'must be whole seconds from 0 to 60'
+/** @param unit of the number, in the refusal of another one */
+export function integerParameter(
+  unit: string,
+  [minimum, maximum]: [number, number],
+  shown: { description: string; default?: number; example?: number },
+) {
+  const message = `must be ${unit} from ${minimum} to ${maximum}`
+  return z
+    .string()
+    .regex(/^\d{1,3}$/, message)
+    .transform(Number)
+    .refine((value) => value >= minimum && value <= maximum, message)
+    .optional()
+    .openapi({ type: 'integer', minimum, maximum, ...shown })
+}
 
-/** How long to hold a request open (s), at most 60. */
-export const WaitParameter = z
-  .string()
-  .regex(/^\d{1,3}$/, INVALID_WAIT)
-  .transform(Number)
-  .refine((seconds) => seconds <= 60, INVALID_WAIT)
-  .optional()
-  .openapi({
-    type: 'integer',
-    minimum: 0,
-    maximum: 60,
-    description: 'Holds the request open for up to this many seconds, until the condition is met',
-  })
+/** How long to hold a request open (s). */
+export const WaitParameter = integerParameter('whole seconds', [0, 60], {
+  description: 'Holds the request open for up to this many seconds, until the condition is met',
+})

@@ -4,6 +4,7 @@ import { accepts } from 'hono/accepts'
 import type { JSONParsed } from 'hono/utils/types'
 import { invalidField } from '../errors.ts'
 import { referToHeaders } from './describe.ts'
+import { integerParameter } from './fields.ts'
 import type { HttpEnv } from './problems.ts'
 
 /** The position of a row in a list ordered by time, then id; rows inserted meanwhile do not shift it. */
@@ -22,30 +23,19 @@ function isTime(text: string): boolean {
   return !iso.startsWith('0000') && z.iso.datetime().safeParse(iso).success
 }
 
-const INVALID_LIMIT = 'must be a whole number from 1 to 200'
+export const DEFAULT_LIMIT = 50
 
 /** Query parameters of every list. */
 export const pageParameters = {
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, INVALID_LIMIT)
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= 200, INVALID_LIMIT)
-    .optional()
-    .openapi({
-      type: 'integer',
-      minimum: 1,
-      maximum: 200,
-      default: 50,
-      description: 'The maximum number of rows on a page',
-      example: 50,
-    }),
+  limit: integerParameter('a whole number', [1, 200], {
+    default: DEFAULT_LIMIT,
+    description: 'The maximum number of rows on a page',
+    example: 50,
+  }),
   cursor: z.string().max(1_000).optional().openapi({
     description: '`nextCursor` of the previous page; opaque, and valid only for the same list',
   }),
 }
-
-export const DEFAULT_LIMIT = 50
 
 function writeCursor({ time, id, merchantCode }: Position): string {
   return Buffer.from(JSON.stringify([time, id, merchantCode])).toString('base64url')

@@ -17,7 +17,7 @@ export type ApiInfo = {
  * What each parameter is, by its name, or by `<operationId>.<name>` where that means something else, with an example for
  * those in paths: the same schema, such as that of an id, serves many parameters.
  */
-export type ParameterTable = Readonly<Record<string, { description: string; example?: string }>>
+export type ParameterTable = Readonly<Record<string, string | [text: string, example: string]>>
 
 /**
  * Builds the document of all declared routes, as JSON text. What all responses share is added here.
@@ -109,8 +109,9 @@ function describeParameters(
   for (const operation of Object.values(described).flatMap((item) => Object.values(item))) {
     operation.parameters = operation.parameters?.map((parameter) => {
       const own = `${operation.operationId}.${parameter.name}`
-      const { description, example } = table[own] ?? table[parameter.name] ?? {}
-      if (description === undefined) return parameter
+      const found = table[own] ?? table[parameter.name]
+      if (found === undefined) return parameter
+      const [description, example] = [found].flat()
       if (parameter.in === 'query' || example === undefined) return { ...parameter, description }
       const given = examples.get(own) ?? examples.get(parameter.name) ?? example
       return { ...parameter, description, example: given }

@@ -13,7 +13,7 @@ import type { HttpEnv } from './problems.ts'
 /** What the reference fills in, by the names of parameters: the demo adds its own ids. */
 export type ReferenceContext = { referenceExamples: Map<string, string> }
 
-/** The page's Content-Security-Policy: only this origin's files, nothing inline. */
+/** Only this origin's files, nothing inline. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -61,7 +61,6 @@ const LIBRARY_FILES = new Map([
   ['favicon-32x32.png', 'image/png'],
 ])
 
-/** A file whose bytes and tag are made once, however often it is asked for. */
 type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
 
 function tagFile(type: string, content: string | Uint8Array): TaggedFile {
@@ -71,7 +70,7 @@ function tagFile(type: string, content: string | Uint8Array): TaggedFile {
 
 const assets = new Map([['start.js', tagFile(SCRIPT, START_SCRIPT)]])
 
-/** Returns a file of the page, undefined when there is none. Each is read from disk once. */
+/** A file of the page. Each is read from disk and tagged once, however often it is asked for. */
 function findAsset(name: string): TaggedFile | undefined {
   const type = LIBRARY_FILES.get(name)
   if (type !== undefined && !assets.has(name)) {
@@ -138,10 +137,7 @@ const assetRoute = createRoute({
   ),
 })
 
-/**
- * Serves the OpenAPI document and the interactive reference, without an API key.
- * @param app whose routes the document describes, including those mounted later
- */
+/** Serves the document of all routes of `app`, also those mounted later, and the interactive reference, without an API key. */
 export function openapiRoutes(
   { referenceExamples: examples }: ReferenceContext,
   app: OpenAPIHono<HttpEnv>,

@@ -61,10 +61,7 @@ export class ListenError extends Error {}
 /** Where a server listens, and the settings that say so; port 0 is any that is free. */
 export type Binding = { host: string; port: number; settings: { host: string; port: string } }
 
-/**
- * Binds a server, and returns its URL.
- * @throws ListenError
- */
+/** Binds a server, and returns its URL. @throws ListenError */
 export async function listen(server: Server, { host, port, settings }: Binding): Promise<string> {
   const name = host.includes(':') ? `[${host}]` : host
   try {
@@ -88,7 +85,7 @@ export async function listen(server: Server, { host, port, settings }: Binding):
 export type ConnectionPolicy = {
   /** Proxies speak for many clients: their connections count only towards the total. */
   isTrustedProxy: NetworkTest
-  /** Called for each connection that was closed unread: its network has its share, or the process as many as it takes. */
+  /** A connection was closed unread: its network has its share, or the process has as many as it takes. */
   onRefused(reason: 'network' | 'total', address: string): void
 }
 
