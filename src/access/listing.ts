@@ -1,13 +1,16 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import type { DataKeys } from '../db/data-keys.ts'
+import { readEpoch } from '../db/installation.ts'
 import type { ReadDatabase, Reads } from '../db/reads.ts'
+import { DomainError } from '../errors.ts'
 import {
   DEFAULT_LIMIT,
   type Page,
   type PageResponse,
   type Position,
   readCursor,
+  refuseCursor,
   respondPage,
 } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
@@ -63,12 +66,39 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
   asked: Asked<Query>,
 ): Promise<Page<Row>> {
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
-  const after = readCursor(cursor, listing.idForm)
   const merchants = narrowMerchants(access, merchantCode)
   const filter = { ...asked, merchants, coversAll: access.coversAll && merchantCode === undefined }
   return await reads.run(access.chainId, (database) =>
-    listing.read({ ...database, encryption }, filter, limit, after),
+    readPage(database, cursor, listing.idForm, (after) =>
+      listing.read({ ...database, encryption }, filter, limit, after),
+    ),
   )
+}
+
+/**
+ * Reads a page whose cursors say which epoch they are from: behind one from before a restore there may
+ * be rows that this database never had, or has no more.
+ * @param idForm the form of the list's ids, where the database type requires one
+ * @throws DomainError `cursor_expired` for a cursor from before a restore; `invalid_request` for one that was never issued
+ */
+export async function readPage<Row>(
+  { sql }: Pick<ReadDatabase, 'sql'>,
+  cursor: string | undefined,
+  idForm: z.ZodType<string> | undefined,
+  read: (after: Position | undefined) => Promise<Page<Row>>,
+): Promise<Page<Row>> {
+  const epoch = await readEpoch(sql)
+  const after = cursor === undefined ? undefined : readCursor(openCursor(cursor, epoch), idForm)
+  const { data, nextCursor } = await read(after)
+  return { data, nextCursor: nextCursor && `${epoch}.${nextCursor}` }
+}
+
+function openCursor(cursor: string, epoch: number): string {
+  const [, of, position] = /^(\d{1,9})\.(.*)$/.exec(cursor) ?? []
+  if (of === undefined || position === undefined) throw refuseCursor()
+  if (of === String(epoch)) return position
+  const detail = 'The cursor is from before the database was restored: read the list from its start'
+  throw new DomainError('cursor_expired', detail)
 }
 
 /** Answers with a page of a list, in the form that the request prefers. */

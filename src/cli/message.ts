@@ -3,9 +3,9 @@ import { readSigningConfig } from '../config/config.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-body.ts'
 import type { SignatureRule, WireParams } from '../gateway/signature.ts'
 import {
-  describeMessageKind,
   detectMessageKind,
   listHashExclusions,
+  MESSAGE_TITLES,
   type MessageKind,
 } from '../gateway/signature.ts'
 import { UsageError } from './options.ts'
@@ -58,7 +58,7 @@ export async function prepareSigning(
     kind,
     isKindGiven: options.as !== undefined,
     rule: { prefix, exclude },
-    excludedBy: options.exclude ? 'by --exclude' : `by the rule for a ${describeMessageKind(kind)}`,
+    excludedBy: options.exclude ? 'by --exclude' : `by the rule for a ${MESSAGE_TITLES[kind]}`,
     ...chooseSecret(config, merchantCode),
   }
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import { type AppliedMigration, migrateDatabase } from '../db/migrate.ts'
-import type { MigrationLog } from '../db/migration-session.ts'
+import { type AppliedMigration, type MigrationLog, migrateDatabase } from '../db/migrate.ts'
 import { type Migration, MigrationError, planMigrations } from '../db/migration-state.ts'
 import { openSession } from '../platform/postgres/pool.ts'
 import { ConnectionError, withDatabaseUrl } from './database.ts'

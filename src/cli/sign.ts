@@ -3,10 +3,9 @@ import { z } from 'zod'
 import { explainHash } from '../gateway/explain-signature.ts'
 import {
   computeSecureHash,
-  describeMessageKind,
   joinSignedValues,
   listSignedParams,
-  MESSAGE_KINDS,
+  MESSAGE_TITLES,
   NotSignableError,
   verifySecureHash,
 } from '../gateway/signature.ts'
@@ -36,7 +35,9 @@ export function addSigningCommands(program: Command, cli: Cli): void {
 
 function addSigningOptions(command: Command): Command {
   return command
-    .addOption(new Option('--as <kind>', 'the kind of message').choices(MESSAGE_KINDS))
+    .addOption(
+      new Option('--as <kind>', 'the kind of message').choices(Object.keys(MESSAGE_TITLES)),
+    )
     .option(
       '--exclude <names>',
       'names left out of the hash, separated by commas, or none',
@@ -163,7 +164,7 @@ function compute(job: SigningJob): { hash?: string; lines: string[] } {
     const hash = computeSecureHash(params, secret, rule)
     const how = job.isKindGiven ? 'set by --as' : `detected from ${rule.prefix}_Command`
     const lines = [
-      `A ${describeMessageKind(kind)} (${how}), sent as ${format}.`,
+      `A ${MESSAGE_TITLES[kind]} (${how}), sent as ${format}.`,
       '',
       'In the hash, in this order:',
       ...formatRows(signed),

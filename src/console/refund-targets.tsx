@@ -76,9 +76,9 @@ async function readPayment(
   const { transactionId } = found.payment
   // Its version, its payments and what is left of them are of one moment.
   const { transaction, payments } = await findTransaction(ctx, merchants, transactionId)
-  const listed = payments.find(({ payment }) => payment.paymentId === id)
+  const listed = payments.find(({ paymentId }) => paymentId === id)
   if (!listed) throw new DomainError('unavailable', `Payment ${id} is moving; open it again`)
-  const payment = showPayment(listed.payment, transaction, listed.refundable)
+  const payment = showPayment(listed, transaction)
   const refunds = await listNewestRefunds(ctx, { merchants, paymentId: id })
   return {
     merchantCode,
@@ -149,7 +149,7 @@ async function readSurplus(
   const ofOrder = orderId === null ? { transactionId } : { orderId }
   const refunds = await listNewestRefunds(ctx, { merchants, ...ofOrder })
   const paymentId = counted.chosen?.payment.paymentId
-  const chosen = payments.find(({ payment }) => payment.paymentId === paymentId)?.payment
+  const chosen = payments.find((one) => one.paymentId === paymentId)
   const accountHold = await readAccountHold(ctx.sql, merchantCode)
   return {
     ...key,

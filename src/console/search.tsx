@@ -30,7 +30,7 @@ const MAX_HITS = 60
 /** An object that was found, with the transaction it belongs to. */
 type Hit = SearchHit & {
   of: TransactionWithPayments['transaction']
-  payment?: TransactionWithPayments['payments'][number]['payment'] | undefined
+  payment?: TransactionWithPayments['payments'][number] | undefined
   refund?: RefundRecord['refund'] | undefined
   /** ISO 8601: first seen, or requested. */
   at: string
@@ -192,9 +192,8 @@ async function findHits(
       const isIt = (one: { refundId: string; merchantCode: string }) =>
         one.refundId === hit.id && one.merchantCode === hit.merchantCode
       const refund = hit.type === 'refund' ? refunds.find(isIt) : undefined
-      const { payment } =
-        (hit.type === 'payment' && of.payments.find((one) => one.payment.paymentId === hit.id)) ||
-        {}
+      const payment =
+        hit.type === 'payment' ? of.payments.find((one) => one.paymentId === hit.id) : undefined
       const at = refund?.requestedAt ?? payment?.firstSeenAt ?? of.transaction.firstSeenAt
       const objects = { of: of.transaction, payment, refund }
       return [{ ...hit, ...objects, at: toIso(at), isExact: isExactId({ ...hit, ...objects }, q) }]

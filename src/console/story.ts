@@ -1,10 +1,11 @@
+import { readPage } from '../access/listing.ts'
 import type { Access } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { readAccountHold } from '../decisions/holds.ts'
 import { findMayRelease, type MayEnd } from '../decisions/second-person.ts'
 import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
-import { cutPage, type Page, type Position, readCursor } from '../http/list.ts'
+import { cutPage, type Page } from '../http/list.ts'
 import type { StoredHold } from '../payments/view.ts'
 import { type ExternalRecord, listExternalOfTransaction } from '../refunds/external-view.ts'
 import { type FoundRefund, listRefunds } from '../refunds/find.ts'
@@ -53,7 +54,7 @@ export async function readStory(
   const { transaction: key, payments } = found
   const withRefunds = access.scopes.includes('refunds:read')
   const isOperator = access.scopes.includes('ops')
-  const held = isOperator ? payments.filter(({ payment }) => payment.hold !== null) : []
+  const held = isOperator ? payments.filter(({ hold }) => hold !== null) : []
   const [accountHold, refunds, surplus, discrepancies, sameOrder, ...mayRelease] =
     await Promise.all([
       readAccountHold(ctx.sql, key.merchantCode),
@@ -61,7 +62,7 @@ export async function readStory(
       withRefunds ? readSurplus(ctx.sql, key) : undefined,
       isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
       loadSameOrder(ctx, key),
-      ...held.map(async ({ payment: { paymentId: id } }) => {
+      ...held.map(async ({ paymentId: id }) => {
         const { merchantCode } = key
         const target = 'payment' as const
         return [id, await findMayRelease(ctx.sql, access, { merchantCode, target, id })] as const
@@ -115,17 +116,16 @@ export async function readHistory(
   { transaction: key, payments }: FoundTransaction,
   cursor: string | undefined,
 ): Promise<History> {
-  const after = readCursor(cursor)
   const withRefunds = scopes.includes('refunds:read')
-  const [timeline, listed] = await Promise.all([
-    readPage(ctx, key, withRefunds, LIMITS.history, after),
+  const [{ timeline, from: after }, listed] = await Promise.all([
+    readTimelinePage(ctx, key, withRefunds, LIMITS.history, cursor),
     withRefunds ? loadRefunds(ctx, key).then((refunds) => refunds.listed) : [],
   ])
   const refunds = new Map(listed.map((found) => [found.refund.refundId, found]))
-  const paymentIds = payments.map(({ payment }) => payment.paymentId)
+  const paymentIds = payments.map(({ paymentId }) => paymentId)
   const ids = [key.transactionId, ...paymentIds, ...refunds.keys()]
   const newest = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.history)
-  const from = after === undefined ? 0 : Date.parse(after.time)
+  const from = after === undefined ? 0 : Date.parse(after)
   const last = timeline.nextCursor === null ? undefined : timeline.data.at(-1)
   const to = last === undefined ? Number.POSITIVE_INFINITY : Date.parse(last.at)
   const writes = newest.reverse().filter(({ at }) => Date.parse(at) > from && Date.parse(at) <= to)
@@ -151,22 +151,27 @@ export async function readTechnical(
   cursor: string | undefined,
 ): Promise<Technical> {
   const withRefunds = scopes.includes('refunds:read')
-  const [timeline, messages, webhooks] = await Promise.all([
-    readPage(ctx, key, withRefunds, LIMITS.timeline, readCursor(cursor)),
+  const [{ timeline }, messages, webhooks] = await Promise.all([
+    readTimelinePage(ctx, key, withRefunds, LIMITS.timeline, cursor),
     readMessages(ctx, key, withRefunds, LIMITS.messages),
     listSent(ctx, key, withRefunds, LIMITS.webhooks),
   ])
   return { timeline, messages, webhooks }
 }
 
-async function readPage(
+async function readTimelinePage(
   ctx: ConsoleContext,
   key: TransactionKey,
   withRefunds: boolean,
   limit: number,
-  after: Position | undefined,
-): Promise<Page<TimelineEntry>> {
-  const rows = await readTimeline(ctx, key, withRefunds, limit, after)
+  cursor: string | undefined,
+): Promise<{ timeline: Page<TimelineEntry>; from: string | undefined }> {
+  let from: string | undefined
   const locate = ({ position }: TimelineRow) => position
-  return cutPage({ rows }, limit, locate, ({ entry }) => entry)
+  const timeline = await readPage(ctx, cursor, undefined, async (after) => {
+    from = after?.time
+    const rows = await readTimeline(ctx, key, withRefunds, limit, after)
+    return cutPage({ rows }, limit, locate, ({ entry }) => entry)
+  })
+  return { timeline, from }
 }

@@ -1,12 +1,13 @@
 import type { Child } from 'hono/jsx'
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
+import { readPage } from '../access/listing.ts'
 import type { Access } from '../access/types.ts'
 import { describeDecidable, findObstacle, UNHINDERED } from '../decisions/obstacles.ts'
 import { isOwnRequest } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../discrepancies/store.ts'
-import { cutPage, type Position, readCursor } from '../http/list.ts'
+import { cutPage, type Position } from '../http/list.ts'
 import { Identifier, type Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import {
@@ -207,12 +208,13 @@ function readWaiting(...statuses: readonly WaitingStatus[]) {
     { cursor }: Start,
     forMs = 0,
   ): Promise<SectionPage<WaitingRefund>> => {
-    const after = readCursor(cursor, z.uuid())
-    const found = await listWaitingRefunds(ctx, { merchants, statuses, forMs }, after)
     const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
       return { time: waitingSince, id, merchantCode }
     }
-    const { data: rows, nextCursor } = cutPage({ rows: found }, WAITING_PAGE, locate, (row) => row)
+    const { data: rows, nextCursor } = await readPage(ctx, cursor, z.uuid(), async (after) => {
+      const found = await listWaitingRefunds(ctx, { merchants, statuses, forMs }, after)
+      return cutPage({ rows: found }, WAITING_PAGE, locate, (row) => row)
+    })
     return { rows, next: nextCursor === null ? null : { cursor: nextCursor } }
   }
 }
@@ -222,12 +224,14 @@ async function readDiscrepancies(
   { merchants }: Access,
   { cursor, kind = '' }: Start,
 ): Promise<SectionPage<DiscrepancyRow>> {
-  const after = readCursor(cursor, z.string().regex(/^\d{1,18}$/))
-  const found = await listOpenDiscrepancies(ctx, { merchants }, after && { ...after, kind })
   const locate = ({ at, id, merchantCode }: DiscrepancyRow): Position => {
     return { time: at, id: String(id), merchantCode }
   }
-  const { data: rows, nextCursor } = cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
+  const idForm = z.string().regex(/^\d{1,18}$/)
+  const { data: rows, nextCursor } = await readPage(ctx, cursor, idForm, async (after) => {
+    const found = await listOpenDiscrepancies(ctx, { merchants }, after && { ...after, kind })
+    return cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
+  })
   const last = rows.at(-1)
   const isLast = nextCursor === null || !last
   return { rows, next: isLast ? null : { cursor: nextCursor, kind: last.kind } }

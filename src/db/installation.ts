@@ -37,6 +37,12 @@ export const EPOCH_TAG_SQL = `(
   select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
   from installation as i, (select ${TIMELINE} as timeline) as now)`
 
+/** Reads the epoch: 0 before the first restore. */
+export async function readEpoch(sql: Sql): Promise<number> {
+  const [row] = await sql<{ epoch: number }[]>`select epoch from installation`
+  return row?.epoch ?? 0
+}
+
 /** Since when nothing is sent (ISO 8601 as the database writes it), and why, as a clause. */
 export type Stop = { since: string; because: string }
 

@@ -1,90 +1,72 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
+import postgres from 'postgres'
+import { repoll, TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
+import { isConnectionLost } from '../platform/postgres/errors.ts'
 import { openSession } from '../platform/postgres/pool.ts'
-import type { Sql } from '../platform/postgres/types.ts'
-import { applyMigration } from './apply-migration.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
-  describeBlockers,
-  findLockHolder,
-  MIGRATION_LIMITS,
-  type MigrationLimits,
-  type MigrationLog,
-  type MigrationSession,
-  requireDirect,
-} from './migration-session.ts'
-import { countPending, MIGRATE_COMMAND, MigrationError, planMigrations } from './migration-state.ts'
+  countPending,
+  MIGRATE_COMMAND,
+  type Migration,
+  MigrationError,
+  planMigrations,
+  readIndexStatement,
+} from './migration-state.ts'
 import { MIGRATION_LOCK } from './names.ts'
 
-/**
- * Takes an advisory lock for the session, and returns the session's process id. It tries again and again: a statement that
- * waits for a lock has a snapshot, and the process that has the lock may be building an index, which waits for every
- * snapshot.
- * @param key of `locks.ts`, of 32 bits
- */
-export async function waitForLock(
-  { sql, log, limits }: Omit<MigrationSession, 'pid'>,
-  key: number,
-): Promise<number> {
-  let reportAt = 0
-  for (let reports = 0; ; ) {
-    const [row] = await sql<{ locked: boolean; pid: number }[]>`
-      select pg_try_advisory_lock(${key}) as locked, pg_backend_pid() as pid`
-    if (row?.locked) return row.pid
-    if (performance.now() >= reportAt) {
-      reportAt = performance.now() + limits.reportEveryMs
-      const holder = await findLockHolder(sql, key)
-      if (holder) {
-        // After some minutes the process that has the lock may be one that is gone.
-        const advice =
-          reports < 6
-            ? ''
-            : `; if that process no longer runs, end its session with "select pg_terminate_backend(${holder.pid})"`
-        log.info(
-          { holder },
-          `waiting for another process that migrates the database: ${describeBlockers([holder])}${advice}`,
-        )
-        reports += 1
-      }
-    }
-    await sleep(limits.pollMs)
-  }
+/** Where the progress of a migration is logged. Each text can stand alone. */
+export type MigrationLog = Record<'info' | 'warn', (fields: object, text: string) => void>
+
+/** Times of a migration (ms). */
+const LIMITS = {
+  /**
+   * How long a statement may wait for a lock. Whatever needs the table queues behind it, also the intake, which refuses after
+   * 400 ms; below `deadlock_timeout` (1 s), so that the migration gives way before Postgres ends someone else's transaction.
+   */
+  lockTimeoutMs: 150,
+  /** The pause after the first attempt, which doubles. */
+  retryMs: 500,
+  retryMaxMs: 5_000,
+  giveUpAfterMs: 300_000,
 }
+
+const POLL_MS = 100
+const REPORT_MS = 30_000
+
+/** The one session that migrates: the process on the server that has the lock. */
+type Session = { sql: Sql; pid: number; log: MigrationLog; limits: typeof LIMITS }
 
 export type AppliedMigration = { name: string; durationMs: number }
 
-export type MigrateOptions = {
+type Options = {
   log?: MigrationLog
   /** Called after each migration that was applied. */
   onApplied?: (migration: AppliedMigration) => void
   /** Replaces the migrations of this version. */
   folder?: string | undefined
-  limits?: Partial<MigrationLimits>
+  limits?: Partial<typeof LIMITS>
 }
-
-const NAME = 'ipn-processor migrate'
 
 const SILENT: MigrationLog = { info() {}, warn() {} }
 
 /**
- * Applies the pending migrations in their order, each in a commit of its own, and returns those that it applied. Processes
- * that start together migrate one after the other. When a migration fails, the ones before it stay, and the next call
- * applies the rest.
- * @throws MigrationError if a migration failed or could not lock its tables in time, or the database is one of another
- *   version; errors of the connection
+ * Applies the pending migrations in their order, each in a commit of its own; when one fails, those before it stay. Processes
+ * that start together migrate one after the other.
+ * @throws MigrationError if one failed, could not lock its tables in time, or the database is one of another version;
+ *   errors of the connection
  */
 export async function migrateDatabase(
   url: string,
-  { log = SILENT, onApplied, folder, limits }: MigrateOptions = {},
+  { log = SILENT, onApplied, folder, limits }: Options = {},
 ): Promise<AppliedMigration[]> {
-  const [worker, monitor] = [openSession(url, NAME), openSession(url, `${NAME} (monitor)`)]
-  const { sql } = worker
+  const { sql, close } = openSession(url, 'ipn-processor migrate')
   const applied: AppliedMigration[] = []
   try {
     // Without a lock: a process starts while another one migrates, if it has nothing to apply itself.
     if ((await planMigrations(sql, folder)).length === 0) return []
-    const shared = { sql, monitor: monitor.sql, log, limits: { ...MIGRATION_LIMITS, ...limits } }
-    const session = { ...shared, pid: await waitForLock(shared, MIGRATION_LOCK) }
-    await requireDirect(sql, session.pid)
+    const pid = await takeLock(sql, log)
+    const session = { sql, pid, log, limits: { ...LIMITS, ...limits } }
     await createTable(sql)
     // While it waited, another process may have applied some.
     for (const next of await planMigrations(sql, folder)) {
@@ -97,7 +79,25 @@ export async function migrateDatabase(
     await sql`select pg_advisory_unlock_all()`
     return applied
   } finally {
-    await Promise.all([worker.close(), monitor.close()])
+    await close()
+  }
+}
+
+/**
+ * Takes the lock for the session, and returns its process. It tries again and again: a statement that waits for a lock has
+ * a snapshot, and the process that has the lock may be building an index, which waits for every snapshot.
+ */
+async function takeLock(sql: Sql, log: MigrationLog): Promise<number> {
+  let reportAt = 0
+  for (;;) {
+    const [row] = await sql<{ locked: boolean; pid: number }[]>`
+      select pg_try_advisory_lock(${MIGRATION_LOCK}) as locked, pg_backend_pid() as pid`
+    if (row?.locked) return row.pid
+    if (performance.now() >= reportAt) {
+      reportAt = performance.now() + REPORT_MS
+      log.info({}, 'waiting for another process that migrates the database')
+    }
+    await sleep(POLL_MS)
   }
 }
 
@@ -110,10 +110,105 @@ async function createTable(sql: Sql): Promise<void> {
     create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
 }
 
+/** Applies a migration and records it. Attempts that cannot lock their tables at once are repeated. */
+async function applyMigration(session: Session, migration: Migration): Promise<void> {
+  const { limits, log } = session
+  const { name } = migration
+  const start = performance.now()
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await (migration.concurrent ? buildIndexes : applyAtOnce)(session, migration)
+      return
+    } catch (error) {
+      if (!isLockUnavailable(error)) throw explain(name, error)
+      const waitedMs = performance.now() - start
+      if (waitedMs > limits.giveUpAfterMs) {
+        throw new MigrationError(
+          `Migration ${name} could not lock a table within ${Math.round(waitedMs / 1000)} s. Look for long transactions in pg_stat_activity, end them, and start again, or run ${MIGRATE_COMMAND}. What was migrated before stays.`,
+          { cause: error },
+        )
+      }
+      const delayMs = repoll(attempt, { base: limits.retryMs, max: limits.retryMaxMs })
+      log.warn(
+        { migration: name, attempt, delayMs },
+        `migration ${name} could not lock a table at once; it gives way, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
+      )
+      await sleep(delayMs)
+    }
+  }
+}
+
+async function applyAtOnce(session: Session, migration: Migration): Promise<void> {
+  await runInTransaction(session.sql, async (tx) => {
+    await requireSession(session, tx)
+    await tx.unsafe(`set local lock_timeout = ${session.limits.lockTimeoutMs}`)
+    for (const statement of migration.statements) await tx.unsafe(statement)
+    await record(tx, migration)
+  })
+}
+
+/**
+ * Builds or drops indexes concurrently, each committed by itself. What an earlier run has done is skipped; the invalid index
+ * that an interrupted build leaves is dropped, and built again.
+ */
+async function buildIndexes(session: Session, migration: Migration): Promise<void> {
+  const { sql, log } = session
+  for (const text of migration.statements) {
+    const statement = readIndexStatement(text)
+    if (!statement) continue
+    const { action, index } = statement
+    const quoted = `"${index.replaceAll('"', '""')}"`
+    await requireSession(session, sql)
+    const [found] = await sql<{ valid: boolean }[]>`
+      select indisvalid as valid from pg_index where indexrelid = to_regclass(${quoted})`
+    if (action === 'create' ? found?.valid : !found) continue
+    if (action === 'create') await sql.unsafe(`drop index concurrently if exists ${quoted}`)
+    const verb = action === 'create' ? 'builds' : 'drops'
+    log.info(
+      { migration: migration.name, index },
+      `migration ${migration.name} ${verb} the index ${index}, once the transactions end that are open now; nothing waits behind it`,
+    )
+    await sql.unsafe(text)
+  }
+  await requireSession(session, sql)
+  await record(sql, migration)
+}
+
+/**
+ * Refuses to go on in another session than the one that has the lock: the driver opens one by itself after a loss, and a
+ * pooler may give each transaction to another.
+ */
+export async function requireSession({ pid }: Pick<Session, 'pid'>, tx: Tx | Sql): Promise<void> {
+  const [now] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
+  if (now?.pid === pid) return
+  throw new MigrationError(
+    'the database connection was lost while migrating, or goes through a pooler in transaction mode; connect directly, and start again to apply the rest',
+  )
+}
+
+/** As drizzle-kit records it. */
+async function record(tx: Tx | Sql, { hash, when }: Migration): Promise<void> {
+  await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${when})`
+}
+
+/** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */
+function isLockUnavailable(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && ['55P03', '40P01'].includes(error.code)
+}
+
+function explain(name: string, error: unknown): unknown {
+  if (!(error instanceof postgres.PostgresError) || isConnectionLost(error)) return error
+  const detail = error.detail ? ` (${error.detail})` : ''
+  return new MigrationError(
+    `Migration ${name} failed: ${error.message}${detail}, SQLSTATE ${error.code}. The migrations before it stay applied; when the cause is removed, start again to apply the rest.`,
+    { cause: error },
+  )
+}
+
 /**
  * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`, only
  * looks.
- * @throws MigrationError if a migration failed, or is pending with `off`, or the database is one of another version; errors of the connection
+ * @throws MigrationError as `migrateDatabase` does, or if one is pending with `off`; errors of the connection
  */
 export async function prepareSchema(
   url: string,
@@ -129,17 +224,12 @@ export async function prepareSchema(
     return
   }
   const { sql, close } = openSession(url, 'ipn-processor')
-  try {
-    const pending = (await planMigrations(sql)).map(({ name }) => name)
-    if (pending.length === 0) return
-    const names = [...new Set([pending[0], pending.at(-1)])].join(' to ')
-    const what = `${countPending(pending)} (${names})`
-    throw new MigrationError(
-      `The database schema is older than this version, and MIGRATE is off: ${what}. Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`,
-    )
-  } finally {
-    await close()
-  }
+  const pending = (await planMigrations(sql).finally(close)).map(({ name }) => name)
+  if (pending.length === 0) return
+  const names = [...new Set([pending[0], pending.at(-1)])].join(' to ')
+  throw new MigrationError(
+    `The database schema is older than this version, and MIGRATE is off: ${countPending(pending)} (${names}). Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`,
+  )
 }
 
 /** After this long without an answer a start says what it waits for (ms). */

@@ -61,17 +61,14 @@ function bare(text: string): string {
   return kept.replace(/\s+/g, ' ').trim()
 }
 
-const CREATE_INDEX =
-  /^create (?:unique )?index concurrently (?:if not exists )?"([^"]+)" on [^;]+;?$/i
-const DROP_INDEX = /^drop index concurrently (?:if exists )?"([^"]+)" ?;?$/i
+const INDEX =
+  /^(?:(create) (?:unique )?index concurrently (?:if not exists )?"([^"]+)" on [^;]+|(drop) index concurrently (?:if exists )?"([^"]+)" ?);?$/i
 
 /** Reads a statement that builds or drops an index without blocking writes; undefined for any other. */
 export function readIndexStatement(text: string) {
-  const statement = bare(text)
-  const created = CREATE_INDEX.exec(statement)?.[1]
-  if (created) return { action: 'create', index: created } as const
-  const dropped = DROP_INDEX.exec(statement)?.[1]
-  return dropped ? ({ action: 'drop', index: dropped } as const) : undefined
+  const [, create, created, , dropped] = INDEX.exec(bare(text)) ?? []
+  const index = created ?? dropped
+  return index ? ({ action: create ? 'create' : 'drop', index } as const) : undefined
 }
 
 function isConcurrent(name: string, statements: readonly string[]): boolean {
@@ -92,30 +89,25 @@ async function readState(sql: Sql, folder?: string) {
   const applied = await sql<{ when: number; hash: string }[]>`
     select created_at::float8 as "when", hash from drizzle.__drizzle_migrations order by created_at`.catch(
     (error: unknown) => {
-      if (isUndefinedTable(error)) return []
+      // The table or its schema does not exist.
+      if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
+        return []
+      }
       throw error
     },
   )
-  const done = new Map(applied.map(({ when, hash }) => [when, hash]))
+  const done = new Set(applied.map(({ when }) => when))
   return { migrations, applied, pending: migrations.filter(({ when }) => !done.has(when)) }
 }
 
-/** Reports whether the migrations table or its schema does not exist. */
-function isUndefinedTable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))
-}
-
-/**
- * Returns whether the database has every migration this version knows. A database that the next version has migrated
- * further beside this process also counts as current.
- */
+/** Whether the database has every migration of this version, also if the next one has migrated it further beside this process. */
 export async function isSchemaCurrent(sql: Sql): Promise<boolean> {
   return (await readState(sql)).pending.length === 0
 }
 
 /**
- * Returns the name of the newest migration that the database has.
- * @returns `newer than <the newest one this version knows>` after the next version migrated it; undefined without any
+ * Returns the name of the newest migration that the database has; `newer than …` after the next version migrated it;
+ * undefined without any.
  */
 export async function readSchemaName(sql: Sql): Promise<string | undefined> {
   const { migrations, applied } = await readState(sql)
@@ -127,8 +119,7 @@ export async function readSchemaName(sql: Sql): Promise<string | undefined> {
 
 /**
  * Returns what `migrateDatabase` would apply now, in this order. Refuses a database that another version has migrated: one
- * with a migration that this version does not know, or with another text of one. Nothing is known of what its tables mean.
- * A process that runs already is not asked again: the next version may migrate beside it.
+ * with a migration that this version does not know, or with another text of one.
  * @throws MigrationError with one line that says what to do; database errors
  */
 export async function planMigrations(sql: Sql, folder?: string): Promise<Migration[]> {

@@ -103,10 +103,10 @@ export async function buildPaymentEvent(
   paymentId: string,
 ): Promise<NewEvent[]> {
   const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
-  const own = found?.payments.find(({ payment }) => payment.paymentId === paymentId)
+  const own = found?.payments.find((one) => one.paymentId === paymentId)
   if (!found || !own) return []
   const { merchantCode, transactionId } = key
-  const data = showPayment(own.payment, found.transaction, own.refundable)
+  const data = showPayment(own, found.transaction)
   return [{ merchantCode, transactionId, type: 'payment.updated', data }]
 }
 

@@ -150,7 +150,7 @@ const list = createRoute({
   tags: ['Discrepancies'],
   ...withScope('ops'),
   request: { query: z.strictObject({ ...query, merchantCode: MerchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Discrepancy), ...describeRefusals() },
+  responses: { 200: describePage(Discrepancy), ...describeRefusals('cursor_expired') },
 })
 
 /** Creates the operators' route on discrepancies. */

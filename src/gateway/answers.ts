@@ -24,7 +24,7 @@ const MAX_TEXT = 128
 
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
-/** Parses a code into one text per value: neither `0.0` nor `1e-400` may be mistaken for another code. */
+/** One text per value: neither `0.0` nor `1e-400` may be mistaken for another code. */
 export const responseCode = number.transform(({ value }, ctx) => {
   if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
   ctx.addIssue('is not a whole number')
@@ -53,32 +53,27 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
   const answer = judgeAnswer(members, prefix, paymentList)
   if (!members || answer.kind !== 'answered') return { answer, received: formatBody(body, members) }
   const { json, omittedBytes } = answer.value
-  const rest = listUnread(members, prefix, answer.message)
+  const rest = Object.entries(members).filter(([name, value]) => {
+    const isStored = name === `${prefix}_ResponseCode` || name === `${prefix}_ResponseData`
+    return !isStored && !(name === `${prefix}_ResponseMsg` && value === answer.message)
+  })
   if (rest.length === 0 && omittedBytes === 0) return { answer, received: undefined }
   const elsewhere = { bytes: Buffer.byteLength(json), omittedBytes }
   return { answer, received: formatMembers(Object.fromEntries(rest), elsewhere) }
 }
 
 /**
- * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without an id.
- * @returns the gateway's id of the refund
+ * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without the gateway's id
+ * of it.
  */
 export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
   const members = parseObject(body)
   return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
 }
 
-/** Formats a response for storage: an answer, or what is none, for example that of a proxy. */
+/** Formats a response for storage, also one that is no answer, for example that of a proxy. */
 export function formatBody(body: Buffer, members = parseObject(body)): string | undefined {
   return members ? formatMembers(members) : formatText(body)
-}
-
-function listUnread(members: Record<string, unknown>, prefix: string, message: string) {
-  const isStored = (name: string, value: unknown) =>
-    name === `${prefix}_ResponseCode` ||
-    name === `${prefix}_ResponseData` ||
-    (name === `${prefix}_ResponseMsg` && value === message)
-  return Object.entries(members).filter(([name, value]) => !isStored(name, value))
 }
 
 function judgeAnswer<T>(
@@ -118,18 +113,18 @@ const MEMBERS = ['id', 'status', 'amount', 'refundedAmount', 'paymentMethod'] as
 const AMOUNTS = ['amount', 'refundedAmount'] as const
 
 /**
- * Reads the entries of an answer to QUERY_PT (specification 2.4), each by itself: one that cannot be read is
- * kept beside the others. A status or method that is no documented text is kept as a text that equals none.
+ * Reads the entries of an answer to QUERY_PT (specification 2.4), each by itself: one that cannot be read is kept
+ * beside the others.
  */
 function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
-  const counts = new Map<string, number>()
-  for (const id of ids) if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const counts = new Map<string | undefined, number>()
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
   const list: PaymentList = { payments: [], unreadable: [], rounded: [], json: '', omittedBytes: 0 }
   const texts = entries.map((entry, index) => {
     const id = ids[index]
     const text = formatEntry(entry)
-    const read = readEntry(entry, id, (counts.get(id ?? '') ?? 0) > 1)
+    const read = readEntry(entry, id, (counts.get(id) ?? 0) > 1)
     if (typeof read === 'string') list.unreadable.push({ id, reason: read, text })
     else {
       list.payments.push(read.payment)
@@ -138,41 +133,30 @@ function readPayments(entries: readonly unknown[]): PaymentList {
     return text
   })
   list.json = `[${texts.join(',')}]`
-  // A character takes at most three bytes.
-  if (list.json.length * 3 <= MAX_RECEIVED || Buffer.byteLength(list.json) <= MAX_RECEIVED) {
-    return list
-  }
+  if (Buffer.byteLength(list.json) <= MAX_RECEIVED) return list
   const { kept, omittedBytes } = keepWithin(texts, 2, (at) => shortenEntry(entries[at]))
   return { ...list, json: `[${kept.join(',')}]`, omittedBytes }
 }
-
-type ReadEntry = { payment: ListedPayment; rounded: RoundedAmount[] }
 
 /** Returns why an entry cannot be read, as a predicate. */
 function readEntry(entry: unknown, id: string | undefined, isRepeated: boolean) {
   if (!isObject(entry)) return 'is not an object'
   if (id === undefined) return 'has no id'
   if (isRepeated) return 'has an id that is listed twice'
-  const read: ReadEntry = {
-    payment: {
-      id,
-      status: readWord(readMember(entry, 'status')),
-      amount: '',
-      refundedAmount: '',
-      paymentMethod: readWord(readMember(entry, 'paymentMethod')),
-    },
-    rounded: [],
-  }
+  const status = readWord(readMember(entry, 'status'))
+  const paymentMethod = readWord(readMember(entry, 'paymentMethod'))
+  const payment: ListedPayment = { id, status, amount: '', refundedAmount: '', paymentMethod }
+  const rounded: RoundedAmount[] = []
   for (const field of AMOUNTS) {
     const value = readMember(entry, field)
     if (value === undefined) return `has no ${field}`
     const written = isLosslessNumber(value) ? value.value : ''
     const amount = readAmount(written)
     if (amount === undefined) return `has a value as its ${field} that is no amount`
-    read.payment[field] = amount.value
-    if (amount.isRounded) read.rounded.push({ id, field, written, amount: amount.value })
+    payment[field] = amount.value
+    if (amount.isRounded) rounded.push({ id, field, written, amount: amount.value })
   }
-  return read
+  return { payment, rounded }
 }
 
 function readId(entry: unknown): string | undefined {
@@ -181,7 +165,7 @@ function readId(entry: unknown): string | undefined {
   return isPrintable(id) ? id : undefined
 }
 
-/** Reads an amount of at most four decimals, or one that binary floating point has shifted off such a decimal. */
+/** An amount of at most four decimals, or one that binary floating point has shifted off such a decimal. */
 function readAmount(text: string): { value: string; isRounded: boolean } | undefined {
   const exact = parseAmount(text)
   if (exact !== undefined) return { value: exact, isRounded: false }
@@ -200,19 +184,15 @@ function readWord(value: unknown): string {
   return cut(stringify(toStorable(value)) ?? '')
 }
 
-/** The entry as JSON that Postgres can store, with every member it had, card data and credentials masked. */
+/** The entry as JSON that Postgres can store, with every member, masked. */
 function formatEntry(entry: unknown): string {
   return stringify(toStorable(maskCardData(entry))) ?? 'null'
 }
 
-/** The entry with the members that the specification defines alone, each shortened. */
+/** The entry with the members of the specification alone, each shortened. */
 function shortenEntry(entry: unknown): string {
-  const known = isObject(entry)
-    ? MEMBERS.filter((name) => Object.hasOwn(entry, name)).map((name) => [
-        name,
-        cut(formatEntry(entry[name])),
-      ])
-    : []
+  const present = isObject(entry) ? MEMBERS.filter((name) => Object.hasOwn(entry, name)) : []
+  const known = present.map((name) => [name, cut(formatEntry(Reflect.get(Object(entry), name)))])
   return JSON.stringify({ ...Object.fromEntries(known), shortened: true })
 }
 

@@ -1,8 +1,10 @@
 import {
+  type BreakerPermit,
   type CircuitBreaker,
   type CircuitBreakerSettings,
   createCircuitBreaker,
 } from '../platform/concurrency/circuit-breaker.ts'
+import type { SpanOptions, Tracing } from '../platform/telemetry/tracing.ts'
 
 /** Operations are paused separately: the gateway may answer queries but not refunds, or only cards. */
 export type Operation = 'query' | 'refund' | 'cards'
@@ -33,3 +35,37 @@ export function createBreakers(settings = SETTINGS) {
 }
 
 export type Breakers = ReturnType<typeof createBreakers>
+
+/** `isIgnored`: it was cancelled or never made, which says nothing about the gateway. */
+type CallEnd<T> = {
+  value: T
+  outcome: string
+  httpStatus?: number | undefined
+  isFailed: boolean
+  isIgnored: boolean
+}
+
+/** Runs a call in a span of its own, and returns its permit to the circuit breaker. */
+export async function runGuarded<T>(
+  permit: BreakerPermit,
+  tracing: Tracing,
+  describe: () => SpanOptions,
+  call: () => Promise<CallEnd<T>>,
+): Promise<T> {
+  const work = tracing.run(describe, async (span) => {
+    const end = await call()
+    const { outcome, httpStatus: status } = end
+    if (status !== undefined) span.setAttributes({ 'http.response.status_code': status })
+    span.setAttributes({ 'gateway.outcome': outcome })
+    if (end.isFailed) span.fail(outcome)
+    return end
+  })
+  const end = await work.catch((error: unknown) => {
+    permit.release()
+    throw error
+  })
+  if (end.isIgnored) permit.release()
+  else if (end.isFailed) permit.fail()
+  else permit.succeed()
+  return end.value
+}

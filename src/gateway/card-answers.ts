@@ -16,9 +16,10 @@ export const CARD_ENVELOPE = {
     .nullish()
     .openapi({ description: "The gateway's message", example: 'Successful' }),
   /** Some gateways write it as a number. */
-  svcResponseId: z.union([z.string(), z.number()]).nullish().openapi({
-    description: 'The identifier of the response; `svc` stands for `GATEWAY_FIELD_PREFIX`',
-  }),
+  svcResponseId: z
+    .union([z.string(), z.number()])
+    .nullish()
+    .describe('The identifier of the response; `svc` stands for `GATEWAY_FIELD_PREFIX`'),
 }
 
 /** A card envelope with every member of the gateway's, card data masked; numbers are `LosslessNumber`. */
@@ -44,7 +45,7 @@ export type CardAnswer =
   | { kind: 'missing'; message: string }
   /** The gateway refused the read: its HTTP status, and the code if it named one. */
   | { kind: 'refused'; status: number; code?: string; message: string }
-  | { kind: 'failed'; reason: string; timedOut: false }
+  | { kind: 'failed'; reason: string; timedOut: boolean }
 
 /** Some gateways write identifiers as numbers. */
 const identifier = z.union(
@@ -64,8 +65,8 @@ const OWNERS = {
 }
 
 /**
- * Reads a response to a card operation, other than 401. An answer has failed if its code or its data is not as
- * specified; other members are passed on as they came. A redirect is not followed: it counts as a failure.
+ * Reads a response to a card operation, other than 401. It has failed if its code or its data is not as
+ * specified; a redirect is not followed.
  */
 export function readCardResponse(
   { status, body }: { status: number; body: Buffer },

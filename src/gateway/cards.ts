@@ -2,7 +2,7 @@ import type { Pool } from 'undici'
 import type { MerchantAccount, TokenSource } from '../config/accounts.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
-import type { Breakers } from './breakers.ts'
+import { type Breakers, runGuarded } from './breakers.ts'
 import { type CardAnswer, type CardEnvelopeRules, readCardResponse } from './card-answers.ts'
 import { createTokenProvider, type TokenProvider } from './tokens.ts'
 import type { OutcomeKind } from './types.ts'
@@ -21,10 +21,8 @@ export function buildCardPath(
   root: string,
   { virtualCardRequestId: id, query = {} }: CardRequest,
 ): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) parameters.append(name, value)
-  }
+  const given = Object.entries(query).filter((one): one is [string, string] => one[1] !== undefined)
+  const parameters = new URLSearchParams(given)
   const path = id === undefined ? root : `${root}/${encodeURIComponent(id)}`
   return parameters.size === 0 ? path : `${path}?${parameters}`
 }
@@ -48,18 +46,7 @@ export type CardOutcome =
   | CardAnswer
   /** No token is available, or (`refused`) the gateway refused it. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
-  | { kind: 'failed'; reason: string; timedOut: boolean }
   | { kind: 'paused' }
-
-export type CardGateway = {
-  /**
-   * Reads one card or a list. When the gateway refuses a renewable token, the read is repeated once with a new
-   * one. Failures of the gateway are outcomes, never rejections.
-   * @throws Error when the account has no token
-   */
-  readCards(request: CardRequest): Promise<CardOutcome>
-  close(): Promise<void>
-}
 
 const CARDS_PATH = '/v2/vc/virtual-cards'
 
@@ -67,26 +54,28 @@ const CARDS_PATH = '/v2/vc/virtual-cards'
  * Creates a client of the gateway's card operations. It has connections of its own, so reads take no call slot
  * of queries and refunds. Reads beyond `maxConcurrency` wait for a connection, at most `timeoutMs`.
  */
-export function createCardGateway(settings: CardGatewaySettings): CardGateway {
+export function createCardGateway(settings: CardGatewaySettings) {
   const { timeoutMs, maxConcurrency } = settings
   const base = new URL(settings.baseUrl)
   const root = base.pathname.replace(/\/$/, '') + CARDS_PATH
   const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
   const providers = openTokenProviders(settings)
-  const read = (request: CardRequest, provider: TokenProvider) =>
-    runGuarded(settings, base.hostname, request, () =>
-      readOnce(settings, { pool, root }, request, provider),
-    )
+  const wire = { pool, root, hostname: base.hostname }
   return {
-    async readCards(request) {
+    /**
+     * Reads one card or a list; once more with a new token if the gateway refuses a renewable one. Failures of the
+     * gateway are outcomes, never rejections.
+     * @throws Error when the account has no token
+     */
+    async readCards(request: CardRequest): Promise<CardOutcome> {
       const provider = providers.get(request.merchantCode)
       if (!provider) throw new Error('the account has no access token')
       // No encoding keeps a dot segment in its place (RFC 3986, 5.2.4).
-      if (/^\.\.?$/.test(request.virtualCardRequestId ?? ''))
-        return { kind: 'missing', message: '' }
-      const first = await read(request, provider)
+      const isDots = /^\.\.?$/.test(request.virtualCardRequestId ?? '')
+      if (isDots) return { kind: 'missing', message: '' }
+      const first = await readGuarded(settings, wire, request, provider)
       const mayRetry = first.kind === 'unauthorized' && first.refused && provider.renewable
-      return mayRetry ? await read(request, provider) : first
+      return mayRetry ? await readGuarded(settings, wire, request, provider) : first
     },
     async close() {
       const open = [...new Set(providers.values())]
@@ -94,6 +83,8 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
     },
   }
 }
+
+export type CardGateway = ReturnType<typeof createCardGateway>
 
 /** Provides the tokens of the accounts; a shared one is also that of requests without an account. */
 function openTokenProviders({ accounts, sharedToken, onCall, ...settings }: CardGatewaySettings) {
@@ -113,38 +104,32 @@ function openTokenProviders({ accounts, sharedToken, onCall, ...settings }: Card
   return providers
 }
 
-/** Runs a read under its circuit breaker and a span. Only a missing answer counts as a failure. */
-async function runGuarded(
-  { breakers, sharedToken, signal, tracing = NO_TRACING }: CardGatewaySettings,
-  hostname: string,
-  { merchantCode }: CardRequest,
-  readOnce: () => Promise<CardOutcome>,
+type Wire = { pool: Pool; root: string; hostname: string }
+
+/** Only a missing answer counts as a failure. */
+async function readGuarded(
+  settings: CardGatewaySettings,
+  wire: Wire,
+  request: CardRequest,
+  provider: TokenProvider,
 ): Promise<CardOutcome> {
-  const owner = sharedToken ? '*' : (merchantCode ?? '*')
+  const { breakers, sharedToken, signal, tracing = NO_TRACING } = settings
+  const owner = sharedToken ? '*' : (request.merchantCode ?? '*')
   const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
   // The path stays out of the trace: it holds the card's id, which may be confidential.
-  const attributes = { 'http.request.method': 'GET', 'server.address': hostname }
+  const attributes = { 'http.request.method': 'GET', 'server.address': wire.hostname }
   const describe = () => ({ name: 'cards', kind: 'client', attributes }) as const
-  let isFailed: boolean | undefined
-  try {
-    return await tracing.run(describe, async (span) => {
-      const outcome = await readOnce()
-      isFailed = outcome.kind === 'failed'
-      span.setAttributes({ 'gateway.outcome': outcome.kind })
-      if (isFailed) span.fail('failed')
-      return outcome
-    })
-  } finally {
-    if (signal.aborted || isFailed === undefined) permit.release()
-    else if (isFailed) permit.fail()
-    else permit.succeed()
-  }
+  return await runGuarded(permit, tracing, describe, async () => {
+    const value = await readOnce(settings, wire, request, provider)
+    const { kind: outcome } = value
+    return { value, outcome, isFailed: outcome === 'failed', isIgnored: signal.aborted }
+  })
 }
 
 async function readOnce(
   settings: CardGatewaySettings,
-  { pool, root }: { pool: Pool; root: string },
+  { pool, root }: Wire,
   request: CardRequest,
   provider: TokenProvider,
 ): Promise<CardOutcome> {

@@ -3,12 +3,11 @@ import { LosslessNumber } from 'lossless-json'
 import type { Pool } from 'undici'
 import type { MerchantAccount } from '../config/accounts.ts'
 import { shortenAmount } from '../money.ts'
-import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { type ExchangeResult, exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
 import { formatBody, readPaymentsAnswer, readRefundAnswer } from './answers.ts'
-import type { Breakers } from './breakers.ts'
+import { type Breakers, runGuarded } from './breakers.ts'
 import { writeParams } from './parse-body.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
 import type {
@@ -50,36 +49,22 @@ export type RefundOrder = {
   receiver?: { accountName: string; accountNumber: string; swiftCode: string } | undefined
 }
 
-export type GatewayClient = {
-  /**
-   * Queries the payments of a transaction (QUERY_PT, specification 4.3.1). Never rejects.
-   * @throws Error when the merchant account is not in the settings
-   */
-  queryPayments(
-    query: { merchantCode: string; transactionId: string },
-    signal?: AbortSignal,
-  ): Promise<GatewayCall<PaymentList>>
-  /**
-   * Prepares a refund (REFUND, specification 4.3.2) without sending it.
-   * @returns a call whose answer is the gateway's refund id, if the gateway gave one
-   * @throws Error when the merchant account is not in the settings
-   */
-  prepareRefund(order: RefundOrder): PreparedCall<string | undefined>
-  close(): Promise<void>
-}
-
-/**
- * Creates a client with one pool of connections. Answers carry no signature: they are trusted because of TLS
- * to the configured host.
- */
-export function createGatewayClient(settings: GatewaySettings): GatewayClient {
+/** Creates a client with one pool. Answers carry no signature: TLS to the configured host is why they are trusted. */
+export function createGatewayClient(settings: GatewaySettings) {
   const { prefix, refundHashExclude, maxConcurrency: connections, timeoutMs } = settings
   const base = new URL(settings.baseUrl)
   const pool = openPool(base.origin, { connections, timeoutMs })
   const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
   const wire = { pool, base, path, inFlight: 0 }
   return {
-    queryPayments({ merchantCode, transactionId }, signal) {
+    /**
+     * Queries the payments of a transaction (QUERY_PT, specification 4.3.1). Never rejects.
+     * @throws Error when the merchant account is not in the settings
+     */
+    queryPayments(
+      { merchantCode, transactionId }: { merchantCode: string; transactionId: string },
+      signal?: AbortSignal,
+    ): Promise<GatewayCall<PaymentList>> {
       return prepareCall(settings, wire, {
         command: 'QUERY_PT',
         merchantCode,
@@ -88,7 +73,12 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
         read: (body) => readPaymentsAnswer(body, prefix),
       }).send(signal)
     },
-    prepareRefund({ merchantCode, refundId, paymentId, amount, receiver }) {
+    /**
+     * Prepares a refund (REFUND, specification 4.3.2) without sending it; its answer is the gateway's refund id, if any.
+     * @throws Error when the merchant account is not in the settings
+     */
+    prepareRefund(order: RefundOrder): PreparedCall<string | undefined> {
+      const { merchantCode, refundId, paymentId, amount, receiver } = order
       return prepareCall(settings, wire, {
         command: 'REFUND',
         merchantCode,
@@ -105,6 +95,8 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
     close: () => pool.destroy(),
   }
 }
+
+export type GatewayClient = ReturnType<typeof createGatewayClient>
 
 type Wire = { pool: Pool; base: URL; path: string; inFlight: number }
 
@@ -125,52 +117,45 @@ const PAUSED = {
   paused: true,
 } as const
 
+const NO_SLOT: ExchangeResult = { kind: 'unavailable', reason: 'all call slots are in use' }
+
 function prepareCall<T>(
   settings: GatewaySettings,
   wire: Wire,
   request: CallRequest<T>,
 ): PreparedCall<T> {
-  const { breakers, tracing = NO_TRACING, encryption } = settings
+  const { breakers, tracing = NO_TRACING, encryption, maxConcurrency } = settings
   const { command, merchantCode, read } = request
   const body = writeParams(signFields(settings, request), settings.encoding)
   const digest = createHash('sha256').update(body).digest('hex')
   // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
   const bodyHmac = encryption.fingerprint(`gateway request body\0${digest}`)
 
-  async function sendWithPermit(permit: BreakerPermit, signal: AbortSignal | undefined) {
+  async function call(signal: AbortSignal | undefined) {
     const started = performance.now()
-    const result = await post(settings, wire, body, signal)
-    const durationMs = performance.now() - started
+    const hasSlot = wire.inFlight < maxConcurrency
+    const result = hasSlot ? await post(settings, wire, body, signal) : NO_SLOT
+    const ms = performance.now() - started
     const { outcome, received } = classify(result, read)
-    settings.onCall?.(command, outcome.kind, durationMs)
-    const isInconclusive = signal?.aborted === true || result.kind === 'no_slot'
-    endPermit(permit, outcome.kind, isInconclusive)
+    const { kind } = outcome
+    settings.onCall?.(command, kind, ms)
     const httpStatus = 'status' in result ? result.status : undefined
-    const record = { command, bodyHmac, durationMs: Math.round(durationMs), httpStatus, received }
-    return { outcome, record }
+    const record = { command, bodyHmac, durationMs: Math.round(ms), httpStatus, received }
+    const isFailed = kind === 'unavailable' || kind === 'unknown'
+    const isIgnored = signal?.aborted === true || !hasSlot
+    return { value: { outcome, record }, outcome: kind, httpStatus, isFailed, isIgnored }
   }
 
   return {
     bodyHmac,
     async send(signal, given) {
       const permit = given ?? breakers.of(merchantCode, OPERATIONS[command]).tryAcquire()
-      if (!permit) {
-        return {
-          outcome: PAUSED,
-          record: { command, bodyHmac, durationMs: 0, httpStatus: undefined },
-        }
+      if (permit) {
+        const describe = () => describeCall(wire, command, merchantCode)
+        return await runGuarded(permit, tracing, describe, () => call(signal))
       }
-      const describe = () => describeCall(wire, command, merchantCode)
-      return await tracing.run(describe, async (span) => {
-        const call = await sendWithPermit(permit, signal)
-        const { kind } = call.outcome
-        const { httpStatus } = call.record
-        if (httpStatus !== undefined)
-          span.setAttributes({ 'http.response.status_code': httpStatus })
-        span.setAttributes({ 'gateway.outcome': kind })
-        if (kind === 'unavailable' || kind === 'unknown') span.fail(kind)
-        return call
-      })
+      const record = { command, bodyHmac, durationMs: 0, httpStatus: undefined }
+      return { outcome: PAUSED, record }
     },
   }
 }
@@ -188,20 +173,14 @@ function signFields(
   return { ...params, [`${prefix}_SecureHash`]: hash }
 }
 
-/** `no_slot`: `maxConcurrency` calls are in flight, so nothing was written. */
-type PostResult = ExchangeResult | { kind: 'no_slot'; reason: string }
-
-/** Posts one body, once; a call beyond `maxConcurrency` ends at once instead of waiting. Never rejects. */
+/** Posts one body, once. Never rejects. */
 async function post(
-  { encoding, timeoutMs, maxConcurrency }: GatewaySettings,
+  { encoding, timeoutMs }: GatewaySettings,
   wire: Wire,
   body: string,
   signal: AbortSignal | undefined,
-): Promise<PostResult> {
+): Promise<ExchangeResult> {
   const { pool, path } = wire
-  if (wire.inFlight >= maxConcurrency) {
-    return { kind: 'no_slot', reason: 'all call slots are in use' }
-  }
   const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
   const headers = { 'content-type': `application/${type}`, accept: 'application/json' }
   wire.inFlight += 1
@@ -214,13 +193,12 @@ async function post(
 
 /** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
 function classify<T>(
-  result: PostResult,
+  result: ExchangeResult,
   read: (body: Buffer) => ReadAnswer<T>,
 ): { outcome: GatewayOutcome<T>; received: string | undefined } {
   if (result.kind !== 'answer') {
-    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind
     const part = 'part' in result && result.part ? formatBody(result.part) : undefined
-    return { outcome: { kind, reason: result.reason }, received: part }
+    return { outcome: { kind: result.kind, reason: result.reason }, received: part }
   }
   const { status, body } = result
   if (status < 200 || status > 299) {
@@ -232,25 +210,15 @@ function classify<T>(
   return { outcome: { kind: 'unknown', reason: answer.reason }, received }
 }
 
-/** Returns the permit. A call that was cancelled or never made does not count for the circuit breaker. */
-function endPermit(permit: BreakerPermit, outcome: OutcomeKind, isInconclusive: boolean): void {
-  if (isInconclusive) permit.release()
-  else if (outcome === 'answered' || outcome === 'rejected') permit.succeed()
-  else permit.fail()
-}
-
-/** Describes a call for its trace: address and command, none of its content. */
+/** Address and command of a call for its trace, none of its content. */
 function describeCall({ base, path }: Wire, command: GatewayCommand, merchantCode: string) {
-  return {
-    name: command,
-    kind: 'client',
-    attributes: {
-      'http.request.method': 'POST',
-      'server.address': base.hostname,
-      'server.port': Number(base.port) || (base.protocol === 'https:' ? 443 : 80),
-      'url.path': path,
-      'gateway.command': command,
-      'ipn.merchant_code': merchantCode,
-    },
-  } as const
+  const attributes = {
+    'http.request.method': 'POST',
+    'server.address': base.hostname,
+    'server.port': Number(base.port) || (base.protocol === 'https:' ? 443 : 80),
+    'url.path': path,
+    'gateway.command': command,
+    'ipn.merchant_code': merchantCode,
+  }
+  return { name: command, kind: 'client', attributes } as const
 }

@@ -28,65 +28,42 @@ type SignedMessage = {
 type Mistake = readonly [what: string, hash: () => string]
 
 /**
- * Finds the one mistake with which a sender computed its hash; the most common ones are tried first. A mistake that
- * leaves an object among the values leads to no hash.
+ * Finds the one mistake with which a sender computed a wrong hash, in words; the most common ones are tried first. A
+ * mistake that leaves an object among the values leads to no hash, and one that changes nothing to the right one.
  * @param given 64 lower-case hexadecimal characters
- * @returns the mistake in words; undefined when none of them explains the hash
  */
 export function explainHash(given: string, message: SignedMessage): string | undefined {
-  const { params, rule, secret } = message
-  const mistakes: Mistake[] = [
-    ...listNames(message),
-    ...listSecrets(message),
-    ...Object.entries(VALUES).map(([what, write]): Mistake => {
-      const writeEach = ([name, value]: [string, unknown]) =>
-        [name, name.startsWith(`${rule.prefix}_`) ? write(value, name, message) : value] as const
-      const written = () => Object.fromEntries(Object.entries(params).map(writeEach))
-      return [what, () => computeSecureHash(written(), secret, rule)]
-    }),
-    ...Object.entries(ASSEMBLY).map(([what, assemble]): Mistake => {
-      return [what, () => assemble(listSignedParams(params, rule), secret, Object.keys(params))]
-    }),
-  ]
+  const lists = [listNames, listSecrets, listValues, listAssemblies]
+  const mistakes = lists.flatMap((list) => [...list(message)])
   return mistakes.find(([, compute]) => ifSignable(compute) === given)?.[0]
 }
 
 /** Members that are in the hash and should not be, or should be and are not. */
-function listNames({ params, rule, constants, secret }: SignedMessage): Mistake[] {
+function* listNames({ params, rule, constants, secret }: SignedMessage): Generator<Mistake> {
   const { prefix, exclude } = rule
-  const wire = (name: string) => `${prefix}_${name}`
-  const isPresent = (name: string) => Object.hasOwn(params, wire(name))
-  const excluding = (names: readonly string[]) => () =>
-    computeSecureHash(params, secret, { prefix, exclude: names })
-  const signed = Object.keys(params)
-    .filter((name) => name.startsWith(wire('')))
-    .map((name) => name.slice(prefix.length + 1))
-    .filter((name) => name !== 'SecureHash' && !exclude.includes(name))
-  const missing = Object.entries(constants).filter(([name]) => !isPresent(name))
-  return [
-    ...exclude.filter(isPresent).map((name): Mistake => {
-      const what = `with ${wire(name)} in the hash, although this kind of message excludes it`
-      return [what, excluding(exclude.filter((one) => one !== name))]
-    }),
-    ...signed.map((name): Mistake => {
-      const what = `without ${wire(name)}, although this kind of message includes it in the hash`
-      return [what, excluding([...exclude, name])]
-    }),
-    ...missing.map(([name, value]): Mistake => {
-      const what = `with ${wire(name)} "${value}", which is missing from the body`
-      return [what, () => computeSecureHash({ ...params, [wire(name)]: value }, secret, rule)]
-    }),
-    [
-      `with the parameters that do not start with ${prefix}_`,
-      () => {
-        const others = Object.entries(params)
-          .filter(([name]) => !name.startsWith(wire('')))
-          .map(([name, value]) => ({ name, text: String(value ?? '') }))
-        const all = [...others, ...listSignedParams(params, rule)]
-        return sha256(joinTexts(all.sort((a, b) => (a.name < b.name ? -1 : 1))) + secret)
-      },
-    ],
-  ]
+  const excluding = (names: readonly string[], given = params) => {
+    return () => computeSecureHash(given, secret, { prefix, exclude: names })
+  }
+  for (const name of exclude) {
+    const what = `with ${prefix}_${name} in the hash, although this kind of message excludes it`
+    yield [what, excluding(exclude.filter((one) => one !== name))]
+  }
+  const own = Object.keys(params).filter((name) => name.startsWith(`${prefix}_`))
+  for (const name of own) {
+    const what = `without ${name}, although this kind of message includes it in the hash`
+    yield [what, excluding([...exclude, name.slice(prefix.length + 1)])]
+  }
+  for (const [name, value] of Object.entries(constants)) {
+    const what = `with ${prefix}_${name} "${value}", which is missing from the body`
+    yield [what, excluding(exclude, { [`${prefix}_${name}`]: value, ...params })]
+  }
+  const others = Object.entries(params).filter(([name]) => !own.includes(name))
+  const hashAll = () => {
+    const foreign = others.map(([name, value]) => ({ name, text: String(value ?? '') }))
+    const all = [...foreign, ...listSignedParams(params, rule)]
+    return sha256(joinTexts(all.sort((a, b) => (a.name < b.name ? -1 : 1))) + secret)
+  }
+  yield [`with the parameters that do not start with ${prefix}_`, hashAll]
 }
 
 function listSecrets({ params, rule, secret, otherSecrets }: SignedMessage): Mistake[] {
@@ -99,9 +76,7 @@ function listSecrets({ params, rule, secret, otherSecrets }: SignedMessage): Mis
     ['with a Windows line break after the secret', `${bare}\r\n`],
     ['without any secret', ''],
   ] as const
-  return others
-    .filter(([, other]) => other !== secret)
-    .map(([what, other]) => [what, () => computeSecureHash(params, other, rule)])
+  return others.map(([what, other]) => [what, () => computeSecureHash(params, other, rule)])
 }
 
 type Write = (value: unknown, name: string, message: SignedMessage) => unknown
@@ -121,6 +96,16 @@ const VALUES: Readonly<Record<string, Write>> = {
       : value,
   'with strings in Unicode form NFC': onText((text) => text.normalize('NFC')),
   'with strings in Unicode form NFD': onText((text) => text.normalize('NFD')),
+}
+
+function listValues(message: SignedMessage): Mistake[] {
+  const { params, rule, secret } = message
+  return Object.entries(VALUES).map(([what, write]) => {
+    const writeEach = ([name, value]: [string, unknown]) =>
+      [name, name.startsWith(`${rule.prefix}_`) ? write(value, name, message) : value] as const
+    const written = () => Object.fromEntries(Object.entries(params).map(writeEach))
+    return [what, () => computeSecureHash(written(), secret, rule)]
+  })
 }
 
 function onText(write: (text: string) => string): Write {
@@ -143,11 +128,8 @@ function padDecimals(amount: string): string {
 
 type Assemble = (members: SignedMember[], secret: string, names: readonly string[]) => string
 
-const joinBy = (members: readonly SignedMember[], separator: string) =>
-  members.map(({ text }) => text).join(separator)
-
 /** The same values, put together otherwise: order, separators, names, position of the secret. */
-const ASSEMBLY: Readonly<Record<string, Assemble>> = {
+const ASSEMBLIES: Readonly<Record<string, Assemble>> = {
   'with the names in the order of the body': (members, secret, names) => {
     const at = ({ name }: SignedMember) => names.indexOf(name)
     return sha256(joinTexts(members.sort((a, b) => at(a) - at(b))) + secret)
@@ -160,20 +142,25 @@ const ASSEMBLY: Readonly<Record<string, Assemble>> = {
     sha256(secret + joinTexts(members)),
   'with values without separator, as HMAC-SHA256 with the secret as its key': (members, secret) =>
     createHmac('sha256', secret).update(joinTexts(members)).digest('hex'),
-  ...Object.fromEntries(
-    ['&', '|', ','].flatMap((separator): [string, Assemble][] => [
-      [
-        `with values joined by "${separator}", followed by the secret`,
-        (members, secret) => sha256(joinBy(members, separator) + secret),
-      ],
-      [
-        `with values joined by "${separator}", followed by one more separator and the secret`,
-        (members, secret) => sha256(joinBy(members, separator) + separator + secret),
-      ],
-    ]),
-  ),
   'with name=value pairs joined by "&", followed by the secret': (members, secret) =>
     sha256(members.map(({ name, text }) => `${name}=${text}`).join('&') + secret),
+}
+
+function* listAssemblies({ params, rule, secret }: SignedMessage): Generator<Mistake> {
+  const signed = () => listSignedParams(params, rule)
+  for (const [what, assemble] of Object.entries(ASSEMBLIES)) {
+    yield [what, () => assemble(signed(), secret, Object.keys(params))]
+  }
+  for (const separator of ['&', '|', ',']) {
+    const what = `with values joined by "${separator}", followed by`
+    const join = () =>
+      signed()
+        .map(({ text }) => text)
+        .join(separator)
+    const hashWith = (end: string) => () => sha256(join() + end + secret)
+    yield [`${what} the secret`, hashWith('')]
+    yield [`${what} one more separator and the secret`, hashWith(separator)]
+  }
 }
 
 function sha256(text: string): string {

@@ -14,6 +14,8 @@ const MAX_DEPTH = 64
 /** Almost every notification has fewer signs than any bound: this takes a fifth of the time of counting. */
 const HAS_MANY = /^(?:[^,[{&]*[,[{&]){32}/
 
+const TOO_NESTED: Malformed = { problem: `the JSON has more than ${MAX_NESTED} nested values` }
+
 const TOKENS = {
   /** Texts, up to the end of the last one or that of the body, or a sign outside texts. It never backtracks. */
   json: /(?:"(?:[^"\\]+|\\.?)*(?:"|$)[^",[\]{}]*)+|[,[\]{}]/gs,
@@ -22,9 +24,8 @@ const TOKENS = {
 }
 
 /**
- * Returns why a body has too many members to be parsed: parsing, sorting and hashing thousands of them takes a
- * hundred times as long as a notification. Stops at the first member that is too many. In what is not JSON the parser
- * reads no further than the count is right.
+ * Why a body has too many members to be parsed: thousands of them take a hundred times as long as a notification.
+ * Stops at the first that is too many; what is not JSON is read no further than the count is right.
  */
 export function findExcess(body: string, format: 'json' | 'form'): Malformed | undefined {
   if (!HAS_MANY.test(body)) return undefined
@@ -41,9 +42,7 @@ export function findExcess(body: string, format: 'json' | 'form'): Malformed | u
     }
     if (depth > MAX_DEPTH) return { problem: `the JSON is nested deeper than ${MAX_DEPTH} levels` }
     if (members > MAX_MEMBERS) return { problem: `more than ${MAX_MEMBERS} members` }
-    if (nested > MAX_NESTED) {
-      return { problem: `the JSON has more than ${MAX_NESTED} nested values` }
-    }
+    if (nested > MAX_NESTED) return TOO_NESTED
   }
   return undefined
 }
@@ -61,8 +60,8 @@ export function parseNotification(
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 
 /**
- * Parses a JSON body. Numbers keep their text, because the signature covers it. A name given twice with
- * different values is refused, and so is `__proto__`.
+ * Parses a JSON body. Numbers keep their text, because the signature covers it. A name given twice with different
+ * values is refused, and so is `__proto__`.
  */
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   const flat = parseFlat(text)
@@ -80,12 +79,11 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
 }
 
 /**
- * Parses an object of texts and numbers in the form that most platforms write, with the platform's parser: it takes
- * less than half the time. Written again, the object must be the same text: then no name was given twice, and every
- * number is its own text. Returns undefined for anything else.
+ * Parses an object of texts and numbers with the platform's parser, in half the time. Written again it must be
+ * the same text: then no name was given twice, and every number is its own text. Undefined for anything else.
  */
 function parseFlat(text: string): WireParams | undefined {
-  const params = parseObject(text)
+  const params = parsePlain(text)
   if (!params || Object.hasOwn(params, '__proto__')) return undefined
   const numbers: string[] = []
   for (const name in params) {
@@ -99,7 +97,7 @@ function parseFlat(text: string): WireParams | undefined {
 }
 
 /** What begins with a brace and is JSON is an object. */
-function parseObject(text: string): Record<string, unknown> | undefined {
+function parsePlain(text: string): Record<string, unknown> | undefined {
   if (!text.startsWith('{')) return undefined
   try {
     return JSON.parse(text)
@@ -129,7 +127,7 @@ function isEncodedUtf8(text: string): boolean {
   }
 }
 
-/** Reads a text, or a number as the text that it was written with. Any other value counts as missing. */
+/** A text, or a number as it was written. Any other value counts as missing. */
 export function readText(params: WireParams, name: string): string | undefined {
   const value = Object.hasOwn(params, name) ? params[name] : undefined
   if (typeof value === 'string') return value

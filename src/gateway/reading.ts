@@ -6,26 +6,25 @@ import { isPrintable } from './storable.ts'
 export type NotificationKind = 'payment' | 'refund'
 
 /**
- * A way to cut a signed text into members. The hash joins values without names or separators, so one hash is
- * valid for many readings.
+ * A way to cut a signed text into members: the hash joins values without names or separators, so one hash is
+ * valid for many.
  */
 export type Reading = {
   /**
-   * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a text whose hash verified, whatever secret
-   * that was made with. What did not verify is another text with every other content.
+   * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a verified text, whatever secret
+   * its hash was made with. What did not verify is another text with every other content.
    */
   textHash: string
   /**
-   * In the form that gateways of this family document: only members that they are known to sign, in a text that is no
-   * other message's. The form of what did not verify proves nothing, and counts as documented.
+   * Only members that gateways of this family document, in a text that is no other message's. The form of what
+   * did not verify proves nothing, and counts as documented.
    */
   documented: boolean
-  /** Set where the text may be that of a REFUND request for this payment: it is, if the account has the payment. */
+  /** The text may be a REFUND request for this payment: it is, if the account has the payment. */
   requestOf: string | undefined
 }
 
 type Signed = {
-  /** What `findSignedParams` returns of the parameters. */
   signed: readonly SignedMember[] | undefined
   merchantCode: string
   kind: NotificationKind
@@ -41,9 +40,8 @@ type SignedForm = {
 }
 
 /**
- * Identifies a notification by what is signed: the same signed text with other unsigned members is the same
- * notification. An empty value contributes nothing to the hash, so it does not count as a member either. What cannot be
- * signed is identified by its bytes.
+ * Identifies a notification by what is signed, whatever its unsigned members; an empty value contributes nothing
+ * to the hash, so it is no member either. What cannot be signed is identified by its bytes.
  */
 export function readSigned(
   { signed, merchantCode, kind, verdict, body }: Signed,
@@ -90,7 +88,7 @@ const MEMBERS: Record<NotificationKind, ReadonlySet<string>> = {
   refund: new Set([...SHARED, 'PaymentID', 'RequestID', 'Fee']),
 }
 
-/** Whether gateways of this family document the member, or the settings name it. Names are without prefix. */
+/** Names are without prefix; the settings may name more of them. */
 export function isListedMember(
   member: string,
   { kind, known }: { kind: NotificationKind; known: readonly string[] },
@@ -98,12 +96,12 @@ export function isListedMember(
   return MEMBERS[kind].has(member) || known.includes(member)
 }
 
-/** The text of a refund's message: its amount and its command come first, whoever sent it. */
+/** A refund's text begins with its amount and its command, whoever sent it. */
 const REFUND_START = /^\d+(?:\.\d+)?REFUND/
 
 /**
- * Whether a signed text can be that of a notification of the kind. The hash joins values without their names, so the text
- * of a payment could be cut into a refund's members: what a payer writes into an order follows the command `PAY` there.
+ * Whether a signed text can be that of a notification of the kind: that of a payment could be cut into a refund's
+ * members, but what a payer writes into an order follows the command `PAY`.
  * @param own the text without the members that only the settings name, which may stand before the command
  */
 function isTextOf(kind: NotificationKind, text: string, own: string): boolean {
@@ -120,8 +118,8 @@ function isRefundText(text: string, own: string): boolean {
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
 
 /**
- * An id of the gateway's payments. In its documented notifications, what stands in its place also has the message of the
- * result and a transaction id, which are not digits alone.
+ * An id of the gateway's payments. In documented notifications a message and a transaction id stand in its place,
+ * which are not digits alone.
  */
 const PAYMENT_ID = /^\d+$/
 
@@ -134,8 +132,8 @@ const NO_REQUEST = { documented: true, requestOf: undefined }
 const REQUEST = { documented: false, requestOf: undefined }
 
 /**
- * Compares the text of a refund's message with that of this service's REFUND requests, which are signed with the same
- * secret: only a notification has its fee between the command and the merchant code.
+ * Compares a refund's text with this service's REFUND requests, signed with the same secret: only a notification
+ * has its fee between the command and the merchant code.
  */
 function compareWithRequests(text: string, merchantCode: string, form: SignedForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
@@ -153,9 +151,9 @@ function compareWithRequests(text: string, merchantCode: string, form: SignedFor
 }
 
 /**
- * Returns the result that a refund's notification states, if its signed text fixes it, and undefined otherwise. The code
- * directly follows the request id, which is compared whole: a value in between could take digits from one and give them to
- * the other, and so could a digit behind the code. Behind the request id of a REFUND request stands its version alone.
+ * The result that a refund's notification states, if its signed text fixes it. The code directly follows the
+ * request id, which is compared whole: a value in between could take digits from one and give them to the other,
+ * and so could a digit behind the code. Behind the request id of a REFUND request stands its version alone.
  */
 export function findResultCode(
   signed: readonly SignedMember[],

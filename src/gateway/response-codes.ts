@@ -1,41 +1,40 @@
 /** Waiting for payment, and processing (specification 7). */
 const OPEN_CODES: readonly string[] = ['9', '99']
 
-/** What gateways of this family publish about their codes; the specification itself has no table (section 7). */
-const MEANINGS: ReadonlyMap<string, string> = new Map([
-  ['0', 'success'],
-  ['1', 'failed'],
-  ['9', 'waiting for payment'],
-  ['18', 'cancelled by the customer'],
-  ['19', 'duplicate merchant transaction id'],
-  ['30', 'integration not approved'],
-  ['31', 'invalid order id'],
-  ['32', 'invalid transaction id'],
-  ['33', 'invalid amount'],
-  ['34', 'invalid currency'],
-  ['37', 'invalid decimals'],
-  ['99', 'processing'],
-  ['-1', 'expired'],
-])
+/** What gateways of this family publish: the specification has no table (section 7). */
+const MEANINGS: Readonly<Record<string, string | undefined>> = {
+  0: 'success',
+  1: 'failed',
+  9: 'waiting for payment',
+  18: 'cancelled by the customer',
+  19: 'duplicate merchant transaction id',
+  30: 'integration not approved',
+  31: 'invalid order id',
+  32: 'invalid transaction id',
+  33: 'invalid amount',
+  34: 'invalid currency',
+  37: 'invalid decimals',
+  99: 'processing',
+  '-1': 'expired',
+}
 
-/** Returns whether a response code is not final: what it refers to may still succeed or fail. */
+/** Whether what a code refers to may still succeed or fail. */
 export function isOpenCode(code: string): boolean {
   return OPEN_CODES.includes(code)
 }
 
-/** Returns whether a text is a response code as the gateway writes them: `05` may be a `0` split elsewhere. */
+/** Whether a text is a response code as the gateway writes them: `05` may be a `0` split elsewhere. */
 export function isResultCode(text: string): boolean {
   return /^(0|-?[1-9]\d{0,8})$/.test(text)
 }
 
 /**
- * Returns the gateway's message, or, where it is empty, the published meaning of its code, marked as such. Only people
- * read it: no decision depends on the meaning of a code.
- * @returns an empty text for a code without a published meaning
+ * The gateway's message, or the published meaning of its code, marked as such; empty without either. Only people
+ * read it: no decision depends on it.
  */
 export function explainCode(code: string, message: string): string {
   if (message.trim() !== '') return message
-  const meaning = MEANINGS.get(code)
+  const meaning = Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined
   return meaning === undefined
     ? ''
     : `${meaning} (published meaning of the code; the gateway sent no message)`

@@ -25,8 +25,8 @@ export class NotSignableError extends Error {
 }
 
 /**
- * Lists the parameters that enter the hash, sorted by code unit: those with the prefix, without the hash itself
- * and the exclusions.
+ * Lists the parameters that enter the hash, sorted by code unit: with the prefix, without the hash itself and the
+ * exclusions.
  * @throws NotSignableError when a value is a nested object
  */
 export function listSignedParams(
@@ -42,17 +42,11 @@ export function listSignedParams(
 }
 
 /** As `listSignedParams`; undefined when a value is a nested object. */
-export function findSignedParams(
-  params: WireParams,
-  rule: SignatureRule,
-): SignedMember[] | undefined {
-  return ifSignable(() => listSignedParams(params, rule))
-}
+export const findSignedParams = (params: WireParams, rule: SignatureRule) =>
+  ifSignable(() => listSignedParams(params, rule))
 
-/** Returns the text by which a value enters the hash; undefined when it holds an object. */
-export function formatSigned(value: unknown): string | undefined {
-  return ifSignable(() => formatValue('', value))
-}
+/** The text by which a value enters the hash; undefined when it holds an object. */
+export const formatSigned = (value: unknown) => ifSignable(() => formatValue('', value))
 
 /** Returns undefined where `format` meets a nested object. */
 export function ifSignable<T>(format: () => T): T | undefined {
@@ -65,18 +59,14 @@ export function ifSignable<T>(format: () => T): T | undefined {
 }
 
 /**
- * Computes the `svc_SecureHash` of parameters (specification 5.2): SHA-256 over the joined values and the
- * secret, as 64 lower-case hexadecimal characters.
+ * The `svc_SecureHash` of parameters (specification 5.2), as 64 lower-case hexadecimal characters.
  * @throws NotSignableError when a value is a nested object
  */
 export function computeSecureHash(params: WireParams, secret: string, rule: SignatureRule): string {
   return hash('sha256', joinSignedValues(params, rule) + secret)
 }
 
-/**
- * Returns the text that is hashed, without the secret that follows it: the values in order, without separator.
- * @throws NotSignableError when a value is a nested object
- */
+/** The text that is hashed, without the secret that follows it: the values in order, without separator. */
 export function joinSignedValues(params: WireParams, rule: SignatureRule): string {
   return joinTexts(listSignedParams(params, rule))
 }
@@ -91,9 +81,7 @@ const HEX_SHA256 = /^[0-9a-f]{64}$/i
 
 /**
  * Verifies `svc_SecureHash` against each secret (the current one, then one being phased out), in constant time
- * and in either letter case. Never throws.
- * @param signed what `findSignedParams` returns of the parameters
- * @returns `unverifiable` when a signed value is a nested object
+ * and in either letter case. Never throws. `unverifiable`: a signed value is a nested object.
  */
 export function verifySecureHash(
   params: WireParams,
@@ -128,24 +116,17 @@ function formatScalar(name: string, value: unknown): string {
 }
 
 /** The signed messages, each with its own exclusions from the hash. */
-export const MESSAGE_KINDS = ['ipn', 'refund-ipn', 'query', 'refund-request'] as const
-
-export type MessageKind = (typeof MESSAGE_KINDS)[number]
-
-const TITLES: Record<MessageKind, string> = {
+export const MESSAGE_TITLES = {
   ipn: 'payment notification',
   'refund-ipn': 'refund notification',
   query: 'QUERY_PT request',
   'refund-request': 'REFUND request',
 }
 
-export function describeMessageKind(kind: MessageKind): string {
-  return TITLES[kind]
-}
+export type MessageKind = keyof typeof MESSAGE_TITLES
 
 /**
- * Returns the kind of a message by its command. A refund request and a refund notification share one, but only
- * the notification carries a response code. Any other command is a payment notification, as in `POST /ipn`.
+ * A refund request and a refund notification share one command, but only the notification has a response code.
  */
 export function detectMessageKind(params: WireParams, prefix: string): MessageKind {
   const command = params[`${prefix}_Command`]
@@ -154,7 +135,7 @@ export function detectMessageKind(params: WireParams, prefix: string): MessageKi
   return Object.hasOwn(params, `${prefix}_ResponseCode`) ? 'refund-ipn' : 'refund-request'
 }
 
-/** Returns the names, without prefix, that a kind of message excludes from its hash. */
+/** The names, without prefix, that a kind of message excludes from its hash. */
 export function listHashExclusions(
   kind: MessageKind,
   rules: { ipnHashExclude: readonly string[]; refundHashExclude: readonly string[] },

@@ -7,14 +7,14 @@ import {
   maskCardText,
 } from '../platform/crypto/masking.ts'
 
-/** Returns whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
+/** Whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
 }
 
 const MAX_MESSAGE = 500
 
-/** Returns a message that is fit for a log line and a column, with card data masked; empty when it is not a string. */
+/** A message that is fit for a log line and a column, card data masked; empty when it is not a string. */
 export function toMessage(message: unknown): string {
   if (typeof message !== 'string') return ''
   const printable = message.toWellFormed().replace(/\p{Cc}+/gu, ' ')
@@ -25,9 +25,8 @@ export function toMessage(message: unknown): string {
 const STORABLE_NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,2})?$/
 
 /**
- * Returns parsed JSON without what may not be stored, which are credentials, and without what `jsonb` cannot store: in
- * texts and names, NUL and lone surrogates are replaced; a number of extreme length or exponent becomes its text.
- * @param value parsed JSON, nested at most as deep as `maskCardData` leaves it
+ * Parsed JSON without credentials and without what `jsonb` cannot store: NUL and lone surrogates are replaced, a
+ * number of extreme length or exponent becomes its text. At most as deep as `maskCardData` leaves it.
  */
 export function toStorable(value: unknown, write = toStorableText): unknown {
   if (typeof value === 'string') return write(value)
@@ -65,20 +64,18 @@ const SIGNED_TOKEN = /^\s*eyJ[\w+/-]*={0,2}\.[\w-]*\.[\w-]*\s*$/
 /** Masking takes time, and any sender can make what is not signed long: the rest is left out. */
 const MAX_MASKED = 4_096
 
-/** Whether a text can hold nothing that has to be masked. Most are found so by one look. */
-export function isHarmless(text: string): boolean {
-  return !SUSPECT.test(text)
-}
+/** Most texts are found by one look to hold nothing that has to be masked. */
+export const isHarmless = (text: string) => !SUSPECT.test(text)
 
-/** Masks the credentials and card data of a nested value, at any depth. A long one becomes the start of its text. */
+/** Masks a nested value at any depth. A long one becomes the start of its text. */
 export function maskNested(value: unknown): unknown {
   const text = stringify(value) ?? ''
   return text.length > MAX_MASKED ? maskStart(text) : maskMembers(value)
 }
 
 /**
- * Masks the credentials of a text, and the card data of one that is JSON. A text in which nothing is masked stays as
- * it was written: it may be signed.
+ * Masks the credentials of a text, and the card data of one that is JSON. Where nothing is masked it stays as
+ * written: it may be signed.
  */
 export function maskText(text: string): string {
   if (isHarmless(text)) return text
@@ -130,9 +127,8 @@ export const MAX_RECEIVED = 65_536
 const MARGIN = 256
 
 /**
- * Keeps those texts of an answer, in their order, that fit into `MAX_RECEIVED` bytes, each with a separator.
- * @param used bytes of the answer that are kept elsewhere
- * @param shorten what stands in for a text that does not fit
+ * Keeps those texts of an answer that fit into `MAX_RECEIVED` bytes, `used` elsewhere included; `shorten` gives
+ * what stands in for one that does not fit.
  */
 export function keepWithin(
   texts: readonly string[],
@@ -157,29 +153,24 @@ export function keepWithin(
 }
 
 /**
- * Formats the members of an answer for storage: masked, and at most `MAX_RECEIVED` bytes of them. Members that do not
- * fit are left out and counted.
- * @param elsewhere bytes of the answer that are stored elsewhere, and that were left out there
- * @returns JSON: `{"members":{…}}`, with `omittedBytes` if something was left out; undefined if there is nothing to keep
+ * Formats the members of an answer as masked JSON of at most `MAX_RECEIVED` bytes: `{"members":{…}}`, with
+ * `omittedBytes` if some are left out. `elsewhere`: bytes stored, and left out, elsewhere. Undefined if there is
+ * nothing to keep.
  */
 export function formatMembers(
   members: Readonly<Record<string, unknown>>,
   elsewhere = { bytes: 0, omittedBytes: 0 },
 ): string | undefined {
   const masked = Object.entries(toStorable(maskCardData(members)) ?? {})
-  const texts = masked.map(
-    ([name, value]) => `${JSON.stringify(name)}:${stringify(value) ?? 'null'}`,
-  )
+  const write = (value: unknown) => stringify(value) ?? 'null'
+  const texts = masked.map(([name, value]) => `${write(name)}:${write(value)}`)
   const { kept, omittedBytes } = keepWithin(texts, elsewhere.bytes)
   const omitted = omittedBytes + elsewhere.omittedBytes
   if (kept.length === 0 && omitted === 0) return undefined
   return `{"members":{${kept.join(',')}}${describeOmitted(omitted)}}`
 }
 
-/**
- * Formats an answer that is no JSON object for storage: its text, masked, and at most `MAX_RECEIVED` bytes of it.
- * @returns JSON: `{"text":"…"}`, with `omittedBytes` if something was left out; undefined for an empty answer
- */
+/** Formats an answer that is no JSON object the same way: `{"text":"…"}`. */
 export function formatText(body: Buffer): string | undefined {
   if (body.length === 0) return undefined
   const text = new TextDecoder().decode(body.subarray(0, MAX_RECEIVED + MARGIN))

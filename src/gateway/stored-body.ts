@@ -22,8 +22,8 @@ function isShort(body: string): boolean {
 }
 
 /**
- * Writes members as a body that can be stored. If they are too long, cuts long values and marks them: first of those
- * that are not signed, whose length any sender can choose, then of all.
+ * Writes members as a body that can be stored, long values cut and marked: first those that are not signed, whose
+ * length any sender can choose, then all.
  */
 function writeBody(
   members: Record<string, unknown>,
@@ -59,10 +59,10 @@ type NameKind = 'hash' | 'secret' | 'card' | 'plain' | 'unlisted'
 
 const CARD_NAME = /card|cvv|cvc|cvn|csc|pan(?![a-z])|security|verification/i
 
-/** Bounds the memory that names chosen by a sender can take. */
+/** Bounds the memory that a sender's names can take. */
 const MAX_NAMES = 1_000
 
-/** Of members that are neither signed nor listed: any sender can add as many as a body holds. */
+/** Any sender can add as many unlisted members as a body holds. */
 const MAX_UNLISTED = 16
 const MAX_UNLISTED_NAME = 32
 const NOT_KEPT = '(not kept)'
@@ -74,10 +74,9 @@ type NotificationForm = {
 }
 
 /**
- * Makes the function that writes a notification for storage. It masks tokens and other credentials, and card data in
- * members named for it and in nested values. Ids, amounts and the hash stay: they are the evidence. Of members that are
- * neither signed nor listed it keeps the names of the first 16. At most 8 KiB; a shorter body without such members is
- * kept byte for byte.
+ * Makes the function that writes a notification for storage, with credentials and card data masked. Ids, amounts
+ * and the hash stay: they are the evidence. Of members neither signed nor listed the first 16 names are kept. At
+ * most 8 KiB; a shorter body with nothing to mask is kept byte for byte.
  */
 export function createMaskNotification(
   form: NotificationForm,
@@ -128,7 +127,8 @@ function classifyNames({ kind, known, signature: { prefix, exclude } }: Notifica
 }
 
 function shortenName(name: string): string {
-  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, so that a number at the end is seen whole.
+  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, so that a number at the end is seen
+  // whole.
   const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
   const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
   return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
@@ -156,9 +156,8 @@ const ID_NAME = /id$/i
 const MAX_ID = 128
 
 /**
- * Lists the members of a notification as it is stored, with card numbers in its texts masked, and without its hash: with
- * the hash and every value that it covers, guesses of the secret could be tried at leisure.
- * @returns undefined for a body that cannot be read
+ * Lists the members of a stored notification, its hash hidden: with it, guesses of the secret could be tried at
+ * leisure. Undefined for a body that cannot be read.
  */
 export function listShownMembers(body: string): ShownMember[] | undefined {
   const params = parseStored(body)
@@ -181,9 +180,8 @@ export type RefundDetails = {
 }
 
 /**
- * Reads the details of a stored notification. The caller has checked its signature, its ids and its amount; the words
+ * Reads the details of a stored notification, whose signature, ids and amount the caller has checked. The words
  * (`ResponseMsg`, specification 6) are also those of a payment's.
- * @param prefix of the members' names, without its underscore
  */
 export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const params = parseStored(body) ?? {}

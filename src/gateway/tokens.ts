@@ -9,10 +9,7 @@ type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
 
 const tokenAnswer = z.object({
   access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/),
-  token_type: z
-    .string()
-    .regex(/^bearer$/i)
-    .nullish(),
+  token_type: z.stringFormat('bearer', /^bearer$/i).nullish(),
   // A coercion would read null as 0.
   expires_in: z.union([z.null(), z.coerce.number().positive()]).optional(),
 })
@@ -35,33 +32,15 @@ type TokenResult =
   | { kind: 'token'; token: string }
   | { kind: 'none'; reason: string; timedOut: boolean }
 
-/** Provides one access token to any number of concurrent calls. */
-export type TokenProvider = {
-  /** Returns a token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
-  get(): Promise<TokenResult>
-  /** Discards a token that the gateway refused. Has no effect if a newer one has replaced it. */
-  invalidate(token: string): void
-  confirm(token: string): void
-  renewable: boolean
-  close(): Promise<void>
-}
-
 export type TokenSettings = {
   baseUrl: string
   timeoutMs: number
   signal: AbortSignal
-  /** Called after every token request, for metrics and the log; `reason` quotes nothing of the answer. */
+  /** Called after every token request; `reason` quotes nothing of the answer. */
   onFetch: (outcome: OutcomeKind, durationMs: number, reason?: string) => void
   random?: () => number
   /** Milliseconds on a monotonic clock. */
   now?: () => number
-}
-
-type RequestResult = {
-  answer?: TokenAnswer
-  outcome: OutcomeKind
-  reason: string
-  timedOut: boolean
 }
 
 /** Requests a token once (RFC 6749, 4.4.2, as JSON). A failure's reason quotes nothing of the answer. Never rejects. */
@@ -70,23 +49,22 @@ async function requestToken(
   url: URL,
   { clientId, clientSecret, scope }: ClientTokenSource,
   { timeoutMs, signal }: TokenSettings,
-): Promise<RequestResult> {
+): Promise<{ outcome: OutcomeKind; answer?: TokenAnswer; reason?: string; timedOut?: boolean }> {
   const client = { client_id: clientId, client_secret: clientSecret, scope }
   const body = JSON.stringify({ grant_type: 'client_credentials', ...client })
   const headers = { 'content-type': 'application/json', accept: 'application/json' }
   const path = url.pathname + url.search
   const result = await exchange(pool, { path, method: 'POST', headers, body, timeoutMs, signal })
-  const fail = (outcome: OutcomeKind, reason: string, timedOut = false) => {
-    return { outcome, reason, timedOut }
+  if (result.kind !== 'answer') {
+    return { outcome: result.kind, reason: result.reason, timedOut: result.timedOut ?? false }
   }
-  if (result.kind !== 'answer') return fail(result.kind, result.reason, result.timedOut)
-  if (result.status < 200 || result.status > 299) {
-    const outcome = result.status < 500 ? 'rejected' : 'unknown'
-    return fail(outcome, `HTTP status ${result.status}`)
+  const { status } = result
+  if (status < 200 || status > 299) {
+    return { outcome: status < 500 ? 'rejected' : 'unknown', reason: `HTTP status ${status}` }
   }
   const answer = readTokenAnswer(result.body)
-  if (!answer) return fail('unknown', 'the answer holds no access token')
-  return { answer, outcome: 'answered', reason: '', timedOut: false }
+  if (answer) return { outcome: 'answered', answer }
+  return { outcome: 'unknown', reason: 'the answer holds no access token' }
 }
 
 const PAUSE = { base: 1_000, max: 30_000 }
@@ -107,7 +85,9 @@ export function createTokenProvider(source: TokenSource, settings: TokenSettings
   }
 }
 
-function createClientProvider(source: ClientTokenSource, settings: TokenSettings): TokenProvider {
+export type TokenProvider = ReturnType<typeof createClientProvider>
+
+function createClientProvider(source: ClientTokenSource, settings: TokenSettings) {
   const { random = Math.random, now = () => performance.now(), timeoutMs } = settings
   const base = settings.baseUrl.replace(/\/$/, '')
   const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
@@ -126,8 +106,8 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
   async function fetchToken(): Promise<TokenResult> {
     const started = now()
     const result = await requestToken(pool, url, source, settings)
-    const { answer, reason, timedOut } = result
-    settings.onFetch(result.outcome, now() - started, answer ? undefined : reason)
+    const { outcome, answer, reason = '', timedOut = false } = result
+    settings.onFetch(outcome, now() - started, answer ? undefined : reason)
     if (!answer) {
       failures += 1
       pause(failures, reason)
@@ -149,7 +129,8 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
   }
 
   return {
-    get() {
+    /** A token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
+    get(): Promise<TokenResult> {
       const at = now()
       const isPaused = at < paused.until
       if (cached && at < cached.expiresAt) {
@@ -160,17 +141,18 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
       const reason = `not requested: ${paused.reason}`
       return Promise.resolve({ kind: 'none', reason, timedOut: false })
     },
-    invalidate(token) {
+    /** Discards a token that the gateway refused, unless a newer one has replaced it. */
+    invalidate(token: string): void {
       if (cached?.token !== token) return
       cached = undefined
       refusals += 1
       const excess = refusals - REFUSALS_BEFORE_PAUSE
       if (excess > 0) pause(excess, 'the gateway refused several tokens in a row')
     },
-    confirm(token) {
+    confirm(token: string): void {
       if (cached?.token === token) refusals = 0
     },
     renewable: true,
-    close: () => pool.destroy(),
+    close: (): Promise<void> => pool.destroy(),
   }
 }

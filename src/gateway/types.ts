@@ -12,26 +12,23 @@ export type ListedPayment = {
   paymentMethod: string
 }
 
-/** An amount that was read as the decimal next to it, because binary floating point had shifted it. */
+/**
+ * An amount that was read as the decimal next to it: binary floating point had shifted it from what is `written`.
+ */
 export type RoundedAmount = {
   id: string
   field: 'amount' | 'refundedAmount'
-  /** The number in the answer. */
   written: string
-  /** The decimal string that was read. */
   amount: string
 }
 
-/** The payments of a transaction as the gateway listed them. */
 export type PaymentList = {
   payments: ListedPayment[]
-  /** The entries that cannot be read: why, as a predicate ("has no refundedAmount"), and the masked JSON. */
-  unreadable: {
-    /** Undefined when it has none, so that nobody can say which payment it is about. */
-    id: string | undefined
-    reason: string
-    text: string
-  }[]
+  /**
+   * The entries that cannot be read: why, as a predicate ("has no refundedAmount"), and the masked JSON. Without
+   * an `id` nobody can say which payment it is about.
+   */
+  unreadable: { id: string | undefined; reason: string; text: string }[]
   rounded: RoundedAmount[]
   /** The entries as a JSON array, with every member they had, masked, at most 64 KiB. */
   json: string
@@ -52,8 +49,8 @@ export type GatewayCommand = 'QUERY_PT' | 'REFUND'
 
 /**
  * What is known after a call, in the classes that decide about money: `answered` (code 0), `rejected` (a valid
- * answer with another code), `unavailable` (no byte of the request was written) and `unknown` (anything else
- * once a byte may have left).
+ * answer with another code), `unavailable` (no byte was written), `unknown` (anything else once a byte may have
+ * left).
  */
 export type GatewayOutcome<T = unknown> =
   | Exclude<GatewayAnswer<T>, { kind: 'invalid' }>
@@ -64,9 +61,8 @@ export type GatewayOutcome<T = unknown> =
 export type OutcomeKind = GatewayOutcome['kind']
 
 /**
- * The HMAC-SHA-256 of the SHA-256 of a request's bytes, and the data key it was made with. It shows that two requests
- * were equal, or that stored bytes are those that were sent. A plain hash would be an oracle: every byte of a request
- * but the signing secret behind its `SecureHash` is known, so a weak secret could be guessed from it offline.
+ * The HMAC of the SHA-256 of a request's bytes, with the id of its key: proof of what was sent. A plain hash
+ * would let a weak secret be guessed offline, since every byte but the secret behind its `SecureHash` is known.
  */
 export type BodyHmac = ReturnType<Encryption['fingerprint']>
 
@@ -77,8 +73,8 @@ export type CallRecord = {
   durationMs: number
   httpStatus: number | undefined
   /**
-   * What was received, as JSON, masked, at most 64 KiB, the rest counted: of an answer to QUERY_PT that was read, the
-   * members beside its code, its message and the entries; of any other answer, everything. Undefined for nothing.
+   * What was received, as masked JSON of at most 64 KiB: of an answer to QUERY_PT that was read, the members
+   * beside its code, message and entries; of any other answer, everything.
    */
   received?: string | undefined
 }
@@ -87,11 +83,10 @@ export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }
 
 /** A call whose bytes are final, so that they can be recorded before they are sent. */
 export type PreparedCall<T> = {
-  /** Of the bytes that `send` writes. */
   bodyHmac: BodyHmac
   /**
-   * Sends the request once, without retries. Never rejects.
-   * @param permit the circuit breaker's permit, if the caller has already acquired it
+   * Sends the request once, without retries, with the circuit breaker's permit if the caller has one. Never
+   * rejects.
    */
   send(signal?: AbortSignal, permit?: BreakerPermit): Promise<GatewayCall<T>>
 }

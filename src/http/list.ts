@@ -45,11 +45,7 @@ function writeCursor({ time, id, merchantCode }: Position): string {
  * @param idForm the form of this list's ids, where the database type requires one
  * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another list's cursor
  */
-export function readCursor(
-  cursor: string | undefined,
-  idForm: z.ZodType<string> = z.string(),
-): Position | undefined {
-  if (cursor === undefined) return undefined
+export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string()): Position {
   try {
     const text = Buffer.from(cursor, 'base64url').toString()
     const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
@@ -58,9 +54,11 @@ export function readCursor(
     if (writeCursor(position) !== cursor) throw new Error('not the text that was issued')
     return position
   } catch {
-    throw invalidField('cursor', 'is not a cursor of this list')
+    throw refuseCursor()
   }
 }
+
+export const refuseCursor = () => invalidField('cursor', 'is not a cursor of this list')
 
 /**
  * Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. If reading

@@ -40,7 +40,7 @@ export function retryAfter(ms: number) {
   return { 'retry-after': String(Math.ceil(ms / 1000)) }
 }
 
-/** The answer that refuses a notification: with the reason of its verdict, unless another one is given. */
+/** With the reason of its verdict, unless another one is given. */
 export function refuse(
   verdict: keyof typeof REFUSALS,
   why?: string,
@@ -73,7 +73,7 @@ export function sendAnswer(
   response.end(body)
 }
 
-/** Measures notification requests, as a request and as a notification. Their series are looked up once. */
+/** As a request and as a notification. The series are looked up once. */
 export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
   const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
@@ -88,7 +88,7 @@ export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
 /** Of one verdict (ms). */
 const LOG_EVERY_MS = 1_000
 
-/** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
+/** Per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>) {
   const throttle = createThrottle(LOG_EVERY_MS)
   type Sender = { address: string; requestId: string }
@@ -100,7 +100,7 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>) {
       const what = 'a notification could not be stored; the gateway has to send it again'
       log.error({ err, ...sender, ...suppressed }, what)
     },
-    /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
+    /** Ignores failures: `logFailure` has logged those. */
     logRefusal({ status, verdict, why }: IpnAnswer, sender: Sender): void {
       const isRefusal = status < 500 || verdict === 'throttled'
       const suppressed = isRefusal ? throttle(verdict) : undefined
@@ -111,7 +111,6 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>) {
 
 const ACCEPTED = { optional: 'notifications without a hash', off: 'every notification' } as const
 
-/** Logs a warning if notifications are accepted without a verified hash. Call it at start. */
 export function warnOfUnsigned({ config, log }: Pick<Context, 'config' | 'log'>): void {
   const { IPN_SIGNATURE: rule, ROLE } = config
   if (rule === 'required' || ROLE === 'worker') return

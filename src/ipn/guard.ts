@@ -10,8 +10,8 @@ const BAD: Rate = { perMinute: 30, burst: 30 }
 const MAX_CHARGE_MS = 5
 
 /**
- * What a request takes beside its parsing: the server's part of it, and that of each byte, from the socket to the text.
- * Most of it passes before a clock of ours could start: a body of 62 KB takes seven times what reading its text does.
+ * What a request takes beside its parsing, most of it before a clock of ours could start: the server's part, and
+ * that of each byte from the socket to the text.
  */
 const REQUEST_MS = 0.1
 const MS_PER_BYTE = 0.75 / (64 * 1024)
@@ -25,18 +25,17 @@ export type Refused = {
 }
 
 /**
- * Bounds what refused notifications of a network cost. One that is well signed is never charged, nor refused for what
+ * Bounds what refused notifications of a network cost. A well-signed one is never charged, nor refused for what
  * other networks send.
  */
 export function createGuard(now: () => number = () => performance.now()) {
   const spent = createRateLimiter({ now })
   const bad = createRateLimiter({ now })
   return {
-    /** Returns 0 if a request of this network may be read, else the time until one may be (ms). */
+    /** Returns 0, or the time until a request of this network may be read (ms). */
     measureWait: (network: string): number => spent.peek(network, CPU).waitMs,
     /**
-     * Charges a refused notification.
-     * @returns 0 while its network has sent few bad ones, else the time until it may send one more (ms)
+     * Charges a refused notification; returns 0, or the time until its network may send one more bad one (ms).
      */
     charge(network: string, { isBad, bytes, tookMs }: Refused): number {
       const ms = Math.min(MAX_CHARGE_MS, tookMs) + REQUEST_MS + bytes * MS_PER_BYTE

@@ -15,8 +15,8 @@ export type IpnContext = Context & {
 }
 
 /**
- * The queue is full, or this notification waited in it for too long: the gateway has to send it again. One
- * whose commit was already running may be stored all the same; sent again, it is counted twice.
+ * The gateway has to send it again. One whose commit was already running may be stored all the same; sent again,
+ * it is counted twice.
  */
 export class InboxFullError extends Error {}
 
@@ -26,8 +26,8 @@ const MAX_WAITING = 5_000
 const MAX_CHARACTERS = 16 * 1024 * 1024
 
 /**
- * Makes a queue that commits notifications in batches; an invalid row never fails the rest of its batch.
- * The queue is bounded in number, size and time: a slow database causes refusals, not memory growth.
+ * Commits notifications in batches; an invalid row never fails the rest of its batch. Bounded in number, size and
+ * time: a slow database causes refusals, not memory growth.
  */
 export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
@@ -55,8 +55,7 @@ export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   return {
     /**
      * Resolves with `stored` once the notification is committed and its transaction is due.
-     * @throws InboxFullError when the queue is full, or this notification waited for too long; database
-     *   errors unchanged
+     * @throws InboxFullError when the queue is full, or it waited for too long; database errors unchanged
      */
     store(notification: ReceivedNotification): Promise<Receipt> {
       if (isFull()) {

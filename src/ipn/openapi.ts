@@ -6,14 +6,15 @@ const Received = z
   .openapi('Received', { example: { respcode: 0, respmsg: 'received' } })
 
 const NotReceived = z
-  .strictObject({
-    respcode: z.literal(1),
-    respmsg: z.string().openapi({ description: 'The reason' }),
-  })
+  .strictObject({ respcode: z.literal(1), respmsg: z.string().describe('The reason') })
   .openapi('NotReceived', { example: { respcode: 1, respmsg: 'the body is not valid JSON' } })
 
 const refuse = (description: string, ...headers: HeaderName[]) =>
   describeResponse(description, NotReceived, ...headers)
+
+const FLOOD = 'Too many malformed or wrongly signed notifications from this network'
+const BEHIND =
+  'The database is behind, or too many notifications of this network were refused: send it again'
 
 const shared = {
   200: describeResponse('Committed; never sent before the commit', Received),
@@ -23,21 +24,12 @@ const shared = {
   401: refuse('The signature is wrong or missing'),
   403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
   404: refuse('No such merchant account'),
-  429: refuse(
-    'Too many malformed or wrongly signed notifications from this network',
-    'Retry-After',
-  ),
+  429: refuse(FLOOD, 'Retry-After'),
   500: refuse('Storing it failed: send it again'),
-  503: refuse(
-    'The database is behind, or too many notifications of this network were refused: send it again',
-    'Retry-After',
-  ),
+  503: refuse(BEHIND, 'Retry-After'),
 }
 
-/**
- * Describes the gateway's side for the OpenAPI document only. The handler validates requests itself, because
- * it reports errors in the gateway's format.
- */
+/** For the OpenAPI document only: the handler validates requests itself, and reports errors in the gateway's format. */
 export function describeIpnRoutes(prefix: string): RouteConfig[] {
   const schema = describeNotification(prefix)
   const common = { path: '/ipn', tags: ['Notifications'], security: [] }
@@ -77,27 +69,24 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
 function describeNotification(prefix: string) {
   const id = z.union([z.string().min(1).max(128), z.number()]).optional()
   const word = z.union([z.string(), z.number()]).nullable().optional()
-  const hint = (what: string) =>
-    describe(word, `${what}: a hint, never trusted by itself; of another type it is ignored`)
   const command = z.string().nullable().optional()
+  const hint = (what: string) =>
+    word.describe(`${what}: a hint, never trusted by itself; of another type it is ignored`)
   const members = {
-    Command: describe(
-      command,
-      '`REFUND` for the result of a refund; any other value for a payment',
-    ),
-    MerchantCode: describe(word, 'May be omitted if there is only one merchant account'),
-    TransactionID: describe(id, 'Required in the notification of a payment'),
-    RequestID: describe(id, 'Required in the notification of a refund: the id of the refund'),
+    Command: command.describe('`REFUND` for the result of a refund; any other value for a payment'),
+    MerchantCode: word.describe('May be omitted if there is only one merchant account'),
+    TransactionID: id.describe('Required in the notification of a payment'),
+    RequestID: id.describe('Required in the notification of a refund: the id of the refund'),
     PaymentID: hint('The payment that was refunded'),
     OrderID: hint('The order of the shop'),
     MerchantTxnID: hint('The id that the merchant gave the transaction'),
     Currency: hint('The currency of the amount'),
     Amount: hint('The amount of the payment or the refund'),
     ResponseCode: hint("The gateway's result, of which 0 is a success"),
-    SecureHash: describe(
-      z.string().optional(),
-      'The signature, computed by the rules of the gateway',
-    ),
+    SecureHash: z
+      .string()
+      .optional()
+      .describe('The signature, computed by the rules of the gateway'),
   }
   const example = {
     ...{ Command: 'PAY', MerchantCode: 'UFLIYL', TransactionID: '240830080146NDTISR' },
@@ -107,12 +96,7 @@ function describeNotification(prefix: string) {
   return z.looseObject(addPrefix(prefix, members)).meta({ examples: [addPrefix(prefix, example)] })
 }
 
-function describe<T extends z.ZodType>(schema: T, description: string): T {
-  return schema.meta({ description })
-}
-
 function addPrefix<T>(prefix: string, members: Readonly<Record<string, T>>): Record<string, T> {
-  return Object.fromEntries(
-    Object.entries(members).map(([name, member]) => [`${prefix}_${name}`, member]),
-  )
+  const entries = Object.entries(members)
+  return Object.fromEntries(entries.map(([name, member]) => [`${prefix}_${name}`, member]))
 }

@@ -65,7 +65,7 @@ export async function storeNotifications(
   return results
 }
 
-/** Counts notifications with the same meaning as one; of two forms the documented one stands for both. */
+/** Counts notifications with the same meaning as one; the documented one stands for all. */
 export function foldReadings(batch: readonly ReceivedNotification[]): PlacedReading[] {
   const texts = new Map<string, PlacedReading[]>()
   for (const [item, notification] of batch.entries()) {
@@ -90,10 +90,9 @@ function isSameMeaning(a: ReceivedNotification, b: ReceivedNotification): boolea
 }
 
 /**
- * Chooses the next reading of each text, and its place. One in documented form takes the first place of its text
- * unseen: almost all do. Others are compared with what is stored.
- * @param end is called with a reading that is refused, or that could not be compared
- * @returns at most one of each text
+ * Chooses the next reading of each text, at most one, and its place. A documented one takes the first place
+ * unseen: almost all do. Others are compared with what is stored; `end` is called for what is refused or could
+ * not be compared.
  */
 async function choosePlaces(
   sql: Sql,

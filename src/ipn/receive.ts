@@ -25,9 +25,9 @@ export function isIpnTarget(target = ''): boolean {
 }
 
 /**
- * Serves `/ipn`, the gateway's side, on the server's own requests: routing, middleware and response objects of
- * the framework cost more than everything else that a notification needs. `respcode` 0 acknowledges receipt,
- * after the commit and never before; anything else makes the gateway send again.
+ * Serves `/ipn`, the gateway's side, on the server's own requests: a framework would cost more than everything
+ * else that a notification needs. `respcode` 0 acknowledges receipt, after the commit and never before; anything
+ * else makes the gateway send again.
  * @param budget shared with every other route that reads bodies
  */
 export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
@@ -86,8 +86,8 @@ type Intake = ReturnType<typeof createIntake>
 const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signature'])
 
 /**
- * Receives a notification: the cheapest checks first, then its body, what it states and whether it is signed; then it is
- * stored, and its transaction is due, in one commit.
+ * Receives a notification: the cheapest checks first, then its body, what it states and whether it is signed;
+ * then it is stored, and its transaction is due, in one commit.
  * @throws InboxFullError and database errors
  */
 async function receive(
@@ -138,10 +138,7 @@ function answerUnread(ms: number): IpnAnswer {
   return { ...refuse('throttled', why, { ...retryAfter(ms), ...CLOSE }), status: 503 }
 }
 
-/**
- * Reads the parts of a notification request: of a GET its query string, of anything else its body.
- * @returns the request, or the answer that refuses it
- */
+/** Of a GET its query string, of anything else its body; or the answer that refuses it. */
 async function readRequest(
   incoming: IncomingMessage,
   limits: Intake['body'],

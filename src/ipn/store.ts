@@ -11,7 +11,6 @@ import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
 /** A notification that passed every check and is about to be stored. */
 export type ReceivedNotification = Notification & { address: string }
 
-/** What notifications of one text mean, for its place among the readings of the text. */
 export type PlacedReading = {
   notification: ReceivedNotification
   reading: number
@@ -46,9 +45,8 @@ type Kind = keyof typeof MEANING
 const SEPARATOR = '\x1e'
 
 /**
- * The rows as they are given, and the insertion that returns those that are stored: a row whose place is taken by another
- * meaning does not come back, and is not stored. They are written in the order of their keys, so that two batches cannot
- * deadlock.
+ * The given rows, and the insertion that returns those that are stored: not a row whose place has another
+ * meaning. In the order of their keys, so that two batches cannot deadlock.
  */
 function writeStored(kind: Kind, returned: string): string {
   const { list, definition } = describeColumns(COLUMNS[kind])
@@ -72,8 +70,8 @@ function writeStored(kind: Kind, returned: string): string {
 }
 
 /**
- * What a new transaction is named by: of its trusted readings one, verified if there is one, with all that it states. The
- * smallest array begins with the proof. The names of a known one are completed by the commit of its query.
+ * What names a new transaction: one of its trusted readings, a verified one if there is one; the smallest array
+ * begins with the proof. The names of a known one are completed by the commit of its query.
  */
 const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, order_id, merchant_txn_id, currency,
   case when amount > 0 then amount::text end]) filter (where reading = 1)`
@@ -123,10 +121,9 @@ const STATEMENTS = { payment: STORE_PAYMENTS, refund: STORE_REFUNDS }
 type Stored = boolean | Error
 
 /**
- * Stores readings of one kind at their places and makes their transactions due, in one statement and one commit, and then
- * wakes the sync. If the database rejects a row, each half is stored by itself, and so on down to that row.
- * @param readings at most one of each text
- * @returns in the order of the readings
+ * Stores readings of one kind, at most one of each text, at their places and makes their transactions due, in one
+ * commit, and then wakes the sync. If the database rejects a row, each half is stored by itself, and so on down
+ * to that row.
  */
 export async function storeAtPlaces(
   sql: Sql,

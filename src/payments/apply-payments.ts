@@ -5,7 +5,6 @@ import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { insertRows, listColumns, pickColumns, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { PaymentRecord } from './find-payments.ts'
 import {
   type AppliedPayments,
   getCountedAmount,
@@ -20,9 +19,8 @@ import {
   type SnapshotRef,
   type StoredPayment,
 } from './odd-readings.ts'
-import { showPayment } from './view.ts'
+import { type PaymentOrder, type ShownPayment, showPayment } from './view.ts'
 
-/** What is stored of a payment as an answer shows it, and compared with the next one. */
 const STORED = [
   ...(['paymentId', 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const),
   ...(['unlistedSince', 'unreadable', 'countedStatus', 'countedAmount'] as const),
@@ -33,7 +31,6 @@ const COLUMNS = {
   ...pickColumns(payments, 'refundedAtFirst', 'firstAsOf', 'updatedAt'),
 }
 
-/** What an answer makes of a transaction's payments, to be written. */
 export type PaymentsToWrite = {
   key: TransactionKey
   snapshot: SnapshotRef
@@ -41,9 +38,8 @@ export type PaymentsToWrite = {
 }
 
 /**
- * Overwrites the stored payments with those the gateway listed. A payment that is no longer listed is kept, and
- * marked missing once its absence is believed; one whose entry cannot be read is kept as it was last read. The
- * caller holds the transactions' rows and has checked that no newer answer is stored.
+ * Overwrites the stored payments with those the gateway listed. The caller holds the transactions' rows and has
+ * checked that no newer answer is stored.
  * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
  */
 export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[]): Promise<void> {
@@ -59,7 +55,6 @@ export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[])
   }
 }
 
-/** Lists every difference, as rows of `changes`. */
 export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeRow[] {
   return answers.flatMap(
     ({ key: { merchantCode, transactionId }, snapshot: { callId }, applied }) =>
@@ -99,10 +94,7 @@ function compareKeys(a: PaymentToWrite, b: PaymentToWrite): number {
 
 const LISTED_COLUMNS = listColumns(payments, 'p', STORED)
 
-/**
- * Locks the stored payments of transactions for `writePayments`.
- * @returns the payments of each transaction, in the order of the keys
- */
+/** In the order of the keys. */
 export async function lockPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -121,8 +113,9 @@ export async function lockPayments(
 }
 
 /**
- * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
- * stored notation (`10.0` does not become `10.00`).
+ * Computes what the stored payments become, and every difference. One that is no longer listed is kept, and
+ * marked missing once its absence is believed; one that cannot be read is kept as it was. An amount that is equal
+ * by value keeps its notation.
  * @param asOf when the query was sent (database time)
  * @param apartMs how far apart two answers are that confirm an amount, at least
  */
@@ -195,7 +188,7 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
   return [...changes, ...listConfirmed(before, after)]
 }
 
-/** Two answers agree: the amounts that were shown before, and count for refunds from now on. */
+/** Amounts that were shown before, and count for refunds from now on: two answers agree. */
 function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after
   const amounts = [
@@ -210,19 +203,19 @@ function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChan
 }
 
 /**
- * Builds one event for each payment that the gateway's answer changed, however many of its fields.
+ * One event for each payment that changed, however many of its fields.
  * @param payments the payments as the commit leaves them
  */
 export function buildPaymentEvents(
   changes: readonly PaymentChange[],
-  payments: readonly PaymentRecord[],
+  transaction: PaymentOrder & TransactionKey,
+  payments: readonly ShownPayment[],
 ): NewEvent[] {
-  return payments.flatMap(({ payment, order, refundable }): NewEvent[] => {
+  const { merchantCode, transactionId } = transaction
+  return payments.flatMap((payment): NewEvent[] => {
     const own = changes.filter(({ paymentId }) => paymentId === payment.paymentId)
     if (own.length === 0) return []
-    const { merchantCode, transactionId } = payment
     const type = own.some(({ before }) => before === null) ? 'payment.created' : 'payment.updated'
-    const data = showPayment(payment, { ...order, merchantCode }, refundable)
-    return [{ merchantCode, transactionId, type, data }]
+    return [{ merchantCode, transactionId, type, data: showPayment(payment, transaction) }]
   })
 }

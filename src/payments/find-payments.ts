@@ -20,19 +20,19 @@ export type BalanceFacts = {
   /** The payment's refunded amount that counts, and what it was when the payment was first seen. */
   refundedNow: string
   refundedAtFirst: string
-  /** Amounts of refunds, own and external, that were matched to the growth between the two. */
+  /** Amounts of refunds, own and external, matched to the growth between the two. */
   matched: readonly string[]
   /**
-   * Amounts of unmatched refunds: own refunds that have not failed, whose money may still move, and external
-   * refunds known from a notification, whose money has moved although the gateway's ledger lags behind.
+   * Amounts of unmatched refunds: own ones that have not failed, and external ones, whose money has moved
+   * although the gateway's ledger lags behind.
    */
   reserved: readonly string[]
 }
 
 /**
- * Computes how much of a payment can still be refunded: its amount, less what the gateway reports as refunded
- * (or what refunds already explain, if that is more, because a ledger may lag), less what is reserved.
- * @returns a decimal string, never negative
+ * How much of a payment can still be refunded (a decimal string, never negative): its amount, less what the
+ * gateway reports as refunded, or what refunds explain, if that is more because a ledger lags, less what is
+ * reserved.
  */
 export function computeRefundable(facts: BalanceFacts): string {
   const explained = sum([facts.refundedAtFirst, ...facts.matched])
@@ -42,11 +42,10 @@ export function computeRefundable(facts: BalanceFacts): string {
 }
 
 /**
- * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
- * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
- * external refunds. A refund that is part of the first sight is in neither sum, nor is one that came back once two
- * answers have shown it (`return_sightings`). While an amount that changed is not confirmed, the lower one counts; of
- * refunded amounts, the higher one.
+ * The same formula in SQL, for statements that read `payments` without an alias: under concurrency correct only
+ * in one that starts after the payment's row was locked. A refund that is part of the first sight is in neither
+ * sum, nor is one that came back once two answers have shown it (`return_sightings`). While a changed amount is
+ * not confirmed, the lower one counts; of refunded amounts, the higher one.
  */
 export const REFUNDABLE_SQL = `greatest(0, least(payments.amount, payments.counted_amount)
   - greatest(payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first
@@ -66,14 +65,14 @@ function sum(amounts: readonly string[]): Big {
 }
 
 export type PaymentRow = typeof payments.$inferSelect
-/** The amount that can still be refunded, as a column for every select on `payments`. */
-export const refundableColumn = sql<string>`${sql.raw(REFUNDABLE_SQL)}`
 
-/** A payment; `refundable` is how much of it can still be refunded (a decimal string). */
-export type PaymentRecord = { payment: PaymentRow; order: OrderFacts; refundable: string }
-
-/** A payment as it is read by itself, with the hold of its account. */
-export type FoundPayment = PaymentRecord & { accountHold: PaymentRow['hold'] }
+/** A payment, how much of it can still be refunded (a decimal string), and the hold of its account. */
+export type FoundPayment = {
+  payment: PaymentRow
+  order: OrderFacts
+  refundable: string
+  accountHold: PaymentRow['hold']
+}
 
 export type PaymentFilter = {
   merchants: readonly string[]
@@ -83,17 +82,12 @@ export type PaymentFilter = {
   transactionId?: string | undefined
   /** A decimal string, compared by value. */
   amount?: string | undefined
-  /** First seen at or after this time. */
+  /** First seen at or after `from`, and before `to`. */
   from?: string | undefined
-  /** First seen before this time. */
   to?: string | undefined
 }
 
-/**
- * Finds one payment.
- * @param merchants the merchant accounts the caller may read
- * @throws DomainError `payment_not_found`, or `ambiguous_merchant` when several accounts have the id
- */
+/** @throws DomainError `payment_not_found`, or `ambiguous_merchant` when several accounts have the id */
 export async function findPayment(
   { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
@@ -114,7 +108,6 @@ export async function findPayment(
   return first
 }
 
-/** Lists payments, newest first. */
 export async function listPayments(
   { db }: Pick<Context, 'db'>,
   { merchants, status, paymentMethod, orderId, transactionId, amount, from, to }: PaymentFilter,
@@ -154,7 +147,6 @@ export async function listPayments(
   return cutRead(rows, limit)
 }
 
-/** Selects the rows of a table that belong to the transactions of an order. */
 export function selectOfOrder(
   table: typeof payments | typeof refunds,
   account: SQL,
@@ -174,7 +166,7 @@ function describeColumns() {
   return {
     payment: payments,
     order: orderColumn('payments'),
-    refundable: refundableColumn,
+    refundable: sql<string>`${sql.raw(REFUNDABLE_SQL)}`,
     accountHold: accountHoldColumn('payments'),
   }
 }

@@ -3,14 +3,14 @@ import { compareAmounts, subtractAmount } from '../money.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { isKnownStatus } from './view.ts'
 
-/** Identifies the query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
+/** The query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
 export type StoredPayment = Omit<ListedPayment, 'id'> & {
   paymentId: string
   /** Two answers at least a minute apart omitted it. */
   missing: boolean
-  /** When the query was sent whose answer no longer listed it (database time); null while it is listed. */
+  /** Since when it is not listed (database time of a query, like every time here); null while it is. */
   unlistedSince: string | null
   /** Listed, but with values that cannot be read. */
   unreadable: boolean
@@ -18,19 +18,19 @@ export type StoredPayment = Omit<ListedPayment, 'id'> & {
   countedStatus: string | null
   /** The amount that counts for refunds while that is not `amount`, or its success is withdrawn; otherwise null. */
   countedAmount: string | null
-  /** When the query was sent whose answer showed `amount` first (database time), while it waits for another one. */
+  /** Since when `amount` is shown, while it waits for another answer. */
   amountChangedAt: string | null
-  /** The refunded amount that counts for what is left while the newest answers show less; otherwise null. */
+  /** The refunded amount that counts while the newest answers show less; otherwise null. */
   countedRefunded: string | null
-  /** When the query was sent whose answer showed this much less refunded first (database time). */
+  /** Since when this much less refunded is shown. */
   refundedFellAt: string | null
-  /** By how much the refunded amount may fall at once, because people released refunds that it includes; or null. */
+  /** By how much the refunded amount may fall at once, because people released refunds in it; or null. */
   expectedFall: string | null
-  /** When the query was sent whose answer it was last read from (database time). */
+  /** The answer it was last read from. */
   asOf: string
 }
 
-/** A difference between what is stored and a newer answer; `before` is null when the payment is new. */
+/** `before` is null when the payment is new. */
 export type PaymentChange = {
   paymentId: string
   field: string
@@ -41,7 +41,7 @@ export type PaymentChange = {
 /** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
 
-/** The payments of a transaction after an answer was applied, and every difference visible to a reader. */
+/** What an answer makes of a transaction's payments, and every difference visible to a reader. */
 export type AppliedPayments = {
   payments: StoredPayment[]
   changes: PaymentChange[]
@@ -52,12 +52,10 @@ export type AppliedPayments = {
   askAgainInMs: number | undefined
 }
 
-/** What counts of a payment where that is not what the newest answer shows. */
 type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>
 
 const NO_ODD_SUCCESS = { countedStatus: null, countedAmount: null, amountChangedAt: null }
 
-/** The refunded amount that counts where the newest answer shows less. */
 type FallenReading = Pick<StoredPayment, 'countedRefunded' | 'refundedFellAt' | 'expectedFall'>
 
 const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
@@ -86,10 +84,8 @@ export function getCountedRefunded(
 }
 
 /**
- * Judges the refunded amount that an answer shows of a known payment: one from a stale replica frees nothing. Less than
- * before counts once two answers, apart, agree. Only a fall by refunds that people have released counts at once.
- * @param asOf when the query was sent (database time)
- * @param apartMs how far apart the two answers are, at least
+ * The refunded amount of a known payment: one from a stale replica frees nothing. Less than before counts once
+ * two answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once.
  */
 export function judgeFall(
   old: StoredPayment,
@@ -111,11 +107,9 @@ export function judgeFall(
 }
 
 /**
- * Judges what an answer shows of a known payment: odd readings change nothing. A success keeps counting while its status
- * is one that nobody knows. Another amount than the one it succeeded with counts for refunds once two answers, apart,
- * show it with a success; that also holds when an answer in between took the success back.
- * @param asOf when the query was sent (database time)
- * @param apartMs how far apart the two answers are, at least
+ * Odd readings change nothing. A success keeps counting while its status is one that nobody knows. Another amount
+ * than the one it succeeded with counts for refunds once two answers, `apartMs` apart, show it with a success,
+ * also when one in between took the success back.
  */
 export function judgeReading(
   old: StoredPayment,
@@ -139,8 +133,8 @@ export function judgeReading(
 }
 
 /**
- * How long until an answer may confirm an amount, paid or refunded, that the newest one, sent at `asOf`, shows and that
- * does not count yet (ms); undefined when no payment waits for that.
+ * How long until an answer may confirm an amount, paid or refunded, that the newest one shows and that does not
+ * count yet (ms).
  */
 export function measureAmountWait(
   payments: readonly StoredPayment[],

@@ -10,13 +10,10 @@ import { type FoundPayment, findPayment, listPayments } from './find-payments.ts
 import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
 
 const query = {
-  status: z.enum(STATUSES).optional().openapi({ description: 'Only payments with this status' }),
-  paymentMethod: z
-    .enum(METHODS)
-    .optional()
-    .openapi({ description: 'Only payments made in this way' }),
-  orderId: Id.optional().openapi({ description: 'Only payments of this order' }),
-  transactionId: Id.optional().openapi({ description: 'Only payments of this transaction' }),
+  status: z.enum(STATUSES).optional().describe('Only payments with this status'),
+  paymentMethod: z.enum(METHODS).optional().describe('Only payments made in this way'),
+  orderId: Id.optional().describe('Only payments of this order'),
+  transactionId: Id.optional().describe('Only payments of this transaction'),
   amount: AmountParameter,
   from: TimeParameter,
   to: TimeParameter,
@@ -34,10 +31,9 @@ export const PAYMENTS: Listing<typeof query, z.infer<typeof Payment>> = {
   },
 }
 
-/** Writes out a payment that was found by itself. */
 function showFound({ payment, order, refundable, accountHold }: FoundPayment) {
   const of = { ...order, merchantCode: payment.merchantCode }
-  return showPayment(payment, of, refundable, accountHold)
+  return showPayment({ ...payment, refundable }, of, accountHold)
 }
 
 const locate = ({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) => ({
@@ -69,10 +65,9 @@ const list = createRoute({
   summary: 'Payments, newest first',
   ...shared,
   request: { query: z.strictObject({ ...query, merchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Payment), ...describeRefusals() },
+  responses: { 200: describePage(Payment), ...describeRefusals('cursor_expired') },
 })
 
-/** Creates the merchants' routes on payments. */
 export function paymentRoutes(ctx: Context) {
   return createRouter()
     .openapi(readOne, async (c) => {

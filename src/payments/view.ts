@@ -11,12 +11,11 @@ export const METHODS = ['QR', 'ATM', 'CC'] as const
 const KNOWN: readonly string[] = STATUSES
 const KNOWN_METHODS: readonly string[] = METHODS
 
-/** Whether the status of a payment is one that the gateway documents. */
 export function isKnownStatus(status: string): boolean {
   return KNOWN.includes(status)
 }
 
-/** Whether a payment's status and method are both among those that the gateway documents. */
+/** Whether status and method are both documented. */
 export function isRecognised(payment: Pick<PaymentRow, 'status' | 'paymentMethod'>): boolean {
   return isKnownStatus(payment.status) && KNOWN_METHODS.includes(payment.paymentMethod)
 }
@@ -35,9 +34,7 @@ const EXAMPLE = {
 export const Hold = z
   .strictObject({
     reason: z.string(),
-    by: z.string().openapi({
-      description: 'The name of the API key or the person, or who used the command line',
-    }),
+    by: z.string().describe('The name of the API key or the person, or who used the command line'),
     since: Time,
   })
   .openapi('Hold', {
@@ -49,10 +46,9 @@ export const Hold = z
   })
 
 /** The hold of the account, as its payments and refunds show it. */
-export const AccountHold = Hold.optional().openapi({
-  description:
-    'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
-})
+export const AccountHold = Hold.optional().describe(
+  'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
+)
 
 /** A payment as the API returns it. */
 export const Payment = z
@@ -62,62 +58,55 @@ export const Payment = z
     merchantCode: z.string(),
     orderId: OrderId,
     merchantTxnId: MerchantTxnId,
-    status: z.string().openapi({
-      description:
+    status: z
+      .string()
+      .describe(
         'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`. A success that gets such a value still counts for the transaction, and cannot be refunded',
-    }),
+      ),
     amount: Amount,
     refundedAmount: Amount,
-    refundableAmount: Amount.openapi({
-      description:
-        'What can still be refunded: the amount less refunds made and refunds in progress. An amount that changes after the payment succeeded allows no more until a later answer confirms it',
-    }),
+    refundableAmount: Amount.describe(
+      'What can still be refunded: the amount less refunds made and refunds in progress. An amount that changes after the payment succeeded allows no more until a later answer confirms it',
+    ),
     currency: z.string().nullable(),
-    paymentMethod: z.string().openapi({
-      description: 'QR, ATM or CC; any other value is returned as received, with `unrecognised`',
-    }),
+    paymentMethod: z
+      .string()
+      .describe('QR, ATM or CC; any other value is returned as received, with `unrecognised`'),
     unrecognised: z.boolean(),
-    missing: z
+    missing: z.boolean().describe('The gateway listed the payment once and no longer does'),
+    unreadable: z
       .boolean()
-      .openapi({ description: 'The gateway listed the payment once and no longer does' }),
-    unreadable: z.boolean().openapi({
-      description:
+      .describe(
         "The gateway's newest answer lists it with values that cannot be read; the ones shown are the last that could",
-    }),
-    hold: Hold.nullable().openapi({
-      description: 'While it is set, no refund of the payment is sent, and new ones are refused',
-    }),
+      ),
+    hold: Hold.nullable().describe(
+      'While it is set, no refund of the payment is sent, and new ones are refused',
+    ),
     accountHold: AccountHold,
     firstSeenAt: Time,
     updatedAt: Time,
-    asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
+    asOf: Time.describe('When the query was sent whose answer is shown'),
   })
   .openapi('Payment', { example: EXAMPLE })
 
-/** The columns of a payment that the API shows. */
 export const SHOWN_COLUMNS = [
   ...(['paymentId', 'transactionId', 'status', 'amount', 'refundedAmount'] as const),
   ...(['paymentMethod', 'missing', 'unreadable', 'hold'] as const),
   ...(['firstSeenAt', 'updatedAt', 'asOf'] as const),
 ] as const satisfies readonly (keyof PaymentRow)[]
 
-/** A stored hold; null when there is none. */
 export type StoredHold = PaymentRow['hold']
 
-export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
+/** `refundable` is how much of it can still be refunded (a decimal string). */
+export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]> & { refundable: string }
 
 /** What a payment shows of its transaction. */
 export type PaymentOrder = OrderFacts & { merchantCode: string }
 
-/**
- * Builds the API's view of a payment.
- * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
- * @param accountHold shown while it is set
- */
+/** @param accountHold shown while it is set */
 export function showPayment(
   row: ShownPayment,
   order: PaymentOrder,
-  refundable: string,
   accountHold?: StoredHold,
 ): z.infer<typeof Payment> {
   return {
@@ -129,7 +118,7 @@ export function showPayment(
     status: row.status,
     amount: row.amount,
     refundedAmount: row.refundedAmount,
-    refundableAmount: isRefundable(row) ? refundable : '0',
+    refundableAmount: isRefundable(row) ? row.refundable : '0',
     currency: order.currency,
     paymentMethod: row.paymentMethod,
     unrecognised: !isRecognised(row),
@@ -143,6 +132,7 @@ export function showPayment(
   }
 }
 
+/** It succeeded, and the newest answer lists it readably. */
 function isRefundable({ status, missing, unreadable }: ShownPayment): boolean {
   return status === 'SUCCESS' && !missing && !unreadable
 }

@@ -1,19 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { type Listing, serveListing } from '../access/listing.ts'
+import { type Listing, readPage, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
 import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import { findPayment } from '../payments/find-payments.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
@@ -130,7 +123,7 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: describePage(Refund), ...describeRefusals() },
+  responses: { 200: describePage(Refund), ...describeRefusals('cursor_expired') },
 })
 
 const listExternal = createRoute({
@@ -146,7 +139,7 @@ const listExternal = createRoute({
   },
   responses: {
     200: describePage(ExternalRefund),
-    ...describeRefusals('payment_not_found', 'ambiguous_merchant'),
+    ...describeRefusals('payment_not_found', 'ambiguous_merchant', 'cursor_expired'),
   },
 })
 
@@ -171,12 +164,13 @@ export function externalRefundRoutes(ctx: Context) {
   return createRouter().openapi(listExternal, async (c) => {
     const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
     const merchants = narrowMerchants(c.get('access'), merchantCode)
-    const after = readCursor(cursor, z.uuid())
     const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
-    const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-      listExternalRefunds(db, payment, limit, after),
+    const page = await ctx.reads.run(c.get('access').chainId, (db) =>
+      readPage(db, cursor, z.uuid(), async (after) => {
+        const rows = await listExternalRefunds(db, payment, limit, after)
+        return cutPage({ rows }, limit, locateExternal, showExternalRefund)
+      }),
     )
-    const page = cutPage({ rows }, limit, locateExternal, showExternalRefund)
     return respondPage(c, page, ExternalRefund)
   })
 }

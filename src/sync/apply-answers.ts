@@ -18,13 +18,11 @@ import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
 /**
  * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
- * them. Without it, `writePayments` throws for a payment that is stored under another transaction.
- *
- * A payment moves only while this commit holds the rows of both transactions, so that both are summarised and told about
- * in it. The other row is not waited for, because two such commits could deadlock: while it is locked, the payment stays
- * where it is, and this transaction is open and asked about again. The other transactions are asked about as well.
- * @returns the answer, the transactions that lost payments as this commit has to leave them, and the discrepancies
- *   recorded for the first time
+ * them.
+ * A payment moves only while this commit holds the rows of both. The other row is not waited for, because two
+ * such commits could deadlock: while it is locked, the payment stays, and this transaction is open and asked
+ * about again. The other transactions are asked about as well.
+ * @returns the answer, the transactions that lost payments, and the discrepancies recorded for the first time
  */
 export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
   const { claim, call, row, known } = locked
@@ -87,8 +85,8 @@ export type AppliedAnswer = LockedAnswer & {
 }
 
 /**
- * Compares answers with the stored payments, where no newer answer is stored. The payments that stay under another
- * transaction count as entries that were not applied; unreadable ones that a person has dismissed do not.
+ * Compares answers with the stored payments, where no newer answer is stored. Payments that stay elsewhere count
+ * as entries that were not applied; unreadable ones that a person has dismissed do not.
  */
 export function compareAnswers(
   { REFUND_CONFIRM_FAILED_MS: apartMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
@@ -111,7 +109,7 @@ export function compareAnswers(
   })
 }
 
-/** Classifies an answer for the transaction's schedule. Refunds have due times of their own. */
+/** For the transaction's schedule. Refunds have due times of their own. */
 export function classifyAnswer({
   call: { outcome },
   row,
@@ -139,14 +137,13 @@ const CALL_COLUMNS = {
   ...pickColumns(gatewayCalls, 'merchantCode', 'transactionId', 'command', 'bodyHmac', 'bodyKeyId'),
   ...pickColumns(gatewayCalls, 'sentAt', 'durationMs', 'outcome', 'httpStatus', 'code', 'message'),
   ...pickColumns(gatewayCalls, 'received'),
-  id: 'bigint',
   // As text: the members of the answer are kept as the gateway wrote them.
-  answer: 'text',
+  ...{ id: 'bigint', answer: 'text' },
 }
 
 const CODES = { answered: '0', unavailable: null, unknown: null }
 
-/** Records queries as evidence, whatever their outcome, under the ids that `lockClaimed` reserved. */
+/** Records queries as evidence, whatever their outcome, under the ids that the fence reserved. */
 export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Promise<void> {
   if (calls.length === 0) return
   const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
@@ -169,7 +166,7 @@ export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Prom
     from ${rowSet(tx, 'c', CALL_COLUMNS, rows)}`
 }
 
-/** Keeps the transaction open until its payments' refunded amounts show every refund that happened, or came back. */
+/** Keeps the transaction open until its payments show every refund that happened, or came back. */
 export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): QueryEnd {
   if (end.kind !== 'final') return end
   const unseen =
@@ -180,9 +177,5 @@ export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): Q
 }
 
 /** The payments of a transaction as its refunds were reconciled with them. */
-export function listFacts({ payments }: Pick<ReconciledRefunds, 'payments'>): PaymentFacts[] {
-  return payments.map(({ refundedNow, ...payment }) => ({
-    ...payment,
-    refundedAmount: refundedNow,
-  }))
-}
+export const listFacts = ({ payments }: Pick<ReconciledRefunds, 'payments'>): PaymentFacts[] =>
+  payments.map(({ refundedNow: refundedAmount, ...payment }) => ({ ...payment, refundedAmount }))

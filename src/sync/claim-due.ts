@@ -7,16 +7,16 @@ import { lockClaimed } from './fence.ts'
 import type { Claim, SyncContext } from './types.ts'
 
 /**
- * How many unconfirmed transactions may be claimed beside those that run: ids that only a request to sync has
- * named, however many were requested. They take at most half of the call slots, so that a notified transaction finds
- * one, and come after every other due transaction; but one is always under way, so that they are asked about at last.
+ * How many unconfirmed ids, which only a request to sync has named, may be claimed beside those that run: at most
+ * half of the call slots, after every other due transaction; but one is always under way, so that all are asked
+ * about at last.
  */
 export function planUnconfirmed({ config, unconfirmedQueries: { running } }: SyncContext) {
   const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
   return { room: Math.max(0, most - running), first: running === 0 }
 }
 
-/** Duration of a lease (ms): enough for a call to end in any way and its result to be committed. */
+/** Enough for a call to end in any way and its result to be committed. */
 export function leaseMs(gatewayTimeoutMs: number): number {
   return 3 * gatewayTimeoutMs + 15_000
 }
@@ -27,26 +27,21 @@ type ClaimShare = { merchantCode: string; most: number; held: number }
 const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
- * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight first,
- * and within an account the longest due first, so that a burst of one account does not delay the others. Unconfirmed
- * ones come last (`planUnconfirmed`). Rows that another process is claiming are skipped. If this process dies, the claim
- * is due again when its lease ends.
- * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
- * a quiet time.
- * `claimedAt` is later than the answer that is stored, also when the clock of a new primary is behind the old one's.
- * `materialized` enforces the limit: the planner may run a plain subquery once for every row. The rows are updated
- * where they were found: a join by key could read the whole table instead. One that was changed between the
- * statement's snapshot and its lock is not updated, and stays due for the next claim.
+ * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
+ * first, within an account the longest due first, so that a burst of one does not delay the others. Rows that
+ * another process is claiming are skipped. If this process dies, the claim is due again when its lease ends.
+ * `gap_ms` spaces the queries of a burst: it doubles with every claim, and is reset after a quiet time.
+ * `claimedAt` is later than the stored answer, also behind a clock that went back. `materialized` enforces the
+ * limit, and rows are updated where they were found: the planner could otherwise repeat the subquery, or read the
+ * whole table.
  */
 export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
   const shares = listShares(ctx, limit)
   if (shares.length === 0) return []
   const { room, first } = planUnconfirmed(ctx)
-  const limits = limitClaims(
-    ctx,
-    shares.map(({ merchantCode }) => merchantCode),
-  )
+  const codes = shares.map(({ merchantCode }) => merchantCode)
+  const limits = limitClaims(ctx, codes)
   const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
     with ${limits.throttled} share as materialized (
       select merchant_code, ${limits.most} as most, held
@@ -83,7 +78,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
   return rows.map((row) => ({ ...row, knownAt }))
 }
 
-/** Selects what is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */
+/** What is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */
 function selectDue(sql: SyncContext['sql'], room: number) {
   const select = (isConfirmed: boolean, most: ReturnType<typeof sql>) => sql`
     select * from (
@@ -111,10 +106,7 @@ export async function releaseClaim({ sql }: Pick<SyncContext, 'sql'>, claim: Cla
   })
 }
 
-/**
- * How long until a transaction is due whose account may be queried (ms, at most `maxMs`). A leased transaction is
- * due when its lease ends.
- */
+/** How long until a transaction is due, or its lease ends, whose account may be queried (ms, at most `maxMs`). */
 export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<number> {
   const paused = ctx.config.accounts
     .map(({ merchantCode }) => ctx.breakers.of(merchantCode, 'query').waitMs())
@@ -131,8 +123,8 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
 }
 
 /**
- * The share of each configured account. An account whose queries are paused has none, or one for the probe of
- * its circuit breaker. One of several has no more than its free slots.
+ * An account whose queries are paused has no share, or one for the probe of its circuit breaker. One of several
+ * has no more than its free slots.
  */
 function listShares(
   { config, callSlots, breakers }: Pick<SyncContext, 'config' | 'callSlots' | 'breakers'>,

@@ -34,9 +34,9 @@ import {
 } from './types.ts'
 
 /**
- * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that concern
- * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end. A
- * fault of the database does not: the commit is repeated once, and otherwise the transaction is due again.
+ * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that
+ * concern refunds. One that cannot be stored counts as a failed query. After a fault of the database the commit
+ * is repeated once.
  */
 export async function commitAnswer(
   ctx: SyncContext,
@@ -67,9 +67,8 @@ export async function commitAnswer(
 }
 
 /**
- * Commits several answers together, except those that concern refunds. When one answer makes the commit fail,
- * all of them need a commit of their own, so that one bad answer does not fail the others.
- * @returns in the order of the answers
+ * Commits several answers together, except those that concern refunds. If the commit fails because of one, all of
+ * them need a commit of their own.
  */
 async function commitTogether(
   ctx: SyncContext,
@@ -100,10 +99,9 @@ async function commitTogether(
   }
 }
 
-/** Commits one answer, with the payments and the refunds it concerns. */
 async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
   const { merchantCode, knownAt } = answer.claim
-  // Acquired before the commit, so that no attempt is recorded that the breaker would reject.
+  // So that no attempt is recorded that the breaker would reject.
   const breaker = ctx.breakers.of(merchantCode, 'refund')
   const permit = answer.call.outcome.kind === 'answered' ? breaker.tryAcquire() : undefined
   const { GATEWAY_TIMEOUT_MS: timeoutMs } = ctx.config
@@ -188,7 +186,6 @@ async function writeWithRefunds(
   return { commits: [{ end: ends[0] ?? LOST, queryEnd, attempt }], found, last }
 }
 
-/** Compares locked answers with what is stored, and sends the statements that write the differences. */
 function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
   const answers = compareAnswers(config, locked)
   const written = answers.flatMap(({ claim: key, snapshot, applied }) =>
@@ -206,7 +203,6 @@ function describeItem({ claim: key, row, applied, snapshot, moved }: AppliedAnsw
   return { key, row, applied, snapshot, moved }
 }
 
-/** Logs and counts committed findings, each in the trace of its own transaction. */
 export function logFindings(
   ctx: Pick<SyncContext, 'log' | 'metrics'>,
   found: readonly RecordedDiscrepancy[],
@@ -222,15 +218,12 @@ export function logFindings(
 }
 
 /**
- * SQLSTATE classes of an error that a value causes: data exceptions, violated constraints, and exceeded limits of
- * a value. Any other error, such as a deadlock or a cancelled statement, is a fault of ours, not of the answer.
+ * SQLSTATE classes: data exceptions, violated constraints, exceeded limits. Anything else, such as a deadlock, is
+ * no fault of the answer.
  */
 const CAUSED_BY_VALUE = /^(22|23|54)/
 
-/**
- * Why an answer cannot be stored: the database rejects one of its values.
- * @returns undefined for any other error, which the answer did not cause
- */
+/** Why the database rejects a value of the answer; undefined for an error that the answer did not cause. */
 function explainRefusedAnswer(error: unknown): string | undefined {
   const refused = error instanceof postgres.PostgresError && CAUSED_BY_VALUE.test(error.code)
   return refused ? `the database rejected the answer (${error.code})` : undefined

@@ -58,8 +58,7 @@ export async function lockUnclaimed(
 }
 
 /**
- * Locks the rows of other transactions that no one else has locked; the caller already holds one, so it waits for none.
- * @returns the rows that are locked now, by their keys
+ * Locks the rows of other transactions that no one else has locked: the caller holds one, so it waits for none.
  */
 export async function lockFree(
   tx: Tx,
@@ -83,15 +82,14 @@ export type LockedAnswer = QueryAnswer & {
   /** The answer has an entry that cannot be read, and that no person has dismissed. */
   hasUnreadable: boolean
   hasDismissed: boolean
-  /** Payments that the answer lists, but that stay under the transaction they are stored under. */
+  /** Payments that the answer lists, but that stay under another transaction. */
   elsewhere: PaymentElsewhere[]
-  /** Payments that this commit has moved here from another transaction. */
   moved: string[]
 }
 
 /**
- * Locks the transactions whose leases are still held, then their payments, in one round trip.
- * @returns in the order of the answers; undefined for a lost lease
+ * Locks the transactions whose leases are still held, then their payments, in one round trip; undefined for a
+ * lost lease.
  */
 export async function lockAnswers(
   tx: Tx,
@@ -129,10 +127,7 @@ function identifyEntry(paymentId: string | null, text: string): string {
   return JSON.stringify([paymentId, text])
 }
 
-/**
- * Reads the unreadable entries of each transaction that a person has dismissed, by resolving their discrepancies.
- * @returns in the order of the keys
- */
+/** The unreadable entries of each transaction whose discrepancies a person has resolved. */
 async function readDismissed(tx: Tx, keys: readonly TransactionKey[]): Promise<string[][]> {
   const rows = await tx<{ place: number; paymentId: string | null; theirs: string }[]>`
     select k.ordinality::int as place, d.payment_id as "paymentId", d.theirs

@@ -35,7 +35,6 @@ import { listAnswered } from './types.ts'
 
 type AnswerToJudge = AppliedAnswer & { applied: AppliedPayments }
 
-/** What an answer shows of a transaction, as it is found. */
 type Findings = {
   add(kind: DiscrepancyKind, sides: Sides & { paymentId?: string | undefined }): void
   /** The sides agree again: of one payment, and in one of our values, if they are given. */
@@ -43,8 +42,8 @@ type Findings = {
 }
 
 /**
- * Records what in applied answers disagrees with an earlier answer, with a notification, or with what is expected of a
- * transaction, and resolves what agrees again. Runs no statement when there is nothing to record.
+ * Records what in applied answers disagrees with an earlier answer, a notification, or what is expected, and
+ * resolves what agrees again. Runs no statement when there is nothing to record.
  * @returns the discrepancies recorded for the first time
  */
 export async function recordFindings(
@@ -94,8 +93,8 @@ function findDisagreements(findings: Findings, answer: AnswerToJudge): void {
 }
 
 /**
- * Compares what was paid with the order's amount as a verified notification states it, once no payment is open. Too much
- * that was refunded since, or all of it, is no disagreement any more.
+ * Compares what was paid with the order's amount, as a verified notification states it, once no payment is open.
+ * Too much that was refunded since, or all of it, is no disagreement any more.
  */
 function judgeAmount(
   findings: Findings,
@@ -109,7 +108,7 @@ function judgeAmount(
     findings.add('amount_mismatch', { ours: `amount ${expected}`, theirs: now })
 }
 
-/** @returns what was paid instead of the order's amount; undefined if that agrees, or is not known yet */
+/** What was paid instead of the order's amount; undefined if that agrees, or is not known yet. */
 function describeMismatch(expected: string, payments: readonly PaymentFacts[]): string | undefined {
   const paid = listPaid(payments).length
   if (paid === 0 || hasOpen(payments)) return undefined
@@ -138,7 +137,7 @@ function judgeSurplus(
 }
 
 /**
- * Whether more than one payment succeeded, and more is left of them than the amount of the order, which a deposit and the
+ * Whether several payments succeeded, and more is left of them than the order's amount, which a deposit and the
  * rest are together; or than the largest one, if no verified notification states that amount.
  */
 function isSurplusLeft(payments: readonly PaymentFacts[], expected: string | null): boolean {
@@ -149,7 +148,6 @@ function isSurplusLeft(payments: readonly PaymentFacts[], expected: string | nul
   return listPaid(payments).every(({ amount }) => kept.gt(amount))
 }
 
-/** The entries that were not applied, and the amounts that were read as the decimal next to them. */
 function findOddEntries(findings: Findings, { call, claim, elsewhere }: AnswerToJudge): void {
   const { unreadable, rounded } = listAnswered(call)
   for (const { id: paymentId, reason, text } of unreadable) {
@@ -193,13 +191,13 @@ function judgeChange(
   findings.add(kind, { paymentId, ours: `${field} ${counted}`, theirs: `${field} ${after}` })
 }
 
-/** What counted of a payment before; undefined for what always counts as it is shown. */
+/** Undefined for what always counts as it is shown. */
 function readCounted(old: StoredPayment, field: string): string | undefined {
   if (field === 'status') return getCountedStatus(old)
   return field === 'amount' ? getCountedAmount(old) : undefined
 }
 
-/** Whether the change takes back an earlier answer: a success, an amount, or refunded money. */
+/** Whether a change takes back a success, an amount, or refunded money. */
 function wentBackwards(field: string, before: string, after: string): boolean {
   if (field === 'status') return before === 'SUCCESS' && after !== 'SUCCESS'
   if (field === 'amount') return compareAmounts(before, after) !== 0
@@ -207,9 +205,8 @@ function wentBackwards(field: string, before: string, after: string): boolean {
 }
 
 /**
- * Whether a notification cannot be true of final payments. A success is contradicted when no payment succeeded; a
- * failure when all succeeded, because one of several attempts may have failed. Its amount is the order's: what was paid
- * of it is judged by `judgeAmount`.
+ * Whether a notification cannot be true of final payments: a success when none succeeded, a failure when all did,
+ * because one of several attempts may have failed. `judgeAmount` judges its amount.
  */
 export function contradicts(
   { code, isOther }: Pick<NotifiedPayment, 'code' | 'isOther'>,

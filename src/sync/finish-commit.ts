@@ -1,4 +1,3 @@
-import { pickOrder } from '../db/order-facts.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/store.ts'
@@ -25,11 +24,11 @@ import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
 /**
- * Finishes a commit: writes the transactions' summaries, ends the claims, and builds the statement that records the
- * events, the commit's last one.
+ * Finishes a commit: writes the summaries, ends the claims, and builds the statement that records the events, its
+ * last.
  * @param found discrepancies recorded for the first time; their statements may still be under way
  * @param changes those that are still to be recorded
- * @returns how the claims end, in the order of the items; undefined for one whose claim does not
+ * @returns how the claims end, in the order of the items; undefined for one that continues
  */
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
@@ -49,12 +48,11 @@ export async function finishCommit(
     readChanged(tx, items),
     found,
   )
-  const abandoned = items.filter((_, index) => ends[index]?.next === 'abandon')
-  // They are rare, so they are read only here.
-  const read = await readTransactions(
-    tx,
-    abandoned.map(({ key }) => key),
+  // Rare, so they are read only here.
+  const abandoned = items.flatMap(({ key }, index) =>
+    ends[index]?.next === 'abandon' ? [key] : [],
   )
+  const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
     ...buildEvents(ctx, items, objects, recorded),
     ...[...read.values()].map((one) => buildTransactionEvent('sync.abandoned', one)),
@@ -63,16 +61,13 @@ export async function finishCommit(
 }
 
 /**
- * Reads the objects that a commit changes, after all statements that change them. Runs no query without changes. The
- * refunds of payments that moved here, own and external, show this transaction from now on.
+ * Reads what a commit changes, after all statements that change it. The refunds of payments that moved here show
+ * this transaction from now on.
  */
 async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
-  const changed = items.filter((one) => listTransactionEvents(one).length > 0)
+  const changed = items.flatMap((one) => (listTransactionEvents(one).length > 0 ? [one.key] : []))
   const [transactions, ...refunds] = await pipeline(
-    readTransactions(
-      tx,
-      changed.map(({ key }) => key),
-    ),
+    readTransactions(tx, changed),
     ...items.map(({ key, refunds, moved = [] }) => {
       const shown = refunds?.drafts.filter(
         (one) => looksDifferent(one) || moved.includes(one.now.paymentId),
@@ -100,9 +95,7 @@ function buildEvents(
     ...items.flatMap((item) => {
       const known = find(item.key)
       if (!known) return []
-      const order = pickOrder(known.transaction)
-      const payments = known.payments.map((payment) => ({ ...payment, order }))
-      return buildPaymentEvents(listChanges(item), payments)
+      return buildPaymentEvents(listChanges(item), known.transaction, known.payments)
     }),
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
     ...buildExternalEvents(
@@ -119,7 +112,7 @@ function buildEvents(
   ]
 }
 
-/** The events of the transaction itself. That it was updated is an event of its own only if no other one shows it. */
+/** That a transaction was updated is an event of its own only if no other one shows it. */
 function listTransactionEvents(item: SummarisedItem) {
   const { isRevised = false, turnsPaid = false, turnsFinal = false } = item.summary ?? {}
   const isUpdated = isRevised || listChanges(item).length > 0
@@ -131,8 +124,8 @@ function listTransactionEvents(item: SummarisedItem) {
 }
 
 /**
- * Summarises a transaction's payments; it is final only when its refunds are, too.
- * @returns undefined when nothing was applied, and the row is as its payments and refunds are
+ * It is final only when its refunds are, too. Undefined when nothing was applied, and the row is as its payments
+ * and refunds are.
  */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
   const { row, payments, applied, refunds, lost } = item
@@ -158,7 +151,7 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
   }
 }
 
-/** Lists what changes of a transaction's payments, with what refunds that came back free: they show nothing new themselves. */
+/** With what refunds that came back free: they show nothing new themselves. */
 function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
   return [

@@ -13,15 +13,15 @@ export type NotifiedPayment = {
   currency: string | null
   orderId: string | null
   merchantTxnId: string | null
-  /** Another reading of its text, in documented form as well, is the one that is trusted. */
+  /** Another reading of its text, documented as well, is the trusted one. */
   isOther: boolean
 }
 
-/** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
+/** Bounds what a commit reads in a flood of different notifications. */
 const MAX_READ = 1_000
 const MAX_NOTIFIED = 20
 
-/** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */
+/** The newest notifications of transactions, the verified ones first, in the order of the keys. */
 export async function readNotifiedPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -47,18 +47,13 @@ export async function readNotifiedPayments(
 
 const NAMES = ['orderId', 'merchantTxnId', 'currency', 'expectedAmount', 'orderVerified'] as const
 
-const NAMELESS: TransactionNames = {
-  orderId: null,
-  merchantTxnId: null,
-  currency: null,
-  expectedAmount: null,
-  orderVerified: false,
-}
+const NOTHING = { orderId: null, merchantTxnId: null, currency: null, expectedAmount: null }
+const NAMELESS: TransactionNames = { ...NOTHING, orderVerified: false }
 
 /**
- * Completes what a transaction is named by: by the first verified notification with all that it states, after that only
- * what is missing by other verified ones. Nothing verified is replaced. One that did not verify names it only as long as
- * nothing else does. Only the trusted reading of a signed text names anything.
+ * Completes what names a transaction: the first verified notification with all that it states, after that other
+ * verified ones with what is missing. Nothing verified is replaced. One that did not verify names only what
+ * nothing else does. Only the trusted reading of a text names anything.
  * @returns undefined if nothing is completed
  */
 export function completeNames(
@@ -93,7 +88,7 @@ function fillGaps(names: TransactionNames, one: NotifiedPayment): TransactionNam
   }
 }
 
-/** A gateway that waits for a payment may notify zero: that is no amount of an order. */
+/** A gateway that waits for a payment may notify zero. */
 function readOrderAmount({ amount }: NotifiedPayment): string | null {
   return amount !== null && isPositive(amount) ? amount : null
 }
@@ -105,8 +100,8 @@ function differs(a: TransactionNames, b: TransactionNames): boolean {
 export type Sides = { ours: string; theirs: string }
 
 /**
- * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted
- * counts as well, if it is in documented form: which of the two the gateway sent is not known.
+ * Verified notifications that name another order than the one shown. A documented reading that is not trusted
+ * counts as well: which of the two the gateway sent is not known.
  */
 export function listOrderConflicts(
   row: Omit<TransactionNames, 'orderVerified'>,
@@ -128,7 +123,7 @@ export function listOrderConflicts(
   })
 }
 
-/** The amounts of a transaction are in one currency: a second one makes it doubtful what they are worth. */
+/** A second currency makes it doubtful what the amounts are worth. */
 export function listOtherCurrencies(
   { currency: shown }: Pick<TransactionNames, 'currency'>,
   notified: readonly NotifiedPayment[],

@@ -21,7 +21,7 @@ import {
   type SyncContext,
 } from './types.ts'
 
-/** How long to wait before the answer is written once more (ms), growing with every failure. */
+/** Before the answer is written once more (ms), growing with every failure. */
 const WAIT = { base: 100, max: 5_000 }
 
 /**
@@ -86,8 +86,7 @@ async function tryRecord(
 }
 
 /**
- * Records the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
- * claim of whoever holds it by then is not touched.
+ * After the lease has ended, or the payment has moved with its refunds: whoever holds the claim by then keeps it.
  */
 async function recordLate(
   ctx: SyncContext,

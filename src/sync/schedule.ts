@@ -1,16 +1,16 @@
 import type { Config } from '../config/config.ts'
 import { backoff, repoll } from '../platform/concurrency/timing.ts'
 
-/** How a query ended, for the schedule. `reason` is shown to readers as `sync.lastError`. */
+/** How a query ended; `reason` is shown to readers as `sync.lastError`. */
 export type QueryEnd =
   | ({ kind: 'final' } & AskAgain)
-  /** A valid answer, with which the transaction is not final; `lastError` of one without a list of payments. */
+  /** A valid answer; `lastError` of one without a list of payments. */
   | ({ kind: 'open'; reason: string; lastError?: string } & AskAgain)
   | { kind: 'failed'; reason: string }
-  /** The answer to a later query is stored already. This one is dropped, and the query repeated. */
+  /** A later query's answer is stored already: this one is dropped, and the query repeated. */
   | { kind: 'superseded' }
 
-/** When another answer may confirm what this one shows (ms): the transaction is asked about then at the latest. */
+/** When another answer may confirm what this one shows (ms). */
 type AskAgain = { askAgainInMs?: number | undefined }
 
 export type Progress = {
@@ -20,14 +20,11 @@ export type Progress = {
   polls: number
   /** Since the last notification or request to sync (ms). */
   sinceRequestedMs: number
-  /** The gateway does not know the transaction, which may be a mistyped id: `forgetUnconfirmed` ends its queries. */
+  /** The gateway does not know the transaction: `forgetUnconfirmed` ends its queries. */
   unconfirmed: boolean
 }
 
-/**
- * What happens to the transaction next. `idle`: nothing until it is due for another reason; `query_now`: as soon
- * as the gap of a burst allows; `query_later`: in `inMs`.
- */
+/** `idle`: nothing until it is due for another reason; `query_now`: as soon as the gap of a burst allows. */
 export type NextStep = {
   attempts: number
   polls: number
@@ -41,19 +38,13 @@ export type NextStep = {
 
 type SyncSettings = Pick<
   Config,
-  | 'SYNC_BACKOFF_MS'
-  | 'SYNC_BACKOFF_MAX_MS'
-  | 'SYNC_MAX_ATTEMPTS'
-  | 'SYNC_REPOLL_MS'
-  | 'SYNC_REPOLL_MAX_MS'
-  | 'SYNC_REPOLL_FOR_MS'
+  `SYNC_BACKOFF_${'' | 'MAX_'}MS` | `SYNC_REPOLL_${'' | 'MAX_' | 'FOR_'}MS` | 'SYNC_MAX_ATTEMPTS'
 >
 
 /**
- * Schedules the next query: none for a final transaction, on the poll schedule for an open one, with backoff
- * after a failure. Abandons an open transaction that has not been requested for `SYNC_REPOLL_FOR_MS`, and a
- * transaction after `SYNC_MAX_ATTEMPTS` failures in a row, but never an unconfirmed one, nor one whose answer waits to
- * be confirmed.
+ * None for a final transaction, on the poll schedule for an open one, with backoff after a failure. Abandons an
+ * open one that nobody requested for `SYNC_REPOLL_FOR_MS`, and any after `SYNC_MAX_ATTEMPTS` failures in a row,
+ * but never an unconfirmed one, nor one whose answer waits to be confirmed.
  */
 export function scheduleNext(end: QueryEnd, progress: Progress, settings: SyncSettings): NextStep {
   const step = scheduleByEnd(end, progress, settings)
@@ -77,12 +68,8 @@ function scheduleByEnd(
       return { ...step, kind: 'abandon', lastError: `still open: ${end.reason}` }
     }
     const limits = { base: settings.SYNC_REPOLL_MS, max: settings.SYNC_REPOLL_MAX_MS }
-    return {
-      ...step,
-      kind: 'query_later',
-      inMs: repoll(polls + 1, limits),
-      lastError: end.lastError ?? null,
-    }
+    const inMs = repoll(step.polls, limits)
+    return { ...step, kind: 'query_later', inMs, lastError: end.lastError ?? null }
   }
   const step = { attempts: attempts + 1, polls, lastError: end.reason }
   if (step.attempts >= settings.SYNC_MAX_ATTEMPTS && !unconfirmed)

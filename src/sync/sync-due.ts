@@ -12,7 +12,9 @@ import type { Claim, ClaimEnd, SyncContext } from './types.ts'
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
-/** While most calls are in flight a round waits for more of them to end: one statement claims several at little more cost. */
+/**
+ * While most calls are in flight a round waits for more to end: one statement claims several at little more cost.
+ */
 const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
@@ -25,20 +27,14 @@ const RESULTS = {
   lost: 'lost',
 } as const satisfies Record<ClaimEnd['next'], (typeof SYNC_RESULTS)[number]>
 
-/**
- * One round of the sync: claims as many due transactions as there are free slots, and syncs each.
- * @returns how many were claimed
- */
+/** One round: claims as many due transactions as there are free slots, and syncs each. */
 export async function syncDue(ctx: SyncContext): Promise<number> {
   const { count, finished } = await beginSync(ctx)
   await finished
   return count
 }
 
-/**
- * Starts a round, and returns as soon as the transactions are claimed.
- * @param onMore called when the next round may find work
- */
+/** Starts a round, and returns once the transactions are claimed; `onMore`: the next round may find work. */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
   const { callSlots, config, stopping, unconfirmedQueries: unconfirmed } = ctx
   if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
@@ -48,11 +44,9 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   const claims = free > 0 ? await claimDue(ctx, free) : []
   const moreMayBeDue = claims.length === free
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
-  const taken = claims.map((claim) => ({
-    claim,
-    slot: takeSlot(ctx, claim, moreMayBeDue, onMore),
-  }))
-  const finished = taken.map(async ({ claim, slot }) => {
+  const slots = claims.map((claim) => takeSlot(ctx, claim, moreMayBeDue, onMore))
+  const finished = claims.map(async (claim, index) => {
+    const slot = slots[index]
     const dueAgain = await ctx.tracing.run(
       () => describeSync(ctx, claim),
       (span) => syncOne(ctx, claim, slot, span),
@@ -65,7 +59,7 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
 }
 
-/** Takes the call slot of a claim; undefined if none is free any more. */
+/** Undefined if no call slot is free any more. */
 function takeSlot(
   { callSlots, commitSlots, breakers }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
@@ -95,8 +89,8 @@ function takeSlot(
 }
 
 /**
- * How long to wait after a round that found nothing (ms): until a transaction is due, but at most a second, in
- * case a NOTIFY was lost; while every slot is taken, until one may be free.
+ * After a round that found nothing (ms): until a transaction is due, but at most a second, in case a NOTIFY was
+ * lost; while every slot is taken, until one may be free.
  */
 export async function findRestMs(ctx: SyncContext): Promise<number> {
   if (ctx.callSlots.free() === 0) return SLOT_POLL_MS
@@ -105,21 +99,16 @@ export async function findRestMs(ctx: SyncContext): Promise<number> {
 
 function describeSync({ tracing }: SyncContext, claim: Claim) {
   const { merchantCode, transactionId, attempts } = claim
-  return {
-    name: 'sync transaction',
-    kind: 'consumer' as const,
-    attributes: {
-      'ipn.merchant_code': merchantCode,
-      'ipn.transaction_id': transactionId,
-      'sync.attempts': attempts,
-    },
-    // Of the request for it or the notification, if this process received that.
-    parent: tracing.recall(formatTransactionKey(claim)),
-  }
+  const ids = { 'ipn.merchant_code': merchantCode, 'ipn.transaction_id': transactionId }
+  const attributes = { ...ids, 'sync.attempts': attempts }
+  // Of the request for it or the notification, if this process received that.
+  const parent = tracing.recall(formatTransactionKey(claim))
+  return { name: 'sync transaction', kind: 'consumer', attributes, parent } as const
 }
 
 /**
- * Syncs a claimed transaction, counts the result and logs failures. Without a slot it is handed back. Never rejects.
+ * Syncs a claimed transaction, counts the result and logs failures. Without a slot it is handed back. Never
+ * rejects.
  * @returns whether the transaction is due again
  */
 async function syncOne(

@@ -5,15 +5,13 @@ import type { Claim, ClaimEnd, QueryAnswer, SyncContext } from './types.ts'
 
 /**
  * Syncs a claimed transaction, in five steps:
- *
  * 1. query the gateway;
  * 2. apply its answer to the payments;
  * 3. reconcile the refunds with it, in the same commit;
  * 4. send the refund that step 3 prepared, if any;
  * 5. record the result, in a second commit.
- *
- * Both commits are fenced by the lease, and no database transaction is open during 1 and 4. Only an answer to a
- * refund is recorded without it.
+ * Both commits are fenced by the lease; only an answer to a refund is recorded without it. No database
+ * transaction is open during 1 and 4.
  * @param onAnswer called between 1 and 2
  * @returns undefined when the query was not sent or was cut short, so that the claim is to be released
  * @throws database errors; the lease ends and the transaction is due again
@@ -38,10 +36,7 @@ export async function syncTransaction(
 
 const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
 
-/**
- * Step 1.
- * @returns undefined when the account's calls are paused, or the process stopped during the call
- */
+/** Step 1. Undefined when the account's calls are paused, or the process stopped during the call. */
 async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer | undefined> {
   const began = performance.now()
   const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)

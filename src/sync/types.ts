@@ -12,11 +12,10 @@ import type { TransactionRow } from '../transactions/types.ts'
 import type { NextStep, Progress, QueryEnd } from './schedule.ts'
 
 export type SyncContext = Context & {
-  /** Calls to the gateway in flight, by merchant account: a claim holds one until its call has ended. */
+  /** Calls in flight, by merchant account: a claim holds one until its call has ended. */
   callSlots: Slots
-  /** Answers that are committed while their call slots are free again. It bounds those that wait in memory. */
+  /** Answers being committed while their call slots are free again; it bounds those that wait in memory. */
   commitSlots: Slots
-  /** The queries of unconfirmed transactions that this process makes now. */
   unconfirmedQueries: { running: number }
   answerCommits: Batcher<QueryAnswer, AnswerCommit>
 }
@@ -47,17 +46,16 @@ export const LOCKED_COLUMNS = [
   ...(['expectedAmount', 'orderVerified'] as const),
 ] as const satisfies readonly (keyof TransactionRow)[]
 
-/** A transaction's row, locked until the commit. */
 export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & {
   /** An earlier answer showed a success. */
   wasPaid: boolean
-  /** The names differ from those in the database: they are completed by this commit. */
+  /** This commit completes the names. */
   isNamed?: boolean
   /** The query was sent later than the one whose answer was applied last. */
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
-  /** Reserved for the record of the query: its id in `gateway_calls`. */
+  /** Reserved for the query's row in `gateway_calls`. */
   callId: number
 }
 
@@ -70,7 +68,7 @@ export type QueryAnswer = {
   resume?: Resume | undefined
 }
 
-/** How a claim ended; `lost`: another worker has taken over the lease, and nothing was written. */
+/** `lost`: another worker has taken over the lease, and nothing was written. */
 export type ClaimEnd = {
   next: NextStep['kind'] | 'lost'
   lastError: string | null
@@ -86,13 +84,13 @@ export const LOST: ClaimEnd = {
   orderCheckDue: false,
 }
 
-/** A committed answer. With an `attempt` the claim continues, until the attempt is sent and its result is recorded. */
+/** With an `attempt` the claim continues, until that is sent and its result is recorded. */
 export type CommittedAnswer = { end: ClaimEnd; queryEnd: QueryEnd; attempt?: Attempt | undefined }
 
-/** `needs_own_commit`: the answer concerns refunds, or the shared commit failed because of one answer. */
+/** `needs_own_commit`: the answer concerns refunds, or made the shared commit fail. */
 export type AnswerCommit = CommittedAnswer | 'needs_own_commit'
 
-const NOTHING_LISTED: PaymentList = {
+const NOTHING: PaymentList = {
   payments: [],
   unreadable: [],
   rounded: [],
@@ -102,7 +100,7 @@ const NOTHING_LISTED: PaymentList = {
 
 /** What the gateway listed; nothing when the query failed. */
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {
-  return outcome.kind === 'answered' ? outcome.value : NOTHING_LISTED
+  return outcome.kind === 'answered' ? outcome.value : NOTHING
 }
 
 /** A transaction in a commit that is about to be finished. The caller holds its row. */
@@ -123,7 +121,7 @@ export type CommitItem = {
   ended?: { claim: Claim; end: QueryEnd } | undefined
 }
 
-/** With the state and sums of the transaction, and what of it is different from before, unless nothing was applied. */
+/** Without a summary nothing was applied. */
 export type SummarisedItem = CommitItem & { summary: TransactionSummary | undefined }
 
 type TransactionSummary = PaymentsSummary & {

@@ -26,15 +26,13 @@ const COLUMNS = {
 const ORDER = ['merchant_code', 'order_id']
 
 /**
- * Writes the summaries of transactions and ends their claims, in one update of each row. The caller holds the
- * rows, so that they are where the statement finds them. Waiting readers are woken after the commit.
- *
- * A transaction that becomes final, or changes while final, is queried once more later (`RECONCILE_FINAL_FOR_MS`). One
- * whose claim ends is due again by the schedule or by its refunds' due times, whichever is earlier. It is not abandoned
- * with a due refund, nor when it is final: then it ends quietly as it is. A request during the query leads to one more
- * query, and so does a superseded answer; both no sooner than the gap of a burst.
+ * Writes the summaries of transactions, whose rows the caller holds, and ends their claims, in one update of each
+ * row. Waiting readers are woken after the commit.
+ * One that becomes final, or changes while final, is queried once more later (`RECONCILE_FINAL_FOR_MS`). One
+ * whose claim ends is due again by the schedule or by its refunds, whichever is earlier. It is not abandoned with
+ * a due refund, nor when it is final. A request during the query leads to one more query, no sooner than the gap
+ * of a burst.
  * @returns in the order given; undefined for a claim that continues
- * @throws Error when a row was not written, which the caller's lock excludes
  */
 export async function writeTransactions(
   tx: Tx,
@@ -98,7 +96,7 @@ export async function writeTransactions(
 
 type Written = ClaimEnd & TransactionKey
 
-/** The row to send, with the step of its schedule that it takes; none for an item that neither changes nor ends. */
+/** The row to send; none for an item that neither changes nor ends. */
 function describeRow(
   config: Config,
   { key, row, summary, ended, snapshot, refunds }: SummarisedItem,
@@ -124,8 +122,8 @@ function describeRow(
 }
 
 /**
- * The rows as `s`, with the place of each, the next due time of its refunds, and whether a transaction that is paid, or
- * was flagged with others, shares its order with another one.
+ * The rows as `s`, with the place of each, the next due time of its refunds, and whether a transaction that is
+ * paid, or was flagged with others, shares its order with another one.
  */
 function findRows(tx: Tx, given: ReturnType<typeof describeRow>) {
   return tx`(

@@ -34,10 +34,10 @@ type OrderRow = Pick<TransactionRow, (typeof COLUMNS)[number]> & {
 }
 
 /**
- * Determines which transactions of an order are paid, and flags each with the others: `sameOrder`, and, if together they
- * exceed the amount of the order, the discrepancy `order_paid_twice`. Runs in a commit of its own after the one that
- * changed a transaction: two that are paid in the same instant do not see each other in their own commits, but the later
- * of the two checks sees both. Only order ids from verified notifications count.
+ * Flags each paid transaction of an order with the others: `sameOrder`, and `order_paid_twice` if together they
+ * exceed the order's amount. In a commit of its own, after the one that changed a transaction: two that are paid
+ * in the same instant do not see each other, but the later check sees both. Only order ids from verified
+ * notifications count.
  */
 export async function checkOrder(
   ctx: Pick<Context, 'sql' | 'log' | 'metrics'>,
@@ -60,8 +60,8 @@ export async function checkOrder(
 }
 
 /**
- * Locks the transactions of the order that are paid, flagged or due for the check, in the order of their keys as every
- * commit of several transactions does.
+ * Those that are paid, flagged or due for the check, in the order of their keys as every commit of several
+ * transactions.
  */
 async function lockOrder(
   tx: Tx,
@@ -81,9 +81,9 @@ async function lockOrder(
 }
 
 /**
- * Compares what was paid for an order and is kept with its amount, as verified notifications state it: a deposit
- * and the rest do not exceed it. Where nobody can tell, because no notification states an amount, or because its
- * transactions state different amounts or currencies, it counts as exceeded: a person has to look.
+ * Compares what was paid and is kept with the order's amount: a deposit and the rest do not exceed it. Where no
+ * notification states an amount, or they state different amounts or currencies, it counts as exceeded: a person
+ * has to look.
  */
 function measureOrder(paid: readonly OrderRow[]) {
   const stated = paid.flatMap(({ expectedAmount }) => expectedAmount ?? [])
@@ -93,14 +93,11 @@ function measureOrder(paid: readonly OrderRow[]) {
     stated.every((amount) => compareAmounts(amount, expected) === 0) &&
     new Set(paid.map(({ currency }) => currency)).size === 1
   if (!isClear) return { expected: undefined, isExceeded: true }
-  const kept = paid.reduce(
-    (sum, { paidAmount, refundedAmount }) => sum.plus(paidAmount).minus(refundedAmount),
-    new Big(0),
-  )
+  let kept = new Big(0)
+  for (const one of paid) kept = kept.plus(one.paidAmount).minus(one.refundedAmount)
   return { expected, isExceeded: kept.gt(expected) }
 }
 
-/** Writes what a transaction is flagged with; a change is visible to readers. */
 async function flagRow(
   tx: Tx,
   { merchantCode, transactionId, orderId, sameOrder, isFlagged }: OrderRow,

@@ -5,9 +5,9 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The assignments for `update transactions as t` that request a query, and restarts retries and polls.
- * While a query runs only `want` is incremented, and the commit that ends the claim makes the transaction
- * due again. Otherwise the query is due at once; within a burst, `gap_ms` after the last one at the earliest.
+ * The assignments for `update transactions as t` that request a query, and restart retries and polls. While one
+ * runs, the commit that ends its claim makes the transaction due again; else it is due at once, in a burst
+ * `gap_ms` after the last.
  */
 export const MAKE_DUE = `
     want = t.want + 1, attempts = 0, polls = 0, asked_for_at = now(), abandoned_at = null,
@@ -16,9 +16,7 @@ export const MAKE_DUE = `
       else least(t.due_at, greatest(now(), t.queried_at + t.gap_ms * interval '1 millisecond')) end`
 
 /** The same, for a statement that is built from fragments. */
-export function makeDue(sql: Sql | Tx) {
-  return sql.unsafe(MAKE_DUE)
-}
+export const makeDue = (sql: Sql | Tx) => sql.unsafe(MAKE_DUE)
 
 /** The transaction's key, as `k` for `byKey`. */
 export function selectKey(sql: Sql | Tx, { merchantCode, transactionId }: TransactionKey) {
@@ -26,17 +24,16 @@ export function selectKey(sql: Sql | Tx, { merchantCode, transactionId }: Transa
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
 }
 
-/** Wakes the readers that wait for the transaction, once the unit of work has committed. */
 export function notifyTransactionChanged(tx: Tx, key: TransactionKey): void {
   notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
 }
 
-/** Ids in a payload of `TRANSACTIONS_REGISTERED`: of at most 128 characters each, which is below the 7,999 bytes of a NOTIFY. */
+/** Of at most 128 characters each, which is below the 7,999 bytes of a NOTIFY. */
 const IDS_PER_PAYLOAD = 20
 
 /**
- * Formats the payloads that wake the readers who wait for any of these transactions to become known: few, because every
- * stored batch of notifications sends them. An id that no route accepts is left out.
+ * The payloads that wake who waits for any of these to become known: few, because every batch of notifications
+ * sends them.
  */
 export function formatRegistered(transactionIds: Iterable<string>): string[] {
   const ids = [...new Set(transactionIds)].filter((id) => id.length <= 128 && !id.includes('\n'))
@@ -63,9 +60,9 @@ const OWN_REFUND = byExpressions(
 )
 
 /**
- * Builds a query for the rows of `ipn_events` that are refund notifications of a transaction: those with the
- * request id of one of its refunds, whatever payment they name, and those that name one of its payments and
- * whose request id belongs to no refund of this service. Both halves are index lookups by key.
+ * The rows of `ipn_events` that are refund notifications of a transaction: those with the request id of one of
+ * its refunds, and those that name one of its payments and whose request id belongs to no refund of ours. Both
+ * are look-ups by key.
  * @param unhandled only those that have not been handled
  */
 export function selectRefundNotifications(

@@ -24,9 +24,8 @@ import {
 export const MAX_LOOKUPS = 100
 
 /**
- * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share
- * the next one, never the one that runs: each sees everything that was committed before it.
- * @param merchants the merchant accounts the caller may read
+ * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share the
+ * next one, so each sees everything committed before it.
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
 export async function findTransaction(
@@ -43,10 +42,6 @@ function unknownTransaction(transactionId: string): DomainError {
   return new DomainError('transaction_not_found', `No transaction ${transactionId}`)
 }
 
-/**
- * Does the same, and returns undefined when no account has the id.
- * @throws DomainError `ambiguous_merchant`
- */
 async function findIfKnown(
   { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
   merchants: readonly string[],
@@ -64,16 +59,20 @@ async function findIfKnown(
 }
 
 /**
- * One row for each key that is found, with the key's place in the list. Its text never changes, and it selects
- * what is shown only. A JSON number would be read as binary floating point, so decimals are text there.
+ * The payments of a transaction, oldest first, as an expression. Decimals are text: a JSON number would be read as
+ * binary floating point.
+ * @param of what holds the transaction's key
  */
-const FIND = `
-  select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, (
+export const selectPayments = (of: string) => `coalesce((
     select json_agg(shown) from (
       select ${listAsText(payments, 'payments', PAYMENT_COLUMNS)}, (${REFUNDABLE_SQL})::text as refundable
-      from (select * from payments as p where ${byTransaction('p')} offset 0) as payments
-      order by payments.first_seen_at, payments.payment_id) as shown
-  ) as payments, ${EPOCH_TAG_SQL} as epoch
+      from (select * from payments as p where ${byTransaction('p', of)} offset 0) as payments
+      order by payments.first_seen_at, payments.payment_id) as shown), '[]')`
+
+/** One row for each key found, with the key's place in the list. */
+const FIND = `
+  select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, ${selectPayments('k')} as payments,
+    ${EPOCH_TAG_SQL} as epoch
   from ${writeRowSet('k', TRANSACTION_KEY, '$1')} cross join lateral (
     select * from transactions as t where ${byTransaction('t')} limit 1
   ) as t`
@@ -81,7 +80,7 @@ const FIND = `
 type FoundRow = ShownTransaction & {
   place: number
   epoch: string | null
-  payments: (ShownPayment & { refundable: string })[] | null
+  payments: ShownPayment[]
 }
 
 async function findMany(
@@ -102,23 +101,17 @@ async function findMany(
   for (const row of rows) {
     const owner = owners[row.place - 1]
     if (owner === undefined) continue
-    const listed = row.payments ?? []
-    found[owner]?.push({
-      transaction: row,
-      payments: listed.map((payment) => ({ payment, refundable: payment.refundable })),
-      epoch: row.epoch ?? '0',
-    })
+    const { payments, epoch } = row
+    found[owner]?.push({ transaction: row, payments, epoch: epoch ?? '0' })
   }
   return found.map((value) => ({ status: 'fulfilled', value }))
 }
 
 /**
- * Waits until the transaction is known and satisfies `done`, at most `ms` milliseconds, or until the request or the
- * service ends. The commit that registers or changes it wakes the readers: waiting costs no query, and a change costs
- * one query for all readers of the transaction.
+ * Waits until the transaction is known and satisfies `done`, at most `ms`, or until the request or the service
+ * ends. The commit that changes it wakes the readers: a change costs one query for all of them.
  * @returns the transaction as last read, whether it satisfies `done` or not
- * @throws DomainError as `findTransaction` does: `transaction_not_found` only when the time is over, `unavailable` if the
- *   service stops before that
+ * @throws DomainError as `findTransaction` does, and `unavailable` if the service stops before the time is over
  */
 export function waitForTransaction(
   ctx: TransactionsContext,
@@ -153,7 +146,7 @@ type WaitWith = {
   end: AbortSignal
 }
 
-/** Reads, and reads again after each wake of the key, until what was read is enough or the time is over. */
+/** Reads, and again after each wake of the key, until it is enough or the time is over. */
 async function readUntil<T>(
   { waiters, until, end }: WaitWith,
   key: string,

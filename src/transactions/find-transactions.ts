@@ -1,6 +1,5 @@
-import { and, desc, eq, gte, lt, type SQL, Subquery, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Listing } from '../access/listing.ts'
-import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import {
   byTransaction,
@@ -9,17 +8,16 @@ import {
   type TransactionKey,
 } from '../db/transaction-key.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
-import type { Position } from '../http/list.ts'
-import { cutPage } from '../http/list.ts'
-import { type PaymentRow, REFUNDABLE_SQL, refundableColumn } from '../payments/find-payments.ts'
+import { cutPage, type Position } from '../http/list.ts'
+import type { ShownPayment } from '../payments/view.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
-import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { selectPayments } from './find-transaction.ts'
 import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
-/** Of each payment that is compared, its transaction and that one's other payments are read. */
+/** Of each payment compared, its transaction and that one's other payments are read. */
 const EXAMINED_BY_AMOUNT = 1_000
 
 /** Of several payments of a transaction, the newest stands for it. */
@@ -30,8 +28,8 @@ const IS_NEWEST = sql`not exists (
   where o.amount = ${payments.amount} and (o.first_seen_at, o.payment_id) > (${payments.firstSeenAt}, ${payments.paymentId}))`
 
 /**
- * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index has the
- * amounts of payments in the order of their transactions. A transaction's position is that of its newest payment of it.
+ * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index
+ * has amounts in the order of transactions. Its position is that of its newest payment of the amount.
  */
 export async function listByAmount(
   { db, sql: pool }: Pick<TransactionsContext, 'db' | 'sql'>,
@@ -80,51 +78,34 @@ export type TransactionFilter = {
   merchantTxnId?: string | undefined
   /** A decimal string: a payment of it has this amount, by value. */
   amount?: string | undefined
-  /** First seen at or after this time. */
+  /** First seen at or after `from`, and before `to`. */
   from?: string | undefined
-  /** First seen before this time. */
   to?: string | undefined
 }
 
 const COLUMNS = listColumns(transactions, 'transactions')
-const PAYMENT_COLUMNS = listColumns(payments, 'payments')
 
 /**
- * Reads transactions as the unit of work sees them. Sends no statement when there are no keys.
- * @returns the transactions by `formatTransactionKey`
+ * Reads transactions as the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys.
  */
 export async function readTransactions(
   tx: Tx,
   keys: readonly TransactionKey[],
 ): Promise<Map<string, TransactionWithPayments>> {
   if (keys.length === 0) return new Map()
-  const [rows, paid] = await pipeline(
-    tx<TransactionRow[]>`
-      select ${tx.unsafe(COLUMNS)} from ${selectKeys(tx, keys)} cross join lateral (
-        select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1
-      ) as transactions`,
-    tx<(PaymentRow & { refundable: string })[]>`
-      select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
-      from ${selectKeys(tx, keys)} cross join lateral (
-        select * from payments as p where ${tx.unsafe(byTransaction('p'))} offset 0
-      ) as payments
-      order by first_seen_at, payment_id`,
+  const rows = await tx<(TransactionRow & { payments: ShownPayment[] })[]>`
+    select ${tx.unsafe(COLUMNS)}, ${tx.unsafe(selectPayments('k'))} as payments
+    from ${selectKeys(tx, keys)} cross join lateral (
+      select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1
+    ) as transactions`
+  return new Map(
+    rows.map(({ payments, ...transaction }) => {
+      return [formatTransactionKey(transaction), { transaction, payments }]
+    }),
   )
-  const found = new Map(
-    rows.map((transaction): [string, TransactionWithPayments] => [
-      formatTransactionKey(transaction),
-      { transaction, payments: [] },
-    ]),
-  )
-  for (const { refundable, ...payment } of paid) {
-    found.get(formatTransactionKey(payment))?.payments.push({ payment, refundable })
-  }
-  return found
 }
 
-/**
- * Lists transactions with their payments, newest first. Unconfirmed ones are in no list.
- */
+/** Newest first. Unconfirmed ones are in no list. */
 export async function listTransactions(
   { db }: Pick<TransactionsContext, 'db'>,
   filter: TransactionFilter,
@@ -146,11 +127,18 @@ export async function listTransactions(
     ...{ from, to, limit, after },
     only: id === undefined ? undefined : { column, from: id, to: id },
   })
-  const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
-  return cutRead(groupPayments(rows), limit)
+  const listed = sql<ShownPayment[]>`${sql.raw(selectPayments('transactions'))}`
+  const rows = await db
+    .with(newest)
+    .select({ transaction: t, payments: listed, ...EXAMINATION })
+    .from(t)
+    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), desc(t.merchantCode))
+    .prepare('list_transactions')
+    .execute()
+  return cutRead(rows, limit)
 }
 
-/** The conditions of a filter on a row of `transactions`, all but the accounts and the times. */
+/** All conditions but the accounts and the times. */
 function listConditions(filter: TransactionFilter): SQL[] {
   const t = transactions
   const { state, orderId, merchantTxnId, amount } = filter
@@ -166,63 +154,13 @@ function listConditions(filter: TransactionFilter): SQL[] {
   ]
 }
 
-function selectWithPayments(db: Pick<Db, 'select'>) {
-  const t = transactions
-  return db
-    .select({ transaction: t, payment: payments, refundable: refundableColumn, ...EXAMINATION })
-    .from(t)
-    .leftJoinLateral(
-      new Subquery(
-        sql`select * from payments as p where ${sql.raw(byTransaction('p', 'transactions'))} offset 0`,
-        { paymentId: payments.paymentId },
-        'payments',
-      ),
-      sql`true`,
-    )
-    .orderBy(
-      desc(t.firstSeenAt),
-      desc(t.transactionId),
-      desc(t.merchantCode),
-      payments.firstSeenAt,
-      payments.paymentId,
-    )
-}
-
-/** @param rows joined rows, sorted by transaction */
-function groupPayments(
-  rows: readonly {
-    transaction: TransactionRow
-    payment: PaymentRow | null
-    refundable: string
-    fits: boolean | null
-    stops: boolean | null
-  }[],
-) {
-  const grouped: (TransactionWithPayments & Pick<(typeof rows)[number], 'fits' | 'stops'>)[] = []
-  for (const { transaction, payment, refundable, ...examination } of rows) {
-    const last = grouped.at(-1)
-    const same =
-      last?.transaction.transactionId === transaction.transactionId &&
-      last.transaction.merchantCode === transaction.merchantCode
-    const entry = same ? last : { transaction, payments: [], ...examination }
-    if (!same) grouped.push(entry)
-    if (payment) entry.payments.push({ payment, refundable })
-  }
-  return grouped
-}
-
 const query = {
-  state: Transaction.shape.state
-    .optional()
-    .openapi({ description: 'Only transactions in this state' }),
-  orderId: Id.optional().openapi({ description: 'Only transactions of this order' }),
-  merchantTxnId: Id.optional().openapi({
-    description: 'Only transactions with this id of yours',
-  }),
-  amount: AmountParameter.openapi({
-    description:
-      'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
-  }),
+  state: Transaction.shape.state.optional().describe('Only transactions in this state'),
+  orderId: Id.optional().describe('Only transactions of this order'),
+  merchantTxnId: Id.optional().describe('Only transactions with this id of yours'),
+  amount: AmountParameter.describe(
+    'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
+  ),
   from: TimeParameter,
   to: TimeParameter,
 }

@@ -12,10 +12,10 @@ import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** A payment that is stored under another transaction than the one that an answer lists it under. */
+/** A payment, and the other transaction that it is stored under. */
 export type PaymentElsewhere = { paymentId: string; transactionId: string }
 
-/** Finds the payments of an answer that are stored under another transaction. Locks nothing. */
+/** Locks nothing. */
 export async function findElsewhere(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -31,9 +31,9 @@ export async function findElsewhere(
 type MovedPayment = PaymentElsewhere & { status: string; amount: string }
 
 /**
- * Moves payments that the answers about another transaction no longer list to this one, with their refunds. An order may
- * have been shipped because the other one was paid: it is left with a discrepancy, which a person ends. The caller holds
- * the rows of this transaction and of `from`.
+ * Moves payments that the answers about another transaction no longer list to this one, with their refunds. An
+ * order may have been shipped because the other one was paid: it is left with a discrepancy, which a person ends.
+ * The caller holds all rows.
  * @returns the payments that moved, and the discrepancies recorded for the first time
  */
 export async function movePayments(

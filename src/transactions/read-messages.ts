@@ -7,11 +7,10 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectKey, selectRefundNotifications } from './due.ts'
 
-/** A message of the gateway as it is stored: masked, its hash hidden, and cut to what a person reads. */
+/** A stored message of the gateway: masked, its hash hidden, cut to what a person reads. */
 export type ReceivedMessage = {
-  /** Names it among those of its type. */
   id: string
-  /** ISO 8601: when it was first received, or when the call was made that it answers. */
+  /** When it was first received, or when the call was made that it answers. */
   at: string
   type: 'notification' | 'query' | 'refund'
   /** Of a notification that can be read. */
@@ -26,9 +25,8 @@ type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string
 const MAX_TEXT = 4_000
 
 /**
- * Reads what the gateway sent about a transaction, newest first: notifications and answers, with `withRefunds` also
- * those about its refunds.
- * @returns `limit` messages at most
+ * Reads at most `limit` messages about a transaction, newest first; with `withRefunds` also those about its
+ * refunds.
  */
 export async function readMessages(
   { sql }: Pick<Context, 'sql'>,

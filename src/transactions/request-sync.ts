@@ -10,22 +10,19 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue } from './due.ts'
 
 /**
- * How many transactions that no notification has named may wait for their query: of one key, and of an account. They are
- * queried after all others (`planUnconfirmed`), so more would only grow the queue.
+ * How many transactions that no notification has named may wait for their query. They come after all others, so
+ * more would only grow the queue.
  */
 export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
 
-/** When about as many have been queried that another finds room (seconds). */
 const RETRY_AFTER_S = 5
 
 /**
- * Makes a transaction due now, in a commit of its own. Registers a transaction whose notification never came, as
- * unconfirmed until the gateway knows it, and resumes one that was abandoned.
- * @param merchants the merchant accounts the caller may act for
- * @returns the merchant code under which the transaction was found or registered
- * @throws DomainError `ambiguous_merchant` when several accounts have the id, `invalid_request` when it is
- *   new and the caller holds several accounts, `too_many_unconfirmed`, `merchant_not_found` when it holds none or the account is not
- *   in the settings
+ * Makes a transaction due now. Registers one whose notification never came, as unconfirmed until the gateway
+ * knows it, and resumes one that was abandoned.
+ * @returns the merchant code under which it was found or registered
+ * @throws DomainError `ambiguous_merchant`, `too_many_unconfirmed`, `invalid_request` when it is new and the
+ * caller holds several accounts, `merchant_not_found` when it holds none or the account is not in the settings
  */
 export async function requestSync(
   { sql, log, config, tracing }: Pick<Context, 'sql' | 'log' | 'config' | 'tracing'>,
@@ -84,16 +81,11 @@ function resolveOwner(
   )
 }
 
-/** The refusal of a request because of one member of it. */
 export function invalidMember(path: string, message: string): DomainError {
   return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
-/**
- * Checks that a transaction that no notification and no answer has named may wait for its query. Requests at the same
- * moment do not see each other, so a few more may wait.
- * @throws DomainError `too_many_unconfirmed`
- */
+/** Requests at the same moment do not see each other, so a few more may wait. */
 async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): Promise<void> {
   const [waiting] = await tx<{ ofKey: number; ofAccount: number }[]>`
     select count(*) filter (where asked_by = ${chainId})::int as "ofKey", count(*)::int as "ofAccount" from (

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { serveListing } from '../access/listing.ts'
+import { readPage, serveListing } from '../access/listing.ts'
 import { createRouter } from '../http/app.ts'
 import {
   BODY_REFUSALS,
@@ -9,14 +9,7 @@ import {
   describeResponse,
 } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
 import { invalidMember, requestSync } from './request-sync.ts'
@@ -43,10 +36,12 @@ const readOne = createRoute({
     params,
     query: z.strictObject({ wait: WaitParameter, merchantCode }),
     headers: z.object({
-      'if-none-match': z.string().optional().openapi({
-        description:
+      'if-none-match': z
+        .string()
+        .optional()
+        .describe(
           'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
-      }),
+        ),
     }),
   },
   responses: {
@@ -67,7 +62,7 @@ const list = createRoute({
   summary: 'Transactions, newest first',
   ...shared,
   request: { query: z.strictObject({ ...TRANSACTIONS.query, merchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Transaction), ...describeRefusals() },
+  responses: { 200: describePage(Transaction), ...describeRefusals('cursor_expired') },
 })
 
 const sync = createRoute({
@@ -110,11 +105,10 @@ const timeline = createRoute({
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {
     200: describePage(TimelineEntry),
-    ...describeRefusals(...NOT_FOUND),
+    ...describeRefusals(...NOT_FOUND, 'cursor_expired'),
   },
 })
 
-/** Creates the merchants' routes on transactions. */
 export function transactionRoutes(ctx: TransactionsContext) {
   return createRouter()
     .openapi(readOne, async (c) => {
@@ -154,17 +148,17 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
       const { scopes, chainId } = c.get('access')
       const withRefunds = scopes.includes('refunds:read')
-      const after = readCursor(cursor)
-      const rows = await ctx.reads.run(chainId, ({ sql }) =>
-        readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after),
-      )
       const locate = ({ position }: TimelineRow) => position
-      const page = cutPage({ rows }, limit, locate, ({ entry }) => entry)
+      const page = await ctx.reads.run(chainId, ({ sql }) =>
+        readPage({ sql }, cursor, undefined, async (after) => {
+          const rows = await readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after)
+          return cutPage({ rows }, limit, locate, ({ entry }) => entry)
+        }),
+      )
       return respondPage(c, page, TimelineEntry)
     })
 }
 
-/** @throws DomainError `invalid_request` when the body and the query name different accounts */
 function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
     throw invalidMember('merchantCode', 'differs between the body and the query')

@@ -7,13 +7,13 @@ import { findTransaction } from './find-transaction.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction } from './view.ts'
 
-/** Serves a request, unless it returns `false`: then it has done nothing, and the framework serves it. */
+/** Serves a request, or returns `false` and leaves it to the framework. */
 export type ReadServer = (request: IncomingMessage, response: ServerResponse) => boolean
 
 type AdmittedRead = {
   id: string
   merchants: readonly string[]
-  /** The headers with what is left of the key's rate. */
+  /** What is left of the key's rate. */
   limits: Record<string, string>
 }
 
@@ -25,10 +25,10 @@ const TARGET = /^\/v1\/transactions\/([\w-]{1,128})$/
 const ROUTE = '/v1/transactions/{transactionId}'
 
 /**
- * Serves the plain read of a transaction by its id on the server's own requests, exactly as the framework
- * would: its routing, middleware and response objects cost more than the rest of such a read. Whatever is
- * unusual about a request is left to the framework: a query string, a key that is not in the cache, has no
- * scope, is bound to networks or is at its limits, a body, a host that has to be checked, tracing.
+ * Serves the plain read of a transaction on the server's own requests, exactly as the framework would, whose
+ * routing and response objects cost more than the rest of such a read. Whatever is unusual is left to the
+ * framework: a query string, a key that is not in the cache, has no scope, is bound to networks or at its limits,
+ * a body, tracing.
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
@@ -72,7 +72,6 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
   }
 }
 
-/** Returns the id of the transaction that a plain request reads. */
 function readPlainTarget({ method, url, headers, rawHeaders }: IncomingMessage) {
   if (method !== 'GET' || url === undefined) return undefined
   const id = TARGET.exec(url)?.[1]
@@ -95,7 +94,6 @@ function createHostCheck() {
   }
 }
 
-/** The response for a transaction that was found: with its body, or 304 if `If-None-Match` lists its tag. */
 function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
   const etag = formatEtag(found)
   const headers = { etag, 'cache-control': 'private, no-cache' }

@@ -6,7 +6,7 @@ export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refu
 
 export type PaymentFacts = {
   status: string
-  /** The status that counts instead, if any: that of a success whose status nobody knows. */
+  /** That of a success whose status nobody knows. */
   countedStatus: string | null
   amount: string
   refundedAmount: string
@@ -23,10 +23,7 @@ export type PaymentsSummary = {
   duplicatePayment: boolean
 }
 
-/**
- * Derives a transaction's state and totals from its payments. An undocumented status or method counts as open, never
- * as final.
- */
+/** An undocumented status or method counts as open, never as final. */
 export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSummary {
   const paid = listPaid(payments)
   const open = hasOpen(payments)

@@ -17,39 +17,37 @@ const Ipn = z.strictObject({
   at: Time,
   type: z.literal('ipn'),
   kind: z.string(),
-  code: text.openapi({
-    description: 'The response code it carries; a hint, like everything in a notification',
-  }),
-  message: text.openapi({ description: "The gateway's words, as notified" }),
+  code: text.describe('The response code it carries; a hint, like everything in a notification'),
+  message: text.describe("The gateway's words, as notified"),
   amount: Amount.nullable(),
   paymentId: text,
-  requestId: text.openapi({ description: 'Of the notification of a refund' }),
-  deliveries: z.int().openapi({ description: 'How often it was delivered' }),
+  requestId: text.describe('Of the notification of a refund'),
+  deliveries: z.int().describe('How often it was delivered'),
   lastReceivedAt: Time,
   signature: z.string(),
-  recut: z.boolean().openapi({
-    description:
+  recut: z
+    .boolean()
+    .describe(
       'The hash of the notification was received with other values as well; at most one such reading is trusted',
-  }),
+    ),
   address: z.string(),
 })
 
 const Query = z.strictObject({
   at: Time,
   type: z.literal('query'),
-  outcome: z.string().openapi({ description: 'answered, rejected, unavailable or unknown' }),
+  outcome: z.string().describe('answered, rejected, unavailable or unknown'),
   code: text,
   message: text,
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
-  bodyHmac: z.string().openapi({
-    description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
-  }),
+  bodyHmac: z
+    .string()
+    .describe('HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal'),
   // Of an answer at most 64 KiB are stored, card data and tokens masked.
-  received: text.openapi({
-    description:
-      'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
-  }),
+  received: text.describe(
+    'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
+  ),
 })
 
 const Change = z.strictObject({
@@ -68,9 +66,7 @@ const RefundAttempt = z.strictObject({
   ...{ outcome: text, code: text, message: text },
   ...{ httpStatus: z.int().nullable(), durationMs: z.int().nullable() },
   bodyHmac: z.string(),
-  received: text.openapi({
-    description: 'The first 2,000 characters of what was received, as JSON',
-  }),
+  received: text.describe('The first 2,000 characters of what was received, as JSON'),
 })
 
 const Discrepancy = z.strictObject({
@@ -111,7 +107,6 @@ type Row = {
   facts: Record<string, unknown>
 }
 
-/** What a page of a timeline is read by. */
 type PageRequest = {
   transaction: TransactionKey
   withRefunds: boolean
@@ -120,8 +115,8 @@ type PageRequest = {
 }
 
 /**
- * Reads what happened to a transaction, oldest first: each notification (with a count of its deliveries), each query,
- * each change, each discrepancy, and with `withRefunds` each step of its refunds and each discrepancy that names one.
+ * Reads what happened to a transaction, oldest first; with `withRefunds` also the steps of its refunds, and
+ * discrepancies that name one.
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
@@ -150,7 +145,7 @@ export async function readTimeline(
   })
 }
 
-/** Reads the messages of the notifications on a page, by the ids of their entries: only these bodies are parsed. */
+/** By the ids of their entries: only the bodies of notifications on the page are parsed. */
 async function readMessages(
   { config, sql }: Pick<Context, 'config' | 'sql'>,
   merchantCode: string,
@@ -176,7 +171,7 @@ const HAS_OTHER_READING = `exists (
 /** Of an answer, its first characters. */
 const CALL = { bodyHmac: `encode(body_hmac, 'hex')`, received: 'left(received, 2000)' }
 
-/** The members of each type of entry, read from the columns of the same names unless another expression is given. */
+/** Read from the columns of the same names unless another expression is given. */
 const FACTS = {
   ipn: writeFacts(Ipn, {
     amount: 'amount::text',
@@ -209,9 +204,9 @@ function writeEntry(type: Row['type'], time: string): string {
 const IPN = writeEntry('ipn', 'first_received_at')
 
 /**
- * Builds a query for the entries of a timeline, as `at`, `id`, `type` and `facts`, in no order. Of notifications, queries
- * and changes, of which a transaction can have any number, it selects no more than a page needs, oldest first; of the
- * others, which follow from its refunds, all.
+ * The entries of a timeline, in no order. Of notifications, queries and changes, of which a transaction can have
+ * any number, it selects no more than a page needs, oldest first; of the others, which follow from its refunds,
+ * all.
  */
 function selectEntries(sql: Sql, request: PageRequest) {
   const { transaction, withRefunds } = request
@@ -233,8 +228,8 @@ function selectEntries(sql: Sql, request: PageRequest) {
 }
 
 /**
- * Selects the oldest rows of the transaction behind a position, by an index that goes on with the time. Rows of the same
- * time as the last one are selected, too: their order is that of their ids. The row of columns is where the scan begins.
+ * The oldest rows behind a position, by an index that goes on with the time, with all of the same time as the
+ * last: their order is that of their ids.
  */
 function selectOldest(
   sql: Sql,
@@ -257,7 +252,6 @@ function selectOldest(
     fetch first ${sql.unsafe(String(countRowsRead(limit)))} rows with ties`
 }
 
-/** Notifications and attempts of the transaction's refunds. */
 function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
   return sql`
     union all

@@ -14,15 +14,14 @@ import type {
 
 const Sync = z
   .strictObject({
-    status: z.enum(['queued', 'idle', 'retrying', 'abandoned', 'unconfirmed']).openapi({
-      description:
+    status: z
+      .enum(['queued', 'idle', 'retrying', 'abandoned', 'unconfirmed'])
+      .describe(
         'unconfirmed: only ever asked for by `POST …/sync`, and unknown to the gateway; in no list, and deleted `SYNC_REPOLL_FOR_MS` after the last request',
-    }),
-    asOf: Time.nullable().openapi({
-      description: 'When the query was sent whose answer is shown',
-    }),
+      ),
+    asOf: Time.nullable().describe('When the query was sent whose answer is shown'),
     nextAttemptAt: Time.nullable(),
-    attempts: z.int().openapi({ description: 'Failed queries in a row' }),
+    attempts: z.int().describe('Failed queries in a row'),
     lastError: z.string().nullable(),
   })
   .openapi('Sync')
@@ -37,31 +36,30 @@ export const Transaction = z
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
     paidAmount: Amount,
-    expectedAmount: Amount.nullable().openapi({
-      description: "The order's amount as a verified notification states it; null if none does",
-    }),
+    expectedAmount: Amount.nullable().describe(
+      "The order's amount as a verified notification states it; null if none does",
+    ),
     expectedAmountSource: z
       .enum(['notification'])
       .nullable()
-      .openapi({ description: 'Where `expectedAmount` comes from' }),
-    amountMatches: z.boolean().nullable().openapi({
-      description:
-        'Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected',
-    }),
-    refundedAmount: Amount,
-    duplicatePayment: z.boolean().openapi({ description: 'More than one payment succeeded' }),
-    sameOrder: z.array(Id).openapi({
-      description:
-        'Other transactions with the same verified order id that are paid as well: the customer probably paid twice',
-    }),
-    payments: z.array(Payment),
-    final: z
+      .describe('Where `expectedAmount` comes from'),
+    amountMatches: z
       .boolean()
-      .openapi({ description: 'No further change is expected without a new request' }),
+      .nullable()
+      .describe(
+        'Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected',
+      ),
+    refundedAmount: Amount,
+    duplicatePayment: z.boolean().describe('More than one payment succeeded'),
+    sameOrder: z
+      .array(Id)
+      .describe(
+        'Other transactions with the same verified order id that are paid as well: the customer probably paid twice',
+      ),
+    payments: z.array(Payment),
+    final: z.boolean().describe('No further change is expected without a new request'),
     sync: Sync,
-    ipnCount: z
-      .int()
-      .openapi({ description: 'Notifications received, repeated deliveries included' }),
+    ipnCount: z.int().describe('Notifications received, repeated deliveries included'),
     firstSeenAt: Time,
     updatedAt: Time,
   })
@@ -105,7 +103,7 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
     refundedAmount: t.refundedAmount,
     duplicatePayment: t.duplicatePayment,
     sameOrder: t.sameOrder,
-    payments: payments.map(({ payment, refundable }) => showPayment(payment, t, refundable)),
+    payments: payments.map((payment) => showPayment(payment, t)),
     final: t.final,
     sync: {
       status: deriveSyncStatus(t),
@@ -121,14 +119,14 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
 }
 
 /**
- * Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. After a restore a version is
- * given again to another state, in another epoch.
+ * Weak, because `sync`, `ipnCount` and `asOf` may differ under it. After a restore a version is given again, in
+ * another epoch.
  */
 export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
   return `W/"${epoch}.${version}"`
 }
 
-/** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
+/** By weak comparison (RFC 9110, section 13.1.2). */
 export function matchesEtag(header: string, etag: string): boolean {
   const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
   return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
@@ -146,10 +144,7 @@ function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   return t.attempts > 0 ? 'retrying' : 'queued'
 }
 
-/**
- * Builds an event of a transaction.
- * @param found the transaction as the commit leaves it
- */
+/** @param found the transaction as the commit leaves it */
 export function buildTransactionEvent(
   type: Extract<EventType, `transaction.${string}` | 'sync.abandoned'>,
   found: TransactionWithPayments,

@@ -34,7 +34,9 @@ export type Claim = StoredSecrets & {
   now: number
 }
 
-const OF_TRANSACTION = ['endpoint_id', 'merchant_code', 'transaction_id']
+/** The key of a retry for `byKey`, the endpoint first: a range of endpoints has an order in the other indexes, too. */
+export const RETRY = ['endpoint_id', 'event_id']
+export const OF_TRANSACTION = ['endpoint_id', 'merchant_code', 'transaction_id']
 
 /** Whether the retry `r` is the first of its transaction: the events of a transaction arrive in order. */
 export function isFirst(sql: Sql | Tx) {
@@ -164,7 +166,7 @@ export async function recordWave(
       with endpoint as materialized (
         select id, merchant_code as owner, failing_since, clock.at from webhook_endpoints, (select now() as at) as clock
         where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update of webhook_endpoints
-      ), ${recordRetries(tx, wave, isAccepted)}, judged as (
+      ), ${recordRetries(tx, wave, isAccepted && claim.isFailing)}, judged as (
         select *, case when ${isGone} then 'gone'
           when ${hasFailed} and failing_since <= at - ${DISABLE_AFTER_MS}::float8 * interval '1 millisecond'
           then 'failing' end as reason from endpoint
@@ -192,7 +194,7 @@ export async function recordWave(
 }
 
 /** The expressions that record calls and retries of a wave, if there is a row in `endpoint`. */
-function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isAccepted: boolean) {
+function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boolean) {
   const ended = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
   const waiting = parked.map((event) => ({ ...event, eventId: event.id }))
   return tx`made as materialized (
@@ -203,8 +205,11 @@ function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isAccepted: boo
       select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
       from made order by ordinality
     ), ended as (
-      delete from webhook_retries as r using endpoint
-      where r.endpoint_id = endpoint.id and r.event_id = any(${writeIds([...ended, ...dropped])}::bigint[])
+      delete from webhook_retries where ctid = any(array(
+        select r.place from (
+          select id as endpoint_id, unnest(${writeIds([...ended, ...dropped])}::bigint[]) as event_id from endpoint
+        ) as k cross join lateral (
+          select r.ctid as place from webhook_retries as r where ${tx.unsafe(byKey('r', RETRY, 'k'))} limit 1) as r))
     ), failed as (
       insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
         failing_since, last_error)
@@ -220,7 +225,7 @@ function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isAccepted: boo
       on conflict do nothing
     ), woken as (
       update webhook_retries as r set due_at = endpoint.at from endpoint
-      where ${isAccepted} and r.endpoint_id = endpoint.id and r.attempts > 1 and r.due_at > endpoint.at
+      where ${isHealed} and r.endpoint_id = endpoint.id and r.attempts > 1 and r.due_at > endpoint.at
         and r.failing_since >= endpoint.failing_since
         and r.event_id <> all(${writeIds(calls.map(({ event }) => event.id))}::bigint[])
     )`

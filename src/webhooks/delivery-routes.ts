@@ -1,20 +1,14 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { readPage } from '../access/listing.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { MerchantCode } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import { ENDPOINT_PATH } from './changes.ts'
 import { listAttempts } from './log.ts'
 import { replayDelivery, replayFailed } from './replay.ts'
-import { ofEndpoint, params, query, readRequest, refusals, shared } from './routes.ts'
+import { ofEndpoint, params, query, readRequest, shared } from './routes.ts'
 import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './schemas.ts'
 import type { WebhooksContext } from './send.ts'
 
@@ -37,7 +31,10 @@ const listDeliveries = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: describePage(Delivery), ...refusals },
+  responses: {
+    200: describePage(Delivery),
+    ...describeRefusals('webhook_endpoint_not_found', 'cursor_expired'),
+  },
 })
 
 const replayOne = createRoute({
@@ -88,11 +85,13 @@ export function deliveryRoutes(ctx: WebhooksContext) {
     .openapi(listDeliveries, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, outcome } = c.req.valid('query')
       const request = readRequest(c)
-      const after = readCursor(cursor, z.string().regex(NUMBER))
-      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-        listAttempts(db, request, { outcome }, limit, after),
+      const page = await ctx.reads.run(c.get('access').chainId, (db) =>
+        readPage(db, cursor, z.string().regex(NUMBER), async (after) => {
+          const rows = await listAttempts(db, request, { outcome }, limit, after)
+          return cutPage(rows, limit, locate, showDelivery)
+        }),
       )
-      return respondPage(c, cutPage(rows, limit, locate, showDelivery), Delivery)
+      return respondPage(c, page, Delivery)
     })
     .openapi(replayOne, async (c) => {
       const { eventId } = c.req.valid('param')

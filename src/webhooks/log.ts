@@ -7,6 +7,7 @@ import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { OF_TRANSACTION as RETRIES, RETRY } from './claim.ts'
 import {
   countPendingSql,
   type EndpointRequest,
@@ -17,6 +18,10 @@ import {
   type Subscription,
 } from './endpoints.ts'
 import type { AttemptRow } from './schemas.ts'
+
+/** When the event of the attempt `a` is sent again; null when it was accepted since. */
+const nextAttempt = (sql: Sql) =>
+  sql`(select due_at from webhook_retries as r where ${sql.unsafe(byKey('r', RETRY, 'a'))} limit 1)`
 
 /** Events that only a key with `refunds:read` may read. */
 const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
@@ -57,8 +62,7 @@ export async function listAttempts(
     select a.id::text, a.merchant_code as "merchantCode", a.event_id::text as "eventId", a.type,
       a.transaction_id as "transactionId", a.attempt, a.sent_at::text as "sentAt",
       a.duration_ms as "durationMs", a.http_status as status, a.error, a.answer,
-      (select due_at::text from webhook_retries as r
-        where r.endpoint_id = a.endpoint_id and r.event_id = a.event_id) as "nextAttemptAt", fits, stops
+      ${nextAttempt(sql)}::text as "nextAttemptAt", fits, stops
     from (
       select *, ${fits} as fits, row_number() over (order by id desc) = ${most} as stops
       from (
@@ -122,11 +126,12 @@ export async function listSent(
         null as error, w.due_at as "nextAttemptAt", w.event_id as place
       from (
         select e.url, r.event_id, r.due_at
-        from webhook_endpoints as e cross join lateral (
+        from (
+          select id as endpoint_id, url, ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
+          from webhook_endpoints where merchant_code = any(${owners})
+        ) as e cross join lateral (
           select * from webhook_retries as r
-          where r.attempts = 0 and r.endpoint_id = e.id and r.merchant_code = ${merchantCode}
-            and r.transaction_id = ${transactionId} offset 0) as r
-        where e.merchant_code = any(${owners})
+          where r.attempts = 0 and ${sql.unsafe(byKey('r', RETRIES, 'e'))} offset 0) as r
         union all
         select e.url, newest.id, null from webhook_endpoints as e join newest
           on newest.id > e.cursor and newest.id <> all(e.ahead) and newest.type = any(e.types)
@@ -136,8 +141,7 @@ export async function listSent(
       select a.event_id::text, ${selectEvent(sql, 'a', merchantCode, withRefunds)},
         (select url from webhook_endpoints as w where w.id = a.endpoint_id), a.attempt, a.sent_at, a.duration_ms,
         a.http_status, a.error,
-        (select due_at from webhook_retries as r where r.endpoint_id = a.endpoint_id and r.event_id = a.event_id),
-        a.id
+        ${nextAttempt(sql)}, a.id
       from ${key} cross join lateral (
         select * from webhook_attempts as a
         where ${sql.unsafe(byKey('a', OF_TRANSACTION, 'k'))} desc, a.id desc

@@ -3,6 +3,7 @@ import type { Context as HttpContext } from 'hono'
 import pLimit from 'p-limit'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
+import { readPage } from '../access/listing.ts'
 import { DomainError } from '../errors.ts'
 import { Endpoint } from '../events/webhook-endpoint.ts'
 import { createRouter } from '../http/app.ts'
@@ -13,14 +14,7 @@ import {
   describeResponse,
 } from '../http/describe.ts'
 import { isUuid, MerchantCode } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { createRateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import {
@@ -70,7 +64,7 @@ function takes<T extends z.ZodType>(schema: T, required = true) {
   return { body: { content: { 'application/json': { schema } }, required } }
 }
 export const ofEndpoint = { ...shared, request: { params, query } }
-export const refusals = describeRefusals(...BODY_REFUSALS, 'webhook_endpoint_not_found')
+const refusals = describeRefusals(...BODY_REFUSALS, 'webhook_endpoint_not_found')
 
 /** @throws DomainError `webhook_endpoint_not_found` for an id that is no UUID */
 export function readRequest(c: HttpContext<HttpEnv>): EndpointRequest {
@@ -104,7 +98,7 @@ const list = createRoute({
   summary: 'List registered endpoints and their condition, newest first',
   ...shared,
   request: { query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }) },
-  responses: { 200: describePage(Endpoint), ...describeRefusals() },
+  responses: { 200: describePage(Endpoint), ...describeRefusals('cursor_expired') },
 })
 
 const remove = createRoute({
@@ -200,13 +194,15 @@ export function webhookRoutes(ctx: WebhooksContext) {
     })
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
-      const after = readCursor(cursor, z.uuid())
       const access = c.get('access')
       const owners = listVisibleOwners(access, named)
-      const rows = await ctx.reads.run(access.chainId, (db) =>
-        listEndpoints(db, owners, limit, after),
+      const page = await ctx.reads.run(access.chainId, (db) =>
+        readPage(db, cursor, z.uuid(), async (after) => {
+          const rows = await listEndpoints(db, owners, limit, after)
+          return cutPage({ rows }, limit, readPosition, showEndpoint)
+        }),
       )
-      return respondPage(c, cutPage({ rows }, limit, readPosition, showEndpoint), Endpoint)
+      return respondPage(c, page, Endpoint)
     })
     .openapi(remove, async (c) => {
       const request = readRequest(c)

@@ -43,6 +43,17 @@ describe.each(Object.entries(LISTS))('%s', (route, { id, member, filter }) => {
     }
   })
 
+  it('a cursor from before a restore is refused: the list is read anew', async () => {
+    const { sql } = accounts.rig.database
+    const { nextCursor } = await readPage(await list(ALL, route, '?limit=1'))
+    const proceed = () => list(ALL, route, `?cursor=${nextCursor}`)
+    expect((await proceed()).status).toBe(200)
+    await sql`update installation set epoch = epoch + 1`
+    await expectProblem(await proceed(), 410, 'cursor_expired')
+    await sql`update installation set epoch = epoch - 1`
+    expect((await proceed()).status).toBe(200)
+  })
+
   it('a key for all accounts sees both, or the one it names', async () => {
     const { mine, theirs } = accounts
     expect(await read(ALL)).toEqual(expect.arrayContaining([mine[id], theirs[id]]))

@@ -114,7 +114,7 @@ export const HOT_READS: readonly HotPath[] = [
     name: 'webhooks of a transaction',
     rows: 1,
     // What an endpoint has not reached yet is looked for among the newest 500 events, however many there are.
-    most: 300,
+    most: 60,
     run: (ctx) => listSent(ctx, { merchantCode, transactionId: 'T-000010' }, false, 20),
   },
   {
@@ -337,11 +337,11 @@ export const HOT_READS: readonly HotPath[] = [
     most: 6,
     run: (ctx) => readFeed(ctx, undefined, 100, 100),
   },
-  { name: 'webhooks of the feed', rows: 4, most: 400, before: makeDue('desc'), run: sendWave },
+  { name: 'webhooks of the feed', rows: 4, most: 75, before: makeDue('desc'), run: sendWave },
   {
     name: 'webhooks that are sent again',
     rows: 4,
-    most: 400,
+    most: 40,
     before: makeDue('asc'),
     run: sendWave,
   },

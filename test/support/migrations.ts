@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import type { MigrationLog } from '../../src/db/migration-session.ts'
+import type { MigrationLog } from '../../src/db/migrate.ts'
 
 const Journal = z.looseObject({ entries: z.array(z.looseObject({ when: z.number() })) })
 

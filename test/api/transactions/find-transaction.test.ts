@@ -56,10 +56,10 @@ describe('reads by id', () => {
     await seedPayment(rig.database, { paymentId: 'P-2', transactionId: 'T-SAME' })
     await seedTransaction(rig.database, { transactionId: 'T-BESIDE' })
     const found = await Promise.all([find('T-SAME'), find('T-BESIDE'), find('T-SAME')])
-    const ids = found.map(({ payments }) => payments.map(({ payment }) => payment.paymentId))
+    const ids = found.map(({ payments }) => payments.map(({ paymentId }) => paymentId))
     expect(ids).toEqual([['P-1', 'P-2'], [], ['P-1', 'P-2']])
     expect(found[0]?.payments[0]).toMatchObject({
-      payment: { amount: '10.50' },
+      amount: '10.50',
       refundable: '10.50',
     })
   })
@@ -92,6 +92,6 @@ describe('reads by id', () => {
       await seedPayment(rig.database, { paymentId, transactionId: 'T-ORDER', firstSeenAt })
     }
     const { payments } = await find('T-ORDER')
-    expect(payments.map(({ payment }) => payment.paymentId)).toEqual(['P-A', 'P-B', 'P-LATE'])
+    expect(payments.map(({ paymentId }) => paymentId)).toEqual(['P-A', 'P-B', 'P-LATE'])
   })
 })

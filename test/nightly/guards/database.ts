@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const DATABASE: readonly Guard[] = [
   {
-    file: 'src/db/apply-migration.ts',
+    file: 'src/db/migrate.ts',
     text: '  await runInTransaction(session.sql, async (tx) => {\n    await requireSession(session, tx)',
     mutation:
       '  await runInTransaction(session.sql, async (tx) => {\n    await tx`commit`\n    await requireSession(session, tx)',

@@ -19,8 +19,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/gateway/client.ts',
-    text: "  else if (outcome === 'answered' || outcome === 'rejected') permit.succeed()",
-    mutation: "  else if (outcome === 'answered') permit.succeed()",
+    text: "    const isFailed = kind === 'unavailable' || kind === 'unknown'\n",
+    mutation: "    const isFailed = kind !== 'answered'\n",
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim:
       'queries of a gateway that does not answer refusals are answers: they do not open the breaker',
@@ -29,8 +29,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/gateway/client.ts',
-    text: "    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind",
-    mutation: "    const kind = result.kind === 'no_slot' ? 'unknown' : 'unavailable'",
+    text: '    return { outcome: { kind: result.kind, reason',
+    mutation: "    return { outcome: { kind: 'unavailable', reason",
     test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"reset"} is {"kind":"unknown","reason":{"sample":{},"inverse":false}}',

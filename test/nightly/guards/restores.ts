@@ -160,4 +160,12 @@ export const RESTORES: readonly Guard[] = [
     claim: `${LOST} a line of the log and /readyz name the command, and the log once a minute at most`,
     control: IS_SAME,
   },
+  {
+    file: 'src/access/listing.ts',
+    text: 'if (of === String(epoch)) return position',
+    mutation: "if (of !== '') return position",
+    test: 'test/api/every-list.test.ts',
+    claim: 'GET /v1/refunds a cursor from before a restore is refused: the list is read anew',
+    control: "GET /v1/refunds holds its own entries and none of the other's",
+  },
 ]

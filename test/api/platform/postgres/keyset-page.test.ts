@@ -146,7 +146,10 @@ describe('a filter that finds little', () => {
     const { db, sent } = recordStatements(rig.database)
     const result: Read = { found: [], pages: 0, most: 0 }
     for (let cursor: string | null | undefined; cursor !== null; result.pages += 1) {
-      const rows = await read({ ...rig.service.ctx, db }, readCursor(cursor))
+      const rows = await read(
+        { ...rig.service.ctx, db },
+        cursor === undefined ? undefined : readCursor(cursor),
+      )
       const page = cutPage(
         rows,
         10,
@@ -321,7 +324,7 @@ describe('a list of several accounts', () => {
       where merchant_code like 'LIST%' order by ${by}`)
     const found: Position[] = []
     for (let cursor: string | null | undefined; cursor !== null; ) {
-      const after = readCursor(cursor)
+      const after = cursor === undefined ? undefined : readCursor(cursor)
       const page = cut(await read(ctx, { merchants: ACCOUNTS, limit: 100, after }), 100)
       expect(page.data).toHaveLength(100)
       found.push(...page.data)
@@ -360,7 +363,8 @@ describe('a list of several accounts', () => {
   )
 })
 
-const cursorOf = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString('base64url')
+const cursorOf = (...parts: unknown[]) =>
+  `0.${Buffer.from(JSON.stringify(parts)).toString('base64url')}`
 const TIME = '2026-03-01 09:00:00+00'
 
 describe('a parameter that does not fit is refused by name', () => {
@@ -373,6 +377,8 @@ describe('a parameter that does not fit is refused by name', () => {
         'abc',
         '!!!',
         'x'.repeat(2000),
+        cursorOf(TIME, 'T', 'M').slice(2),
+        `-1.${cursorOf(TIME, 'T', 'M').slice(2)}`,
         cursorOf(TIME),
         cursorOf(TIME, 'T', 7),
         cursorOf('9999-99-99 99:99:99+00', 'T', 'M'),
