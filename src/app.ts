@@ -118,7 +118,7 @@ const API: ApiInfo = { title: TITLE, description: DESCRIPTION, tags: TAGS, param
 
 type AppContext = CardsContext & ConsoleContext & ReferenceContext
 
-/** Creates the HTTP application: everything but `/ipn`, which it only describes. A worker serves only health and metrics. */
+/** Serves everything but `/ipn`, which it only describes. A worker serves only health and metrics. */
 export function createApp(
   ctx: AppContext,
   bodyBudget: BodyBudget = createBodyBudget(),

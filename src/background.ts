@@ -82,7 +82,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
 }
 
 /** A pass that rests after each round, whatever it found. */
-function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
+export function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
   return whileFound(name, everyMs, async () => {
     await run()
     return 0

@@ -21,7 +21,7 @@ export const VERDICTS = [
 /** Every way a call to the gateway can end. */
 export const CALL_OUTCOMES = ['answered', 'rejected', 'unavailable', 'unknown'] as const
 
-/** Every way a query can end. `handed_back`: the claim was released before it ended; `failed`: the sync threw an error. */
+/** Every way a query can end. `handed_back`: its claim was released before; `failed`: the sync threw an error. */
 export const SYNC_RESULTS = [
   'final',
   'again',

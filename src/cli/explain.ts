@@ -9,7 +9,7 @@ const EXPLAINED = [EmbeddedPostgresError, MigrationError, ListenError]
 /** Codes of Node and OpenSSL for a certificate that is not accepted. */
 export const CERTIFICATE_CODES = /CERT|ISSUER|SIGNATURE/
 
-/** What codes of the system, of Postgres or of the driver say of the database: nothing else is connected to at the start. */
+/** What codes of the system, of Postgres and of the driver say of the database: a start connects to nothing else. */
 const DATABASE_ERRORS: Readonly<Record<string, string>> = {
   '^(28P01|28000|3D000)$':
     'The database at DATABASE_URL refused the connection ({code}): check the user, password and database name',

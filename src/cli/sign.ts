@@ -62,7 +62,7 @@ const readPrefix = readAs(
 
 type Message = Pick<Cli, 'name' | 'input' | 'env'>
 
-/** Explains how the hash of the message on standard input is computed (specification 5.2). @throws UsageError, ConfigError */
+/** Explains how the hash of a message is computed (specification 5.2). @throws UsageError, ConfigError */
 export async function signMessage(message: Message, options: SigningOptions): Promise<string> {
   const job = await prepareSigning(message, options)
   const { hash, lines } = compute(job)

@@ -13,14 +13,14 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   bodyTimeoutMs: number
   /** How long what a probe or a scrape read from the database is reused (ms). */
   healthReuseMs: number
-  /** How long a notification may wait (ms): once the oldest waits longer, new ones are refused unread; until a commit takes it; then. */
+  /** How long notifications wait (ms): until new ones are refused unread; for a commit to begin; for it to end. */
   inboxPatience: { staleMs: number; queueTimeoutMs: number; runTimeoutMs: number }
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
   sharedToken?: TokenSource | undefined
 }
 
-/** Reads the service's configuration. This file is the only one that accesses the environment. @throws ConfigError */
+/** Reads the service's configuration. No other file accesses the environment. @throws ConfigError */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
   const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
@@ -114,7 +114,7 @@ export function readSigningConfig(env: Environment = process.env) {
   }
 }
 
-/** Reads the keys that data is encrypted under, for the command line. Other settings may be invalid. @throws ConfigError */
+/** Reads the keys that data is encrypted under; other settings may be invalid. @throws ConfigError */
 export function readDataKeyConfig(env: Environment = process.env) {
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = readSome(env, [
     'DATA_ENCRYPTION_KEY',
@@ -126,7 +126,7 @@ export function readDataKeyConfig(env: Environment = process.env) {
   ])
 }
 
-/** The origin at which people open the console: `localhost`, because browsers bind passkeys to a name, not to an address. */
+/** Where people open the console: at `localhost`, because browsers bind passkeys to a name. */
 export function findConsoleUrl(
   { CONSOLE_BASE_URL }: Pick<Settings, 'CONSOLE_BASE_URL'>,
   port: number | string,

@@ -64,7 +64,7 @@ export function apiKey() {
   )
 }
 
-/** Whether a text has many different characters, also without those that go on as in `aaaaa` or `12345`, and repeats nothing. */
+/** Whether many characters differ, also without those that go on as in `aaaaa` or `12345`, and nothing is repeated. */
 function isUnforeseen(key: string): boolean {
   const codes = [...key].map((one) => one.charCodeAt(0))
   const step = (at: number) => (codes[at] ?? 0) - (codes[at - 1] ?? 0)

@@ -18,7 +18,7 @@ const PHASE_REASONS = {
   stopping: 'the process is stopping',
 }
 
-/** A database server that is starting up refuses connections, and the driver delays queries until it accepts them (ms). */
+/** While a database server starts up, the driver delays queries until it accepts connections (ms). */
 const PROBE_TIMEOUT_MS = 2_000
 
 const OTHER_REASON =

@@ -55,7 +55,7 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
   return app
 }
 
-/** Creates a router whose routes declare their input: what does not match is `invalid_request`, with an error a field. */
+/** Creates a router that refuses input which its routes do not declare, with an error for each field. */
 export function createRouter() {
   return new OpenAPIHono<HttpEnv>({
     defaultHook: (result) => {
@@ -74,7 +74,7 @@ export function createRouter() {
   })
 }
 
-/** Phrases an issue so that it can follow the field's name. A schema's own message is more precise than the issue's code. */
+/** Phrases an issue so that it can follow the field's name. A schema's own message is more precise. */
 function explainIssue(issue: z.core.$ZodIssue): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message
   if (issue.code === 'invalid_type') {

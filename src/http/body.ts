@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
@@ -17,7 +18,7 @@ export const createBodyBudget = (): BodyBudget => ({ bytes: 32 * 1024 * 1024 })
 /** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
 const FREE_BYTES = 4 * 1024
 
-/** Reads at most `limit` bytes. Never rejects. After a refused body the connection should be closed: the rest is not read. */
+/** Reads at most `limit` bytes. Never rejects. What it refuses is not read to the end. */
 export function readBody(
   request: IncomingMessage,
   { limit, timeoutMs, budget }: { limit: number; timeoutMs: number; budget: BodyBudget },
@@ -60,30 +61,18 @@ export function readBody(
 /** How long a body may be (bytes). */
 export const MAX_BODY_BYTES = 64 * 1024
 
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
-
 /**
  * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would be
  * ignored, and an empty one declared as JSON refused. No body counts as `{}`.
- * @throws DomainError
  */
 export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
-    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
-    if (body.kind !== 'whole') {
-      // The rest of the body is not read: the connection cannot be used again.
-      c.header('connection', 'close')
-      throw refuseBody(body.kind, timeoutMs)
-    }
-    const type = c.req.header('content-type')?.split(';')[0]?.trim() ?? ''
-    if (body.bytes.length > 0 && !JSON_TYPE.test(type)) {
-      throw new DomainError('unsupported_media_type', 'Send the body as `application/json`')
-    }
+    const body = await readText(c.env, timeoutMs, budget, JSON_FORM)
     const { method, url, signal } = c.req.raw
     const headers = new Headers(c.req.raw.headers)
     headers.set('content-type', 'application/json')
-    c.req.raw = new Request(url, { method, headers, signal, body: decodeBody(body.bytes) || '{}' })
+    c.req.raw = new Request(url, { method, headers, signal, body: body || '{}' })
     await next()
   })
 }
@@ -93,40 +82,51 @@ function hasRoute(c: HttpContext): boolean {
   return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
-/** The refusal of a body that was not read to its end. */
-function refuseBody(kind: Unread, timeoutMs: number): DomainError {
-  const [code, detail] = {
-    too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
-    too_slow: ['body_too_slow', `The body was not complete after ${timeoutMs} ms`] as const,
-    over_budget: ['unavailable', 'Too many request bodies are in flight; try again'] as const,
-    broken: ['invalid_json', 'The connection closed before the body was complete'] as const,
-  }[kind]
-  return new DomainError(code, detail)
-}
-
-/** @throws DomainError `invalid_json` when it is not UTF-8 */
-function decodeBody(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
-  }
-}
-
-const FORM_TYPE = 'application/x-www-form-urlencoded'
-
 /** Reads the fields of a form that a browser sent; of a repeated field the last. @throws DomainError */
 export async function readFormBody(
-  request: IncomingMessage,
+  env: HttpBindings,
   timeoutMs: number,
   budget: BodyBudget,
 ): Promise<Record<string, string>> {
-  const body = await readBody(request, { limit: MAX_BODY_BYTES, timeoutMs, budget })
-  if (body.kind !== 'whole') throw refuseBody(body.kind, timeoutMs)
-  if (body.bytes.length === 0) return {}
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
-  if (type !== FORM_TYPE) {
-    throw new DomainError('unsupported_media_type', `Send the form as \`${FORM_TYPE}\``)
+  const text = await readText(env, timeoutMs, budget, URL_FORM)
+  return Object.fromEntries(new URLSearchParams(text))
+}
+
+const JSON_FORM = {
+  type: /^application\/([\w.+-]+\+)?json$/i,
+  advice: 'Send the body as `application/json`',
+}
+const URL_FORM = {
+  type: /^application\/x-www-form-urlencoded$/i,
+  advice: 'Send the form as `application/x-www-form-urlencoded`',
+}
+
+/** Reads a body of a type; an empty one has none. @throws DomainError */
+async function readText(
+  { incoming, outgoing }: HttpBindings,
+  timeoutMs: number,
+  budget: BodyBudget,
+  { type, advice }: typeof JSON_FORM,
+): Promise<string> {
+  const body = await readBody(incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
+  if (body.kind !== 'whole') {
+    // The rest of the body is not read: the connection cannot be used again.
+    outgoing.setHeader('connection', 'close')
+    const [code, detail] = {
+      too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
+      too_slow: ['body_too_slow', `The body was not complete after ${timeoutMs} ms`] as const,
+      over_budget: ['unavailable', 'Too many request bodies are in flight; try again'] as const,
+      broken: ['invalid_json', 'The connection closed before the body was complete'] as const,
+    }[body.kind]
+    throw new DomainError(code, detail)
   }
-  return Object.fromEntries(new URLSearchParams(decodeBody(body.bytes)))
+  const given = incoming.headers['content-type']?.split(';')[0]?.trim() ?? ''
+  if (body.bytes.length > 0 && !type.test(given)) {
+    throw new DomainError('unsupported_media_type', advice)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body.bytes)
+  } catch {
+    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
+  }
 }

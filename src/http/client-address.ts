@@ -75,7 +75,7 @@ function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
 }
 
-/** Names who an address belongs to, for limits: an IPv6 client controls at least a /64 (RFC 6177), which counts as one. */
+/** Names whose an address is, for limits: an IPv6 client controls at least a /64 (RFC 6177). */
 export function nameNetwork(address: string): string {
   const [bare = ''] = address.split('%')
   if (!isIPv6(bare)) return bare

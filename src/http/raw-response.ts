@@ -28,7 +28,7 @@ export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && GIVEN.test(given) ? given : randomUUID()
 }
 
-/** Measures requests by route, never by a path that a client made up. Series are looked up once: the intake would pay for it. */
+/** Measures requests by route. Each series is looked up once: the intake would pay for every look-up. */
 export function createRequestMeter({ httpRequest }: Pick<Metrics, 'httpRequest'>) {
   const series = new Map<string, { observe(seconds: number): void }>()
   return (route: string, method: string, status: number, ms: number): void => {

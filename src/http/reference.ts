@@ -137,7 +137,7 @@ const assetRoute = createRoute({
   ),
 })
 
-/** Serves the document of all routes of `app`, also those mounted later, and the interactive reference, without an API key. */
+/** Serves the document of all routes of `app`, also of those mounted later, and the reference, without an API key. */
 export function openapiRoutes(
   { referenceExamples: examples }: ReferenceContext,
   app: OpenAPIHono<HttpEnv>,
