@@ -16,9 +16,7 @@ import type { Cli, Environment } from './print.ts'
 export class ConnectionError extends UsageError {}
 
 /**
- * Runs `work` on the service's database: the one at `DATABASE_URL`, or else the embedded one in `DATA_DIR`,
- * whether the service is running or not.
- * @param name how the program was called
+ * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
  * @throws UsageError if there is no database or its schema is outdated; ConfigError
  */
 export async function withDatabase<T>(
