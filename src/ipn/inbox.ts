@@ -1,4 +1,4 @@
-import type { InboxPatience } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
@@ -24,7 +24,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * Commits notifications in batches; an invalid row never fails the rest of its batch. Bounded in number, size and
  * time: a slow database causes refusals, not memory growth.
  */
-export function createInbox(sql: Sql, patience: InboxPatience) {
+export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {
