@@ -46,7 +46,7 @@ const MOST_MISSED = 1_000
 export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKeys> {
   const roots = openRoots(rootKeys)
   const keys = await runInTransaction(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
+    await tx`select pg_advisory_xact_lock(${tx.unsafe(DATA_KEYS_LOCK)})`
     const stored = await readStoredKeys(tx)
     if (stored.length === 0) {
       await storeKeys(tx, roots, [createDataKey('seal'), createDataKey('fingerprint')])
@@ -80,7 +80,7 @@ export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Pr
   const key = createDataKey('seal')
   const roots = openRoots(rootKeys)
   await runInTransaction(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
+    await tx`select pg_advisory_xact_lock(${tx.unsafe(DATA_KEYS_LOCK)})`
     const stored = await readStoredKeys(tx)
     if (!stored.every((one) => openKey(one, roots).isCurrent)) throw NOT_CURRENT
     await storeKeys(tx, roots, [key])

@@ -171,7 +171,7 @@ export async function resumeSending(tx: Tx): Promise<void> {
  */
 export async function raiseEpoch(tx: Tx): Promise<number> {
   // The publisher must not number an event of this epoch with a position of the one before.
-  await tx`select pg_advisory_xact_lock(${PUBLISHING_LOCK})`
+  await tx`select pg_advisory_xact_lock(${tx.unsafe(PUBLISHING_LOCK)})`
   const [row] = await tx<{ epoch: number }[]>`
     update installation set epoch = epoch + 1, restored_at = now(), stopped_at = null, stopped_because = null
     returning epoch`

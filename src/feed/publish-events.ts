@@ -23,7 +23,7 @@ const PACE_MS = 20
 export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     with turn as materialized (
-      select pg_advisory_xact_lock(${PUBLISHING_LOCK})
+      select pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})
     ), taken as (
       delete from event_outbox
       where id in (select id from event_outbox order by id limit ${sql.unsafe(String(limit))})

@@ -86,7 +86,7 @@ async function deleteBatch(
 async function deleteEvents({ sql, config }: Retention): Promise<number> {
   const [row] = await sql<{ removed: number }[]>`
     with turn as materialized (
-      select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine
+      select pg_try_advisory_xact_lock(${sql.unsafe(EXPIRY_LOCK)}) as mine
     ), batch as materialized (
       select id, bool_and(at < now() - ${config.RETENTION_DAYS} * interval '1 day')
         over (order by id) as old

@@ -82,7 +82,7 @@ export async function registerEndpoint(
   const id = randomUUID()
   const secret = generateSecret()
   await runInTransaction(ctx.sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
+    await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
       insert into webhook_endpoints (id, merchant_code, key_chain_id, url, types, api_version, secret, cursor)
