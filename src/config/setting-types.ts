@@ -58,11 +58,7 @@ export function databaseUrl() {
 export function databaseSchema() {
   const must =
     'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_'
-  return text({
-    form: /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/,
-    must,
-    example: 'cell1',
-  })
+  return text(`${must}; cell1`, /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/)
 }
 
 /** An API key of the operator's choice. Random ones have many different characters, and do not go on repeating. */
