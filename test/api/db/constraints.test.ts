@@ -401,6 +401,7 @@ it('every constraint of the schema is tested above, except keys of generated num
     'gateway_calls_pkey',
     'hold_changes_pkey',
     'ipn_events_pkey',
+    'migrations_pkey',
     'refund_attempts_pkey',
     'refund_reasons_pkey',
     'sessions_pkey',

@@ -236,18 +236,3 @@ describe('a replay', () => {
     expect(await list(id)).toMatchObject([{ status: 410, outcome: 'failed' }])
   })
 })
-
-it('a replay is audited with its endpoint', async () => {
-  const receiver = await serve((response) => response.end())
-  const { id } = await register(rig, receiver.url)
-  const [eventId = ''] = await publish(rig, ['T-14'])
-  await replay(id)
-  await replay(id, eventId)
-  const rows = await rig.database.sql<{ operation: string }[]>`
-    select operation from audit_entries where object_id = ${id} order by id desc limit 2`
-  const base = 'POST /v1/webhook-endpoints/{endpointId}/deliveries'
-  expect(rows.map(({ operation }) => operation)).toEqual([
-    `${base}/{eventId}/replay`,
-    `${base}/replay`,
-  ])
-})

@@ -329,6 +329,9 @@ describe('every write', () => {
     await call('POST', `/${id}/test`)
     await call('POST', `/${id}/enable`)
     await call('POST', `/${id}/replay`, { after: '0' })
+    const [eventId = ''] = await publish(rig, ['T-AUDITED'])
+    await call('POST', `/${id}/deliveries/replay`)
+    await call('POST', `/${id}/deliveries/${eventId}/replay`)
     await call('DELETE', `/${id}`)
     const rows = await rig.database.sql<{ operation: string; request: boolean }[]>`
       select operation, merchant_code, outcome, request_id is not null as request
@@ -339,6 +342,8 @@ describe('every write', () => {
       `POST ${one}/test`,
       `POST ${one}/enable`,
       `POST ${one}/replay`,
+      `POST ${one}/deliveries/replay`,
+      `POST ${one}/deliveries/{eventId}/replay`,
       `DELETE ${one}`,
     ])
     for (const row of rows) {
