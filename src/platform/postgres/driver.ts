@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import { UnreplicatedError } from './errors.ts'
 import { guardSession, type Servers } from './guard.ts'
-import { type DatabaseAddress, parseDatabaseUrl } from './hosts.ts'
+import { type DatabaseAddress, parseDatabaseUrl, readSchema } from './hosts.ts'
+import { nameChannel } from './notify.ts'
 import { createLine, type Line, limitStatements } from './statement-limits.ts'
 import {
   type Address,
@@ -60,6 +61,7 @@ export function openDriver(
   const line = createLine()
   const address = parseDatabaseUrl(url) ?? { hosts: [], parameters: new URLSearchParams() }
   const [first] = address.hosts
+  const schema = readSchema(address)
   // A variable, because the driver's types omit `socket`.
   const own = {
     // The driver sees one server: with several it repeats failed attempts at once, and reports none.
@@ -74,11 +76,14 @@ export function openDriver(
     onnotice: rejectUnreplicated,
     connection: {
       ...settings,
+      ...(schema === null ? {} : { search_path: schema }),
       application_name: address.parameters.get('application_name') ?? name,
       ...SETTINGS,
     },
   }
   const sql = postgres(url.replace(/[?#].*$/s, ''), own)
+  const { listen } = sql
+  sql.listen = (channel, ...on) => listen(nameChannel(schema, channel), ...on)
   return {
     sql: limitStatements(sql, line, options.limits.waitMs),
     async close() {

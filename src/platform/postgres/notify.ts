@@ -11,6 +11,13 @@ const PACE_MS = 5
 /** How long to wait for a statement: an unresponsive connection must not delay the others (ms). */
 const GIVE_UP_MS = 5_000
 
+/** Postgres has one set of channels for a database: those of a schema other than `public` begin with its name. */
+const CHANNEL = `case current_schema() when 'public' then channel else current_schema() || '.' || channel end`
+
+/** Returns the name of a channel as `notify` writes it. */
+export const nameChannel = (schema: string | null, channel: string) =>
+  schema === null || schema === 'public' ? channel : `${schema}.${channel}`
+
 type Notification = { channel: string; payload: string }
 
 type Sender = { waiting: Map<string, Notification>; running: boolean }
@@ -36,7 +43,7 @@ async function send(sql: Sql, sender: Sender): Promise<void> {
     sender.waiting.clear()
     // The listeners' polls replace what fails here.
     const statement = sql`
-      select pg_notify(channel, payload)
+      select pg_notify(${sql.unsafe(CHANNEL)}, payload)
       from json_to_recordset(${rows}::json) as n (channel text, payload text)`
     await withTimeout(GIVE_UP_MS, statement).catch(() => {})
     await pause(PACE_MS, undefined, { ref: false })
