@@ -6,10 +6,8 @@ export type Slots = {
   /** Takes a slot; undefined if none is free, or the holder has as many as it may. */
   tryTake(holder: string): Release | undefined
   /**
-   * Takes a slot, and waits for it if it has to. Of those that wait, the holder with the fewest slots is next; of several
-   * the one that has waited longest since it was served; of one holder the request that waits longest.
-   * @param maxWaitMs Infinity waits however long it takes
-   * @returns undefined after that time
+   * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is next;
+   * of several the one that has waited longest since it was served; of one holder the request that waits longest.
    */
   take(holder: string, maxWaitMs: number): Promise<Release | undefined>
   /** Counts the slots that are free: all of them, or those that a holder may take now. */
@@ -94,11 +92,9 @@ export function createSlots(
     free: (holder) =>
       Math.min(total - taken, holder === undefined ? total : perHolder - countHeld(holder)),
     held: (holder) => (holder === undefined ? taken : countHeld(holder)),
-    waiting(holder) {
-      if (holder !== undefined) return queues.get(holder)?.size ?? 0
-      let all = 0
-      for (const queue of queues.values()) all += queue.size
-      return all
-    },
+    waiting: (holder) =>
+      holder === undefined
+        ? [...queues.values()].reduce((sum, { size }) => sum + size, 0)
+        : (queues.get(holder)?.size ?? 0),
   }
 }

@@ -101,16 +101,13 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
   })
 }
 
+type Fail = (reason: string, more?: { timedOut?: true }) => void
+
 /** Calls `fail` on the time-out or when the signal aborts; the returned function disables both. */
-function arm(
-  { timeoutMs, signal }: ExchangeRequest,
-  fail: (reason: string, more?: { timedOut: true }) => void,
-): () => void {
+function arm({ timeoutMs, signal }: ExchangeRequest, fail: Fail): () => void {
   const interrupt = () => fail('interrupted')
-  const timer = setTimeout(
-    () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true }),
-    timeoutMs,
-  )
+  const expire = () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true })
+  const timer = setTimeout(expire, timeoutMs)
   signal?.addEventListener('abort', interrupt)
   return () => {
     clearTimeout(timer)

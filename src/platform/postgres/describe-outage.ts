@@ -1,5 +1,5 @@
 import type { Condition } from '../telemetry/outage-log.ts'
-import { isDatabaseUnavailable, READ_ONLY, UnreplicatedError } from './errors.ts'
+import { isDatabaseUnavailable, READ_ONLY } from './errors.ts'
 
 const REFUSED =
   'requests get 503 and notifications 500, so that their senders repeat them, and background work waits'
@@ -30,14 +30,13 @@ const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
     meanwhile: REFUSED,
     look: 'the servers of DATABASE_URL: a standby may have to be promoted',
   },
-}
-
-const STANDBY: Omit<Condition, 'code'> = {
-  name: 'standby',
-  what: 'no standby of the database confirms commits',
-  meanwhile:
-    'what was committed may be lost with the primary, so it is not acknowledged: requests get 503 and notifications 500',
-  look: 'the standby, pg_stat_replication, and synchronous_standby_names of the primary',
+  COMMIT_UNREPLICATED: {
+    name: 'standby',
+    what: 'no standby of the database confirms commits',
+    meanwhile:
+      'what was committed may be lost with the primary, so it is not acknowledged: requests get 503 and notifications 500',
+    look: 'the standby, pg_stat_replication, and synchronous_standby_names of the primary',
+  },
 }
 
 const UNREACHABLE: Omit<Condition, 'code'> = {
@@ -49,7 +48,6 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
 
 /** Says which known condition of the database an error is a sign of; undefined for any other error. */
 export function describeOutage(error: unknown): Condition | undefined {
-  if (error instanceof UnreplicatedError) return { ...STANDBY, code: error.code }
   if (!isDatabaseUnavailable(error)) return undefined
   const code = readCode(error)
   return { ...((code && CONDITIONS[code]) || UNREACHABLE), code }

@@ -1,13 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { chmodSync, cpSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { dirname, join, relative } from 'node:path'
@@ -24,7 +16,7 @@ export class EmbeddedPostgresError extends Error {
 /** The user that runs the programs; empty for the user of this process. */
 export type ServerUser = { uid?: number; gid?: number }
 
-/** Returns the spawn options of every database program: nothing of our environment reaches it. */
+/** Nothing of our environment reaches a program of the database. */
 export function buildSpawnOptions(user: ServerUser) {
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
 }
@@ -33,8 +25,7 @@ const Links = z.array(z.object({ source: z.string(), target: z.string() }))
 const Package = z.object({ version: z.string() })
 
 /**
- * Makes the package's programs usable for `user`: where npm installed them or, if that is impossible (not
- * reachable, no permission to complete them), as a copy in `copies`.
+ * Makes the package's programs usable for `user`: where npm installed them, or else as a copy in `copies`.
  * @returns the folder with `postgres` and `initdb`
  * @throws EmbeddedPostgresError when there are none for this platform or they do not run
  */
@@ -48,10 +39,8 @@ export function prepareBinaries(
   if (tryBinaries(root, user) === undefined) return join(root, 'native/bin')
   const copy = join(copies, `binaries-${readVersion(root)}`)
   if (tryBinaries(copy, user) !== undefined) {
-    log(
-      `the database's programs are copied to ${copy}, because its user cannot run those in ${root}`,
-    )
-    copyBinaries(root, copy, user)
+    log(`the database's programs are copied to ${copy}: its user cannot run those in ${root}`)
+    copyBinaries(root, copy)
   }
   const failure = tryBinaries(copy, user)
   if (failure === undefined) return join(copy, 'native/bin')
@@ -61,10 +50,7 @@ export function prepareBinaries(
   )
 }
 
-/**
- * Does the work of the package's install script, in case it was not run: creates the links that npm cannot
- * pack, and makes the programs executable for every user. Skips what this process has no permission to change.
- */
+/** Does the work of the package's install script, in case it was not run, as far as this process may. */
 export function completeBinaries(root: string): void {
   const file = readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8')
   for (const { source, target } of Links.parse(JSON.parse(file))) {
@@ -75,10 +61,7 @@ export function completeBinaries(root: string): void {
   }
 }
 
-/**
- * Finds the folder of the npm package with the binaries.
- * @throws EmbeddedPostgresError when there is none for the platform
- */
+/** Finds the folder of the npm package with the binaries. @throws EmbeddedPostgresError */
 export function findPackage(
   platform: string = process.platform,
   arch: string = process.arch,
@@ -103,7 +86,7 @@ function readVersion(root: string): string {
   return Package.parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))).version
 }
 
-/** Starting it checks everything: links, mode bits, folders above, mount options, C library. @returns the failure, if any */
+/** Starting it checks everything: links, mode bits, folders above, C library. @returns the failure, if any */
 function tryBinaries(root: string, user: ServerUser): string | undefined {
   const run = spawnSync(join(root, 'native/bin/postgres'), ['--version'], {
     ...buildSpawnOptions(user),
@@ -112,28 +95,15 @@ function tryBinaries(root: string, user: ServerUser): string | undefined {
   return run.status === 0 ? undefined : (run.error?.message ?? run.stderr)
 }
 
-function copyBinaries(root: string, copy: string, user: ServerUser): void {
+function copyBinaries(root: string, copy: string): void {
   const unfinished = `${copy}.${process.pid}`
   rmSync(unfinished, { recursive: true, force: true })
   cpSync(root, unfinished, { recursive: true, verbatimSymlinks: true })
   completeBinaries(unfinished)
-  openToAll(unfinished)
+  spawnSync('chmod', ['-R', 'a+rX', unfinished])
+  // Another process that starts may have put its copy there by now.
   attempt(() => renameSync(unfinished, copy))
-  // A copy that exists by now may come from another process that is starting: keep it if it works.
-  if (tryBinaries(copy, user) !== undefined) {
-    rmSync(copy, { recursive: true, force: true })
-    attempt(() => renameSync(unfinished, copy))
-  }
   rmSync(unfinished, { recursive: true, force: true })
-}
-
-function openToAll(folder: string): void {
-  chmodSync(folder, 0o755)
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) openToAll(path)
-    else if (entry.isFile()) chmodSync(path, folder.endsWith('/bin') ? 0o755 : 0o644)
-  }
 }
 
 function attempt(change: () => void): void {
@@ -142,9 +112,8 @@ function attempt(change: () => void): void {
   } catch {}
 }
 
-// A shell holds the other end of a pipe of this process. However this process dies, the pipe closes and
-// `cat` ends; then the shell sends SIGINT (fast shutdown) until the program has ended, SIGQUIT (immediate)
-// after 5 s. It repeats them, because a program that has just started does not handle signals yet.
+// However this process dies, the pipe from it closes and `cat` ends; then the shell sends SIGINT (fast shutdown) until the
+// program has ended, SIGQUIT after 5 s. It repeats them: a program that has just started does not handle signals yet.
 const WATCHDOG = `trap "" INT TERM HUP
 "$@" & p=$!
 exec 2>/dev/null
@@ -155,7 +124,7 @@ while [ $n -lt 200 ] && kill -s $s $p; do
 done
 wait $p`
 
-export type GuardedProgram = {
+type GuardedProgram = {
   /** Exit status and the end of stderr, when the program and all processes it started have ended. */
   ended: Promise<{ status: number | null; output: string }>
   /** Lets this process exit while the program runs, which ends the program. */
@@ -165,8 +134,7 @@ export type GuardedProgram = {
 }
 
 /**
- * Runs a program that cannot outlive this process, in a session of its own (a terminal's Ctrl-C does not
- * reach it).
+ * Runs a program that cannot outlive this process, in a session of its own, which a terminal's Ctrl-C does not reach.
  * @param onLine receives each line of its stderr
  */
 export function runGuarded(

@@ -19,14 +19,8 @@ const UNFINISHED = 'postgres.init-'
 
 /** Creates a folder and those above it. Node's recursive `mkdir` never ends where ENOENT is the refusal, as below /proc. */
 export function makeFolder(folder: string): void {
-  if (fs.existsSync(folder)) return
-  makeFolder(dirname(folder))
-  try {
-    fs.mkdirSync(folder)
-  } catch (error) {
-    // Another start may have made it.
-    if (!fs.existsSync(folder)) throw error
-  }
+  const made = spawnSync('mkdir', ['-p', '--', folder], { encoding: 'utf8' })
+  if (made.status !== 0) throw made.error ?? new Error(made.stderr)
 }
 
 /** Finds the cluster of `dataDir`, if it was ever created. */
@@ -40,20 +34,19 @@ export function findCluster(dataDir: string): string | undefined {
 const nameSharedHome = (requested: string) =>
   join(SHARED_FOLDER, createHash('sha256').update(requested).digest('hex').slice(0, 16))
 
+type Home = { home: string; user: ServerUser }
+
 /**
  * Chooses the folder of the files and the user of the server. For root, which Postgres refuses, that is the owner of the
  * files (for new ones `postgres`, else `nobody`), and what this user cannot reach is kept in the shared folder.
  * @throws EmbeddedPostgresError
  */
-export function chooseHome(
-  requested: string,
-  log: (line: string) => void,
-): { home: string; user: ServerUser } {
+export function chooseHome(requested: string, log: (line: string) => void): Home {
   const cluster = findCluster(requested)
   const owner = cluster === undefined ? undefined : fs.statSync(cluster)
-  if (process.getuid?.() !== 0) {
-    if (owner === undefined || owner.uid === process.getuid?.())
-      return { home: requested, user: {} }
+  const self = process.getuid?.()
+  if (self !== 0) {
+    if (owner === undefined || owner.uid === self) return { home: requested, user: {} }
     throw new EmbeddedPostgresError(
       `the database in ${cluster} belongs to another user (${owner.uid}): start as that user or as root, ${WHAT_ELSE}`,
     )
@@ -81,13 +74,11 @@ function makeShared(folder: string): string {
 
 /** Finds the user that runs the server when this process is root. @throws EmbeddedPostgresError */
 export function findServerUser(): { uid: number; gid: number } {
-  const users = fs
-    .readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-  const user = ['postgres', 'nobody'].flatMap((name) => users.find(([n]) => n === name) ?? [])
-  const [, , uid, gid] = user
-  if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
+  const users = fs.readFileSync('/etc/passwd', 'utf8')
+  for (const name of ['postgres', 'nobody']) {
+    const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(users) ?? []
+    if (uid !== undefined) return { uid: Number(uid), gid: Number(gid) }
+  }
   throw new EmbeddedPostgresError(
     'Postgres does not run as root, and there is no user postgres or nobody: start as another user, or set DATABASE_URL',
   )
@@ -99,7 +90,7 @@ function canReach(folder: string, user: ServerUser): boolean {
   return spawnSync('/bin/sh', args, buildSpawnOptions(user)).status === 0
 }
 
-type NewCluster = { home: string; user: ServerUser; bin: string; isDurable: boolean }
+type NewCluster = Home & { bin: string; isDurable: boolean }
 
 /** Creates the cluster in a folder of its own; it appears complete, by one rename, or not at all. @throws EmbeddedPostgresError */
 export async function createCluster({ home, user, bin, isDurable }: NewCluster): Promise<void> {
@@ -124,7 +115,12 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
     }
     fs.renameSync(password, join(created, PASSWORD_FILE))
     if (isDurable) sync(created)
-    putInPlace(created, join(home, 'postgres'))
+    try {
+      fs.renameSync(created, join(home, 'postgres'))
+    } catch (error) {
+      // Another start may have been faster.
+      if (!fs.existsSync(join(home, 'postgres/PG_VERSION'))) throw error
+    }
     if (isDurable) sync(home)
   } finally {
     fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
@@ -132,21 +128,10 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
 }
 
 /** Of two starts that have created one at the same time, the first to rename wins, and both use it. */
-function putInPlace(created: string, cluster: string): void {
-  try {
-    fs.renameSync(created, cluster)
-  } catch (error) {
-    if (!fs.existsSync(join(cluster, 'PG_VERSION'))) throw error
-  }
-}
-
 /** Removes what killed processes have left. An `initdb` may still be cleaning up: then a later start removes the rest. */
 function removeAbandoned(home: string): void {
   for (const name of fs.readdirSync(home)) {
-    const pid = Number(
-      name.startsWith(UNFINISHED) ? name.slice(UNFINISHED.length).split('-')[0] : 0,
-    )
-    if (pid === 0 || isAlive(pid)) continue
+    if (!name.startsWith(UNFINISHED) || isAlive(Number(name.split('-')[1]))) continue
     try {
       fs.rmSync(join(home, name), { recursive: true, force: true, maxRetries: 3 })
     } catch {}
@@ -159,12 +144,11 @@ function sync(folder: string): void {
   fs.closeSync(handle)
 }
 
-/** Reads the password of the role `postgres`. */
 export function readPassword(cluster: string): string {
   return fs.readFileSync(join(cluster, PASSWORD_FILE), 'utf8').trim()
 }
 
-/** Returns whether a process of this id runs that this one may signal. */
+/** Whether a process of this id runs that this one may signal. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)

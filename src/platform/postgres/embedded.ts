@@ -21,7 +21,7 @@ import {
   WHAT_ELSE,
 } from './embedded-cluster.ts'
 
-export type EmbeddedPostgres = {
+type EmbeddedPostgres = {
   /** Role `postgres`, database `postgres`, loopback only. */
   url: string
   /** The folder of the server's files: `postgres` in the requested one, if the server's user can reach it. */
@@ -39,9 +39,9 @@ export type EmbeddedOptions = {
   log?: (line: string) => void
 }
 
-/** A server that is ready for so long is another process's; one whose process was killed ends sooner (ms). */
+/** A server that is ready for so long is another process's; one whose process was killed ends sooner. */
 const IN_USE_AFTER_MS = 2_000
-/** How long to wait for an earlier server to disappear: its process, its shared memory (ms). */
+/** How long to wait for an earlier server to disappear: its process, its shared memory. */
 const EARLIER_SERVER_MS = 8_000
 
 const SETTINGS = {
@@ -64,8 +64,8 @@ const SETTINGS = {
 const TRANSIENT = /lock file ".*" already exists|still in use|could not create any TCP\/IP sockets/
 
 /**
- * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for
- * whatever reason. It does not keep this process running. That one server at most runs a database, Postgres itself ensures.
+ * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for whatever reason.
+ * It does not keep this process running. Postgres itself sees to it that one server at most runs a database.
  * @throws EmbeddedPostgresError; within two seconds when a server of another process runs this database
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
@@ -80,10 +80,10 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     if (!fs.existsSync(join(cluster, 'PG_VERSION'))) {
       await createCluster({ home, user, bin, isDurable: settings.fsync !== 'off' })
     }
-    const all = { ...SETTINGS, ...settings }
-    const command = [join(bin, 'postgres'), '-D', cluster]
-    for (const [name, value] of Object.entries(all)) command.push('-c', `${name}=${value}`)
-    return await launch(cluster, command, { user, log })
+    const all = Object.entries({ ...SETTINGS, ...settings })
+    const given = all.flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const command = [join(bin, 'postgres'), '-D', cluster, ...given]
+    return await launch({ cluster, command, user, log })
   } catch (error) {
     if (error instanceof EmbeddedPostgresError) throw error
     const reason = error instanceof Error ? error.message : String(error)
@@ -94,10 +94,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
-/**
- * Finds the database of `dataDir`, for a program that runs beside the service: its URL while a process runs
- * it, `stopped` when none does, `none` when it was never created.
- */
+/** Finds the database of `dataDir`, for a program beside the service: its URL while a process runs it. */
 export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stopped' | 'none' {
   const cluster = findCluster(dataDir)
   if (cluster === undefined) return 'none'
@@ -105,11 +102,7 @@ export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stoppe
   return server?.isReady ? { url: writeUrl(cluster, server.port) } : 'stopped'
 }
 
-/**
- * Checks that the programs of this platform are installed, and are of the version that made the database of `dataDir`, if
- * there is one. Changes nothing.
- * @throws EmbeddedPostgresError
- */
+/** @throws EmbeddedPostgresError unless the programs are installed, in the version that made the database, if any */
 export function requireStartable(dataDir: string): void {
   const major = readPackageMajor()
   const file = join(findCluster(dataDir) ?? dataDir, 'PG_VERSION')
@@ -124,24 +117,15 @@ type Running = { pid: number; port: number; isReady: boolean }
 
 /**
  * Finds the server that runs a cluster, by Postgres's lock file. After a crash the file stays, and its id may belong to
- * a process of another user by now; to one of the same user it looks like a server, to Postgres as well.
+ * another process, which its command line tells where the system shows that.
  */
 function findServer(cluster: string): Running | undefined {
-  const file = join(cluster, 'postmaster.pid')
-  const text = readIfThere(file)
-  if (text === undefined) return undefined
-  const lines = text.split('\n')
-  const pid = Number(lines[0])
+  const lines = readIfThere(join(cluster, 'postmaster.pid'))?.split('\n') ?? []
+  const pid = Number(lines[0] ?? 0)
   const isOther = pid > 0 && pid !== process.pid && pid !== process.ppid
-  const isServer = isOther && isAlive(pid) && servesCluster(pid, cluster)
-  return isServer
-    ? { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' }
-    : undefined
-}
-
-/** By its command line. True where the system does not show that. */
-function servesCluster(pid: number, cluster: string): boolean {
-  return readIfThere(`/proc/${pid}/cmdline`)?.includes(cluster) ?? true
+  if (!isOther || !isAlive(pid)) return undefined
+  if (readIfThere(`/proc/${pid}/cmdline`)?.includes(cluster) === false) return undefined
+  return { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' }
 }
 
 /** A server that ends removes its files meanwhile. */
@@ -156,14 +140,11 @@ function readIfThere(file: string): string | undefined {
 const writeUrl = (cluster: string, port: number) =>
   `postgres://postgres:${readPassword(cluster)}@127.0.0.1:${port}/postgres`
 
-type Launch = { user: ServerUser; log: (line: string) => void }
+type Launch = { cluster: string; command: string[]; user: ServerUser; log: (line: string) => void }
 
 /** Starts the server once an earlier one has disappeared. @throws EmbeddedPostgresError */
-async function launch(
-  cluster: string,
-  command: readonly string[],
-  options: Launch,
-): Promise<EmbeddedPostgres> {
+async function launch(options: Launch): Promise<EmbeddedPostgres> {
+  const { cluster } = options
   const began = performance.now()
   for (let readySince = began; ; await pause(20)) {
     const running = findServer(cluster)
@@ -175,7 +156,7 @@ async function launch(
     }
     const failure = running
       ? `its earlier server, process ${running.pid}, does not end`
-      : await tryLaunch(cluster, command, options)
+      : await tryLaunch(options)
     if (typeof failure === 'object') return failure
     const isTransient = running !== undefined || TRANSIENT.test(failure)
     if (isTransient && performance.now() - began < EARLIER_SERVER_MS) continue
@@ -186,11 +167,12 @@ async function launch(
 }
 
 /** Starts the server on a free port. @returns the server when it accepts connections, or why it has ended instead */
-async function tryLaunch(
-  cluster: string,
-  command: readonly string[],
-  { user, log }: Launch,
-): Promise<EmbeddedPostgres | string> {
+async function tryLaunch({
+  cluster,
+  command,
+  user,
+  log,
+}: Launch): Promise<EmbeddedPostgres | string> {
   const port = await findFreePort()
   let phase: 'starting' | 'running' | 'ending' = 'starting'
   let onReady = () => {}
@@ -227,7 +209,6 @@ async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const address = probe.address()
-  probe.close()
-  await once(probe, 'close')
+  await once(probe.close(), 'close')
   return typeof address === 'object' && address ? address.port : 0
 }

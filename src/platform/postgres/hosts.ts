@@ -1,5 +1,4 @@
-/** A database server of a URL, with its port if the URL has it. */
-export type DatabaseHost = { host: string; port: number | undefined }
+type DatabaseHost = { host: string; port: number | undefined }
 
 /** A database's address: servers to try in order, of which one accepts writes at a time. */
 export type DatabaseAddress = {
@@ -11,11 +10,7 @@ export type DatabaseAddress = {
 const URL_PARTS = /^postgres(?:ql)?:\/\/(?<authority>[^/?#]*)(?<rest>[^#]*)/i
 const HOST = /^(?:\[(?<address>[0-9a-f:.%]+)\]|(?<name>[^[\]:]+))(?::(?<port>\d{1,5}))?$/i
 
-/**
- * Parses a database URL as libpq does: `postgres://user:password@one:5432,two:5433/name`, where each host has its
- * own port.
- * @returns undefined for anything else
- */
+/** Parses a database URL as libpq does: `postgres://user:password@one:5432,two:5433/name`. */
 export function parseDatabaseUrl(url: string): DatabaseAddress | undefined {
   const { authority, rest } = URL_PARTS.exec(url)?.groups ?? {}
   if (authority === undefined || rest === undefined) return undefined

@@ -1,6 +1,5 @@
 import { createServers, type Driver, type DriverOptions, openDriver } from './driver.ts'
 import { isDatabaseUnavailable, isTransient } from './errors.ts'
-import type { Servers } from './guard.ts'
 import { CONNECTION_WAIT_MS } from './statement-limits.ts'
 import type { Sql } from './types.ts'
 
@@ -26,54 +25,41 @@ export const READ_TIMEOUT_MS = 3_000
 /** By then the server has cancelled a statement, and we a commit that waited for a standby. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
 
+const PLANS = {
+  // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
+  plan_cache_mode: 'force_generic_plan',
+  // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_incremental_sort: 'off',
+  enable_sort: 'off',
+  max_parallel_workers_per_gather: '0',
+  jit: 'off',
+}
+
 /** Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself. */
 export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>): Pool {
   const servers = createServers(url)
-  const pool = openStatements(url, connections, {
-    servers,
-    timeoutMs: STATEMENT_TIMEOUT_MS,
-    limits,
-  })
-  const reads = { servers, timeoutMs: READ_TIMEOUT_MS, readOnly: true, limits }
-  return { ...pool, openReads: (count) => openStatements(url, count, reads) }
-}
-
-type PoolOptions = {
-  servers: Servers
-  timeoutMs: number
-  readOnly?: boolean
-  limits: Partial<PoolLimits> | undefined
-}
-
-function openStatements(
-  url: string,
-  connections: number,
-  { servers, timeoutMs, readOnly = false, limits }: PoolOptions,
-): Driver {
-  const silenceMs = timeoutMs + SILENCE_AFTER_TIMEOUT_MS
-  return openDriver(url, {
-    connections,
-    name: 'ipn-processor',
-    servers,
-    readOnly,
-    limits: { connectMs: CONNECT_MS, silenceMs, waitMs: CONNECTION_WAIT_MS, ...limits },
-    settings: {
-      // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
-      plan_cache_mode: 'force_generic_plan',
-      // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.
-      enable_hashjoin: 'off',
-      enable_mergejoin: 'off',
-      enable_seqscan: 'off',
-      enable_bitmapscan: 'off',
-      enable_incremental_sort: 'off',
-      enable_sort: 'off',
-      max_parallel_workers_per_gather: '0',
-      jit: 'off',
-      statement_timeout: timeoutMs,
-      idle_in_transaction_session_timeout: 60_000,
-      ...(readOnly ? { default_transaction_read_only: 'on' } : {}),
-    },
-  })
+  const open = (count: number, timeoutMs: number, readOnly: boolean) => {
+    const silenceMs = timeoutMs + SILENCE_AFTER_TIMEOUT_MS
+    return openDriver(url, {
+      connections: count,
+      name: 'ipn-processor',
+      servers,
+      readOnly,
+      limits: { connectMs: CONNECT_MS, silenceMs, waitMs: CONNECTION_WAIT_MS, ...limits },
+      settings: {
+        ...PLANS,
+        statement_timeout: timeoutMs,
+        idle_in_transaction_session_timeout: 60_000,
+        ...(readOnly ? { default_transaction_read_only: 'on' } : {}),
+      },
+    })
+  }
+  const pool = open(connections, STATEMENT_TIMEOUT_MS, false)
+  return { ...pool, openReads: (count) => open(count, READ_TIMEOUT_MS, true) }
 }
 
 /** As text: the driver does not send a 0. */

@@ -2,12 +2,12 @@ import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Tx } from './types.ts'
 
-/** The columns of a row set: the rows' properties, with their SQL types. */
+/** The properties of the rows, with their SQL types. */
 export type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
 
 type Row<Name extends string> = { readonly [Property in Name]?: unknown }
 
-/** Columns of a table by their properties in the schema, with the types they have there. */
+/** Columns of a table by their properties in the schema. */
 export function pickColumns<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
   table: T,
   ...names: readonly Name[]
@@ -89,10 +89,9 @@ export function formatRows<Name extends string>(
 }
 
 type Description = { names: string[]; list: string; definition: string }
-
 const descriptions = new WeakMap<RowSetColumns, Description>()
 
-/** The columns in SQL: as they are selected from a JSON record set, and as that defines them. */
+/** The columns as they are selected from a JSON record set, and as that defines them. */
 export function describeColumns(columns: RowSetColumns): Description {
   const known = descriptions.get(columns)
   if (known) return known

@@ -16,7 +16,6 @@ function isSessionOpen({ pid, secret }: SessionKey): boolean {
   return openSessions.has(`${pid} ${secret}`)
 }
 
-/** A statement or a unit of work that needs a connection. */
 type Waiting = { isWaiting(): boolean; refuse(error: Error): void }
 
 /** Who waits for a connection of a pool. */

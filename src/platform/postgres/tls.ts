@@ -46,7 +46,7 @@ export async function negotiateTls(
   return connect({ socket, servername, host, rejectUnauthorized: mode === 'verified' })
 }
 
-/** Returns whether a server answers a new connection, be it with a refusal. */
+/** Whether a server answers a new connection, be it with a refusal. */
 export async function isReachable(address: Address, timeoutMs: number): Promise<boolean> {
   const socket = openConnection(address)
   try {
@@ -59,10 +59,9 @@ export async function isReachable(address: Address, timeoutMs: number): Promise<
   }
 }
 
-/** What the system says, and after a time-out we, of a machine that cannot be reached. */
 const UNREACHABLE = /^(CONNECT_TIMEOUT|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN))$/
 
-/** Returns whether a connection failed because the server, or its machine, refused it. */
+/** Whether a connection failed because the server, or its machine, refused it. */
 export function isAnswer(error: unknown): boolean {
   return !(error instanceof Error && 'code' in error && UNREACHABLE.test(String(error.code)))
 }

@@ -11,9 +11,8 @@ const SECRETS = [
 ]
 
 /**
- * Creates a structured log on standard output. As a safety net it redacts what callers must never log: keys,
- * secrets, tokens, account and card numbers. With tracing every line carries the ids of its trace.
- * @param destination replaces standard output
+ * Creates a structured log on standard output. As a safety net it redacts what callers must never log. With tracing every
+ * line carries the ids of its trace.
  */
 export function createLog(level: string, destination?: DestinationStream): Log {
   const options: LoggerOptions = {
