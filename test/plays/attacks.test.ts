@@ -14,9 +14,7 @@ const lab = useFreshLab()
 
 describe('a verified notification', () => {
   it('whose values were split differently so that a failure reads as a success changes nothing', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 33, times: 1 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 33, times: 1 })
     const genuine = signIpn(
       {
         svc_Command: 'REFUND',
@@ -44,8 +42,7 @@ describe('a verified notification', () => {
   })
 
   it('is applied although the same bytes came before the secret was corrected', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const body = signIpn(
       {
         svc_Command: 'REFUND',
