@@ -50,7 +50,7 @@ describe('a refund', () => {
     expect(await rig.moved(paymentId)).toEqual(['40'])
   })
 
-  it.each([408, 503])('is retried after %i', async (status) => {
+  it.each([408, 429])('is retried after %i', async (status) => {
     const { client, faults, seen } = connect()
     faults.push(answerWith(status, 'in_passing'))
     const refund = await client.refunds.create(await pay(), { amount: '40' })
