@@ -1,11 +1,10 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { requeueUnhandled } from '../../src/maintenance/housekeeping.ts'
 import { applyDeadlines, mayResend } from '../../src/refunds/deadlines.ts'
 import { startDraft } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
+import { makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useFreshLab } from '../support/use-started.ts'
@@ -14,9 +13,7 @@ const lab = useFreshLab()
 
 describe('a verified notification', () => {
   it('whose values were split differently so that a failure reads as a success changes nothing', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 33, times: 1 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 33, times: 1 })
     const genuine = signIpn(
       {
         svc_Command: 'REFUND',
@@ -44,8 +41,7 @@ describe('a verified notification', () => {
   })
 
   it('is applied although the same bytes came before the secret was corrected', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const body = signIpn(
       {
         svc_Command: 'REFUND',
@@ -155,41 +151,15 @@ it.each([
 ])(
   "the receiver's account number %s in the gateway's message is not stored",
   async (accountNumber, masked) => {
+    const gateway = await startListingGateway(lab)
     const payment = await lab.open({ paymentMethod: 'QR' })
-    const gateway = createServer(async (request, response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk)
-      const refund = Buffer.concat(chunks).toString().includes('"REFUND"')
-      const paid = {
-        id: payment.id,
-        status: 'SUCCESS',
-        amount: 100,
-        paymentMethod: 'QR',
-        refundedAmount: 0,
-      }
-      response.end(
-        JSON.stringify({
-          svc_ResponseCode: refund ? 33 : 0,
-          svc_ResponseData: refund ? {} : [paid],
-          svc_ResponseMsg: refund ? `account ${accountNumber} not found` : 'Success',
-        }),
-      )
-    })
-    gateway.listen(0, '127.0.0.1')
-    await once(gateway, 'listening')
-    onTestFinished(() => void gateway.close())
-    const address = gateway.address()
-    const port = typeof address === 'object' && address ? address.port : 0
-    const other = await startTestService(lab.database, `http://127.0.0.1:${port}`, {
-      settings: { ROLE: 'web' },
-    })
-    onTestFinished(() => other.stop())
-    const { body } = await lab.refund(payment.id, {
-      amount: '30',
-      receiver: { ...RECEIVER, accountNumber },
-    })
-    await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
-    await syncDue(other.ctx)
+    gateway.list(makeEntry(payment.id, { amount: 100, paymentMethod: 'QR' }))
+    const svc_ResponseMsg = `account ${accountNumber} not found`
+    const refusal = { svc_ResponseCode: 33, svc_ResponseData: {}, svc_ResponseMsg }
+    gateway.answer('REFUND', JSON.stringify(refusal))
+    const receiver = { ...RECEIVER, accountNumber }
+    const { body } = await lab.refund(payment.id, { amount: '30', receiver })
+    await gateway.sync(payment.transactionId)
     expect(await lab.readRefund(body.id)).toMatchObject({
       status: 'unknown',
       failure: { code: '33', message: `account ${masked} not found` },

@@ -12,8 +12,7 @@ const lab = useFreshLab()
 
 /** Requests a refund of 30, as long ago as is given. */
 async function requestedBefore(ms: number): Promise<{ payment: LabPayment; id: string }> {
-  const payment = await lab.open()
-  const id = await lab.ask(payment, '30')
+  const { payment, refundId: id } = await lab.openAsked()
   await lab.database.sql`
     update refunds set requested_at = requested_at - ${ms}::float8 * interval '1 millisecond'
     where refund_id = ${id}`

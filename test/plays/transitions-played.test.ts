@@ -10,9 +10,7 @@ const FAULTS = ['acceptThenReset', 'reset']
 
 describe('a refund that was refused', () => {
   it.each([9, 99])('with code %i is not sent again, and ends in review', async (code) => {
-    const payment = await lab.open()
-    await lab.fault('code', { code })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code })
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('unknown')
@@ -24,9 +22,7 @@ describe('a refund that was refused', () => {
   })
 
   it('on the resend after an attempt without an answer never fails by that code', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.fault('code', { code: 33 })
     await lab.age(refundId, RESEND_MS)
     await lab.pass(payment)
@@ -44,39 +40,31 @@ describe('a refund that was refused', () => {
 
 describe('a refund without an answer', () => {
   it.each(FAULTS)('after %s is sent again only later, under the same id', async (kind) => {
-    const payment = await lab.open()
-    await lab.fault(kind)
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent(kind)
     expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
     await lab.age(refundId, RESEND_MS)
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(2)
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.status(refundId)).toBe('succeeded')
     expect(await lab.moved(payment.id)).toEqual(['30'])
   })
 
   it('is not sent again once a delta shows it, nor when the query has no answer', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.age(refundId, RESEND_MS)
     await lab.fault('http500', { command: 'QUERY_PT' })
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.sent(refundId)).toBe(1)
     expect(await lab.status(refundId)).toBe('succeeded')
   })
 
   it('is not sent again beside an unmatched delta', async () => {
-    const payment = await lab.open()
-    await lab.fault('reset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('reset')
     await lab.show(payment, '10')
     await lab.age(refundId, RESEND_MS)
     await lab.pass(payment)
@@ -85,9 +73,7 @@ describe('a refund without an answer', () => {
   })
 
   it('ends in review, still reserved, when its outcome stays unknown', async () => {
-    const payment = await lab.open()
-    await lab.fault('reset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('reset')
     await lab.age(refundId, RESOLVE_MS)
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
@@ -98,8 +84,7 @@ describe('a refund without an answer', () => {
 
 describe('an accepted refund', () => {
   it('that does not end stays accepted, and is a disagreement once', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     expect(await lab.status(refundId)).toBe('accepted')
     await lab.age(refundId, RESOLVE_MS)
     await lab.pass(payment)
@@ -112,17 +97,14 @@ describe('an accepted refund', () => {
 
 describe('before sending', () => {
   it('a query without an answer leaves the refund pending, and nothing is sent', async () => {
-    const payment = await lab.open()
-    await lab.fault('http500', { command: 'QUERY_PT' })
-    const refundId = await lab.send(payment, '30')
+    const { refundId } = await lab.openSent('http500', { command: 'QUERY_PT' })
     // One step of its backoff: it is not queried again immediately, without end.
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0, polls: 1 })
     expect(await lab.sent(refundId)).toBe(0)
   })
 
   it('a payment that has failed since fails the refund', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
     await lab.pass(payment)
     expect(await lab.readRefund(refundId)).toMatchObject({

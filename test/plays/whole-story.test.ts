@@ -23,8 +23,7 @@ async function readLastEvent(): Promise<unknown> {
 
 describe('the reference and the fee of a refund', () => {
   it('are those of the answer, then those of its notification, and the event has them', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const answered = await readStory(refundId)
     expect(answered).toMatchObject({
       status: 'accepted',
@@ -33,8 +32,7 @@ describe('the reference and the fee of a refund', () => {
     })
     expect(answered.gatewayReference).toBe(answered.gatewayRefundId)
     expect(answered.gatewayReference).toMatch(/^\w+$/)
-    await lab.notify(payment, refundId, '30', { fee: 3300, reference: '261122BANKREF' })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { fee: 3300, reference: '261122BANKREF' })
     const notified = {
       status: 'succeeded',
       gatewayRefundId: answered.gatewayRefundId,
@@ -52,15 +50,12 @@ describe('the reference and the fee of a refund', () => {
   ])(
     'are learnt of a refund that had succeeded before, with an event: %s',
     async (_, says, shown) => {
-      const payment = await lab.open()
-      const refundId = await lab.send(payment, '30')
-      await lab.settle(refundId)
-      await lab.pass(payment)
+      const { payment, refundId } = await lab.openSent()
+      await lab.passSettled(payment, refundId)
       await lab.database.sql`update refunds set inferred = false`
       await lab.database.sql`delete from event_outbox`
       const { updatedAt } = await lab.readRefund(refundId)
-      await lab.notify(payment, refundId, '30', says)
-      await lab.pass(payment)
+      await lab.passNotified(payment, refundId, '30', says)
       const learnt = { status: 'succeeded', ...shown }
       expect(await readStory(refundId)).toMatchObject(learnt)
       expect(await readLastEvent()).toMatchObject({ id: refundId, ...learnt })
@@ -73,10 +68,8 @@ describe('the reference and the fee of a refund', () => {
     ['a negative amount', '-1'],
     ['too many decimals', '0.00001'],
   ])('leave out %s as a fee', async (_, fee) => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { fee })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { fee })
     expect(await readStory(refundId)).toMatchObject({ status: 'succeeded', fee: null })
   })
 
@@ -87,8 +80,7 @@ describe('the reference and the fee of a refund', () => {
   ])(
     'are those of what came first when the end of the message is cut elsewhere: %s first, %s',
     async (first, when, reference) => {
-      const payment = await lab.open()
-      const refundId = await lab.send(payment, '30')
+      const { payment, refundId } = await lab.openSent()
       const genuine: Params = sign({
         svc_Amount: '30',
         svc_Command: 'REFUND',
@@ -119,8 +111,7 @@ describe('the reference and the fee of a refund', () => {
   )
 
   it('are not taken from a member that no table lists', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const genuine = sign({
       svc_Amount: '30',
       svc_Command: 'REFUND',

@@ -10,6 +10,7 @@ import { waitUntil } from './wait-until.ts'
 export const [CONFIRM_MS, RESOLVE_MS, RESEND_MS] = [600_000, 259_200_000, 30_000]
 
 export type LabPayment = { id: string; transactionId: string }
+export type LabRefund = { payment: LabPayment; refundId: string }
 
 /** Members of a refund notification that differ from the refund. */
 export type NotificationOverrides = {
@@ -35,6 +36,14 @@ export type RefundLab = RefundRig & {
   pass(payment: LabPayment): Promise<void>
   /** Requests a refund, and syncs once to send it. */
   send(payment: LabPayment, amount: string): Promise<string>
+  /** Opens a payment of 100, and requests a refund of 30 of it, without a sync. */
+  openAsked(): Promise<LabRefund>
+  /** The same, and syncs once to send it; by default no fault hinders that. */
+  openSent(fault?: string, more?: object): Promise<LabRefund>
+  /** Notifies, shows or settles as the methods of that name do, and syncs. */
+  passNotified(...notified: Parameters<RefundLab['notify']>): Promise<void>
+  passShowing(payment: LabPayment, refundedAmount: string | null): Promise<void>
+  passSettled(payment: LabPayment, refundId: string): Promise<void>
   /** Syncs, and once more `REFUND_CONFIRM_FAILED_MS` later: two answers, apart. */
   passTwice(payment: LabPayment, refundId: string): Promise<void>
   row(refundId: string): Promise<RefundRow>
@@ -100,6 +109,19 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
   }
   const ask = async ({ id }: LabPayment, amount: string) =>
     (await rig.refund(id, { amount })).body.id
+  const openAsked = async () => {
+    const payment = await openPayment(rig)
+    return { payment, refundId: await ask(payment, '30') }
+  }
+  const settle = async (refundId: string, outcome = 'success') => {
+    await rig.control('POST', `/refunds/${refundId}/settle`, { outcome })
+  }
+  const fault = async (kind: string, more: object = {}) => {
+    await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, ...more })
+  }
+  const show = async ({ id }: LabPayment, refundedAmount: string | null) => {
+    await rig.control('PATCH', `/payments/${id}`, { refundedAmountShown: refundedAmount })
+  }
   return {
     ...rig,
     open: (payment) => openPayment(rig, payment),
@@ -109,6 +131,25 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       const refundId = await ask(payment, amount)
       await pass(payment)
       return refundId
+    },
+    openAsked,
+    async openSent(kind, more) {
+      const asked = await openAsked()
+      if (kind) await fault(kind, more)
+      await pass(asked.payment)
+      return asked
+    },
+    async passNotified(payment, ...notified) {
+      await notifyRefund(rig, payment, ...notified)
+      await pass(payment)
+    },
+    async passShowing(payment, refundedAmount) {
+      await show(payment, refundedAmount)
+      await pass(payment)
+    },
+    async passSettled(payment, refundId) {
+      await settle(refundId)
+      await pass(payment)
     },
     row: (refundId) => readRow(rig, refundId),
     status: async (refundId) => (await readRow(rig, refundId)).status,
@@ -131,16 +172,10 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       return rows.map(({ kind }) => kind)
     },
     notify: (...notification) => notifyRefund(rig, ...notification),
-    async settle(refundId, outcome = 'success') {
-      await rig.control('POST', `/refunds/${refundId}/settle`, { outcome })
-    },
+    settle,
     mode,
-    async fault(kind, more = {}) {
-      await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, ...more })
-    },
-    async show({ id }, refundedAmount) {
-      await rig.control('PATCH', `/payments/${id}`, { refundedAmountShown: refundedAmount })
-    },
+    fault,
+    show,
     async lose(payment) {
       await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
       await pass(payment)

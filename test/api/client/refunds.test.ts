@@ -50,7 +50,7 @@ describe('a refund', () => {
     expect(await rig.moved(paymentId)).toEqual(['40'])
   })
 
-  it.each([408, 429, 500, 503])('is retried after %i', async (status) => {
+  it.each([408, 429])('is retried after %i', async (status) => {
     const { client, faults, seen } = connect()
     faults.push(answerWith(status, 'in_passing'))
     const refund = await client.refunds.create(await pay(), { amount: '40' })
@@ -85,17 +85,16 @@ describe('a refund', () => {
     })
   })
 
-  it.each(['order 1', '"quoted"', 'back\\slash"', ' edges '])(
-    'is sent under exactly the key %j',
-    async (key) => {
-      const { client } = connect()
-      const paymentId = await pay()
+  it('is sent under exactly its key', async () => {
+    const { client } = connect()
+    const paymentId = await pay()
+    for (const key of ['order 1', '"quoted"', 'back\\slash"', ' edges ']) {
       const one = await client.refunds.create(paymentId, { amount: '1' }, { idempotencyKey: key })
       const quoted = `"${key.replace(/["\\]/g, '\\$&')}"`
       expect((await rig.refund(paymentId, { amount: '1' }, quoted)).body.id).toBe(one.id)
       expect(one.idempotencyKey).toBe(key)
-    },
-  )
+    }
+  })
 
   it('keeps its exact amount, and has a proof on request', async () => {
     const { client } = connect()

@@ -42,11 +42,9 @@ const kinds = async () => (await read()).map(({ kind }) => kind).sort()
 
 /** Sends a refund of 30, and delivers its notifications in turn, with a sync after each. */
 async function sendNotified(...codes: number[]) {
-  const payment = await lab.open()
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent()
   for (const code of codes) {
-    await lab.notify(payment, refundId, '30', { code })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code })
   }
   return refundId
 }
@@ -76,8 +74,7 @@ async function readMetric(name: string): Promise<number> {
 const PLAYED = {
   async unexplained_growth() {
     const payment = await lab.open()
-    await lab.show(payment, '40.5')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '40.5')
     await lab.pass(payment)
     expect(await readOnly('unexplained_growth')).toMatchObject({
       paymentId: payment.id,
@@ -86,35 +83,28 @@ const PLAYED = {
       times: 2,
       open: true,
     })
-    await lab.show(payment, null)
-    await lab.pass(payment)
+    await lab.passShowing(payment, null)
     expect((await readOnly('unexplained_growth')).open).toBe(false)
   },
   async refunded_amount_fell() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.settle(refundId)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
+    await lab.passShowing(payment, '0')
     expect(await readOnly('refunded_amount_fell')).toMatchObject({
       ours: { says: '30 more is explained by refunds' },
       theirs: { says: 'refundedAmount 0' },
       open: true,
     })
-    await lab.show(payment, null)
-    await lab.pass(payment)
+    await lab.passShowing(payment, null)
     expect((await readOnly('refunded_amount_fell')).open).toBe(false)
     expect((await readOnly('answer_went_backwards')).open).toBe(false)
   },
   async success_after_failure() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.notify(payment, refundId, '30', { code: 1 })
     await lab.passTwice(payment, refundId)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await readOnly('success_after_failure')).toMatchObject({
       refundId,
       ours: { source: 'service', says: 'failed' },
@@ -139,17 +129,14 @@ const PLAYED = {
     })
   },
   async notification_mismatch() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { amount: 31 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { amount: 31 })
     const { ours, theirs } = await readOnly('notification_mismatch')
     expect(ours.says).toBe(`request ${refundId}, payment ${payment.id}, amount 30`)
     expect(theirs.says).toBe(`request ${refundId}, payment ${payment.id}, amount 31`)
   },
   async refund_rule_missing() {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const restore = forbid('accepted', [])
     await lab.pass(payment)
     restore()
@@ -162,21 +149,18 @@ const PLAYED = {
     expect([status, review, attempts]).toEqual(['needs_review', 'rule_missing', 1])
   },
   async refund_without_end() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.age(refundId, 3 * DAY_MS)
     await lab.pass(payment)
     expect(await readOnly('refund_without_end')).toMatchObject({ refundId, open: true })
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect((await readOnly('refund_without_end')).open).toBe(false)
   },
   async external_refund_unmatched() {
     const payment = await lab.open()
     await lab.show(payment, '0')
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     await lab.database.sql`
       update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
     await lab.pass(payment)
@@ -189,15 +173,13 @@ const PLAYED = {
       },
       open: true,
     })
-    await lab.show(payment, null)
-    await lab.pass(payment)
+    await lab.passShowing(payment, null)
     expect((await readOnly('external_refund_unmatched')).open).toBe(false)
   },
   async external_refund_contradicted() {
     const payment = await lab.open()
     for (const code of [0, 5]) {
-      await lab.notify(payment, 'portal-1', '30', { code })
-      await lab.pass(payment)
+      await lab.passNotified(payment, 'portal-1', '30', { code })
     }
     expect(await readOnly('external_refund_contradicted')).toMatchObject({
       paymentId: payment.id,
@@ -478,10 +460,8 @@ describe('a discrepancy', () => {
     await patch(`p-${id}`, { amount: '90' })
     await syncAgain(lab, id)
     const payment = { id: `p-${id}`, transactionId: id }
-    await lab.show(payment, '40')
-    await lab.pass(payment)
-    await lab.show(payment, '39.99')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '40')
+    await lab.passShowing(payment, '39.99')
     const found = await read('?kind=answer_went_backwards')
     expect(found.map(({ ours, theirs }) => [ours.says, theirs.says])).toEqual([
       ['refundedAmount 40', 'refundedAmount 39.99'],

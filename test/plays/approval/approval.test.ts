@@ -381,8 +381,7 @@ describe('while it awaits approval', () => {
   it('the notification of its failure leaves it to a person', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
-    await lab.notify(payment, id, '60', { code: 33 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '60', { code: 33 })
     expect(await statusOf(id)).toBe('needs_review')
     await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
   })
@@ -390,16 +389,14 @@ describe('while it awaits approval', () => {
   it('a notification of its id with another amount leaves it to a person', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
-    await lab.notify(payment, id, '61')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '61')
     expect(await statusOf(id)).toBe('needs_review')
   })
 
   it('growth of its amount settles nothing, and is not sent over once it is approved', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
-    await lab.show(payment, '60')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '60')
     expect(await statusOf(id)).toBe('awaiting_approval')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     await expectDecided(await decide(id, approver))
@@ -462,8 +459,7 @@ describe('a decision about the outcome', () => {
   async function makeDoubtful(body: object = {}) {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment, { amount: '10', ...body })
-    await lab.notify(payment, id, '10', { code: 33 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '10', { code: 33 })
     expect(await statusOf(id)).toBe('needs_review')
     return id
   }

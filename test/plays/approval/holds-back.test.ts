@@ -43,8 +43,7 @@ async function request(payment: LabPayment, more: object = {}, { key }: TestKey 
 async function makeGrown(more: object = {}, key?: TestKey) {
   const payment = await lab.open()
   const id = await request(payment, more, key)
-  await lab.show(payment, '70')
-  await lab.pass(payment)
+  await lab.passShowing(payment, '70')
   const [row] = await lab.database.sql<{ id: string }[]>`
     select id::text from discrepancies where payment_id = ${payment.id} and kind = 'unexplained_growth'`
   return { payment, id, path: `discrepancies/${row?.id}/resolution` }
@@ -54,8 +53,7 @@ async function makeGrown(more: object = {}, key?: TestKey) {
 async function makeExternal() {
   const payment = await lab.open()
   const id = await request(payment)
-  await lab.notify(payment, 'portal-1', '10')
-  await lab.pass(payment)
+  await lab.passNotified(payment, 'portal-1', '10')
   const response = await read(`payments/${payment.id}/external-refunds`)
   const Page = z.object({ data: z.array(z.object({ id: z.string() })) })
   const [one] = Page.parse(await response.json()).data
@@ -161,8 +159,7 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
 
   it('is not resolved by them in the moment in which they ask', async () => {
     const payment = await lab.open()
-    await lab.show(payment, '70')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '70')
     const [row] = await lab.database.sql`select id from discrepancies`
     const path = `discrepancies/${row?.id}/resolution`
     const [asked, resolved] = await whileUncommitted(

@@ -48,8 +48,7 @@ async function makeGrown(
   const payment = await openIn(lab, 'VND')
   const id = await lab.ask(payment, amount)
   await holdBack(id)
-  await lab.show(payment, refundedAmount)
-  await lab.pass(payment)
+  await lab.passShowing(payment, refundedAmount)
   expect(await lab.status(id)).toBe(amount === '60' ? 'awaiting_approval' : 'pending')
   return { payment, id }
 }
@@ -86,8 +85,7 @@ describe('while growth of the payment may be the refund itself, sent by a row th
         expect((await end(inferred, 'approval')).status).toBe(200)
         await lab.pass(payment)
       }
-      await lab.show(payment, amount)
-      await lab.pass(payment)
+      await lab.passShowing(payment, amount)
       expect(await lab.row(inferred)).toMatchObject({ status: 'succeeded', inferred: true })
       const id = await lab.ask(payment, amount)
       await holdBack(id)

@@ -32,8 +32,7 @@ async function loseLease({ transactionId }: LabPayment): Promise<void> {
 
 describe('a worker that lost its lease', () => {
   it('during the refund call still writes its answer; the next one found the attempt interrupted', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'REFUND')
     expect(await lab.status(refundId)).toBe('sending')
     await loseLease(payment)
@@ -47,15 +46,13 @@ describe('a worker that lost its lease', () => {
     const attempts = await lab.database.sql`
       select outcome, code from refund_attempts where refund_id = ${refundId}`
     expect(attempts).toMatchObject([{ outcome: 'answered', code: '0' }])
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.status(refundId)).toBe('succeeded')
     expect(await lab.sent(refundId)).toBe(1)
   })
 
   it('and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'REFUND')
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
@@ -70,8 +67,7 @@ describe('a worker that lost its lease', () => {
   })
 
   it('and had written no byte, while a failure was notified: somebody else sent it, so a person decides', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passSending(lab, payment, async () => {
       await loseLease(payment)
       expect(await syncDue(other.ctx)).toBe(1)
@@ -85,8 +81,7 @@ describe('a worker that lost its lease', () => {
   })
 
   it('writes its answer while the next one queries', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const first = await beginPass(lab, payment, 'REFUND')
     const second = await beginPass({ database: lab.database, service: other }, payment, 'QUERY_PT')
     await first.finish()
@@ -96,8 +91,7 @@ describe('a worker that lost its lease', () => {
   })
 
   it('during the query sends nothing: the other worker did', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'QUERY_PT')
     await loseLease(payment)
     await lab.database.sql`update refunds set due_at = now()`
@@ -110,8 +104,7 @@ describe('a worker that lost its lease', () => {
   })
 
   it('may still record the result of its refund while no other worker has claimed', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'REFUND')
     await loseLease(payment)
     await pass.finish()
@@ -121,8 +114,7 @@ describe('a worker that lost its lease', () => {
 
 describe('a lease that would end before the call', () => {
   it('is too short to send: no attempt is recorded, and the refund waits', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.database.sql`
       update transactions set due_at = clock_timestamp() + interval '900 ms'
@@ -135,8 +127,7 @@ describe('a lease that would end before the call', () => {
   })
 
   it('is not used by a worker that stalled after it had recorded the attempt: no byte leaves', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const { ctx } = lab.service
     const now = performance.now.bind(performance)
     const gateway: typeof ctx.gateway = {
@@ -176,8 +167,7 @@ describe('a snapshot', () => {
   })
 
   it('queried before the refund was sent changes nothing, whatever it shows', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.settle(refundId)
     await lab.age(refundId, -3_600_000)
     await lab.pass(payment)
@@ -188,9 +178,7 @@ describe('a snapshot', () => {
   })
 
   it('queried before a refusal became certain proves nothing', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 33 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 33 })
     const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.age(refundId, 599_600)
     await pass.finish()

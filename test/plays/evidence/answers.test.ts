@@ -26,8 +26,7 @@ const readAttempts = async (refundId: string) =>
 
 describe('the answer to a refund', () => {
   it('is kept while the database refuses it, and written when it is back', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const { sql } = lab.database
     await sql`create sequence away_for start 1`
     // The next three commits of an attempt fail as if the server was shutting down.
@@ -50,8 +49,7 @@ describe('the answer to a refund', () => {
   })
 
   it('is written after its lease has ended, over the silence another worker found', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await lab.fault('code', { code: 33 })
     await passWith(payment, async () => {
       await lab.pass(payment)
@@ -66,13 +64,11 @@ describe('the answer to a refund', () => {
   })
 
   it('is written once, also when the lease ended in the commit whose answer was lost', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passWith(payment, async () => {
       await lab.pass(payment)
       await lab.notify(payment, refundId, '30')
-      await lab.settle(refundId)
-      await lab.pass(payment)
+      await lab.passSettled(payment, refundId)
     })
     expect(await lab.status(refundId)).toBe('succeeded')
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
@@ -84,8 +80,7 @@ describe('the answer to a refund', () => {
   ] as const)(
     'is written with its attempt, whose record was lost in a failover, %s',
     async (_, keptLease) => {
-      const payment = await lab.open()
-      const refundId = await lab.ask(payment, '30')
+      const { payment, refundId } = await lab.openAsked()
       const { sql } = lab.database
       await passWith(payment, async () => {
         await sql`delete from refund_attempts where refund_id = ${refundId}`
@@ -110,8 +105,7 @@ describe('the answer to a refund', () => {
   )
 
   it('is written to the transaction that the payment moved to meanwhile', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const { sql } = lab.database
     await passWith(payment, async () => {
       await sql`
@@ -125,8 +119,7 @@ describe('the answer to a refund', () => {
   })
 
   it('that waits for another attempt of its refund is given up when the process stops', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const stop = new AbortController()
     const error = vi.spyOn(lab.service.ctx.log, 'error')
     onTestFinished(() => error.mockRestore())
@@ -150,8 +143,7 @@ describe('the answer to a refund', () => {
   })
 
   it('without a byte written gives the refund back, also late', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passSending(lab, payment, async () => {
       await lab.pass(payment)
       return { kind: 'unavailable', reason: 'ECONNREFUSED' }

@@ -27,6 +27,16 @@ async function askAgain(payment: LabPayment, key: string, amount: string | undef
   return body
 }
 
+/** A payment of 100 of which a refund was requested and sent whose row is lost. */
+async function sendAndLose(key: string, { amount = '30', settles = false } = {}) {
+  const payment = await lab.open()
+  const { id } = await askAgain(payment, key, amount)
+  await lab.pass(payment)
+  if (settles) await lab.settle(id)
+  await loseRow(id)
+  return { payment, id }
+}
+
 describe('the request id of a refund', () => {
   it('follows from merchant and key, as in the known answer', () => {
     expect(deriveRefundId('UFLIYL', 'order-DH1-return-1')).toBe(
@@ -58,29 +68,20 @@ describe('the request id of a refund', () => {
 
 describe('a refund whose row is lost after it was sent', () => {
   it('and is requested again moves once, and is not shown as failed', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k1')
-    await lab.pass(payment)
-    await loseRow(id)
+    const { payment, id } = await sendAndLose('k1')
     const again = await askAgain(payment, 'k1')
     expect(again.id).toBe(id)
     await lab.pass(payment)
     await lab.passTwice(payment, id)
     expect(await lab.status(id)).toBe('needs_review')
-    await lab.settle(id)
-    await lab.pass(payment)
+    await lab.passSettled(payment, id)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', inferred: true })
     expect(await lab.moved(payment.id)).toEqual(['30'])
   })
 
   it('and notified since is stored as succeeded, unsent, with its match', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k2')
-    await lab.pass(payment)
-    await lab.settle(id)
-    await loseRow(id)
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    const { payment, id } = await sendAndLose('k2', { settles: true })
+    await lab.passNotified(payment, id, '30')
     const again = await askAgain(payment, 'k2')
     expect(again).toMatchObject({ id, status: 'succeeded', inferred: false })
     expect(await lab.row(id)).toMatchObject({ matched: true, inferred: false, attempts: 0 })
@@ -98,8 +99,7 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.pass(payment)
     await lab.settle(id)
     await loseRow(id)
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30')
     const again = (await lab.refund(payment.id, body, 'k13')).body
     expect(again).toMatchObject({ id, status: 'succeeded', receiver: MASKED })
     const [row] = await lab.database.sql`
@@ -109,13 +109,8 @@ describe('a refund whose row is lost after it was sent', () => {
   })
 
   it('and of which all that is left was refunded is stored with the amount of its notification', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k3', '')
-    await lab.pass(payment)
-    await lab.settle(id)
-    await loseRow(id)
-    await lab.notify(payment, id, '100')
-    await lab.pass(payment)
+    const { payment, id } = await sendAndLose('k3', { amount: '', settles: true })
+    await lab.passNotified(payment, id, '100')
     expect(await askAgain(payment, 'k3', '')).toMatchObject({ status: 'succeeded', amount: '100' })
   })
 
@@ -125,40 +120,26 @@ describe('a refund whose row is lost after it was sent', () => {
     ['another payment', { paymentId: 'P-other' }],
     ['still under way', { code: 99 }],
   ])('and notified as %s is left to a person, unsent', async (name, notified) => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, `k4-${name}`)
-    await lab.pass(payment)
-    await loseRow(id)
-    await lab.notify(payment, id, '30', notified)
-    await lab.pass(payment)
+    const { payment, id } = await sendAndLose(`k4-${name}`)
+    await lab.passNotified(payment, id, '30', notified)
     expect(await askAgain(payment, `k4-${name}`)).toMatchObject({ id, status: 'needs_review' })
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
   })
 
   it('and notified as still under way, once it is stored again, is left to a person, unsent', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k4-99')
-    await lab.pass(payment)
-    await loseRow(id)
+    const { payment, id } = await sendAndLose('k4-99')
     await askAgain(payment, 'k4-99')
-    await lab.notify(payment, id, '30', { code: 99 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30', { code: 99 })
     expect(await lab.sent(id)).toBe(1)
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'no_evidence' })
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30')
     expect(await lab.status(id)).toBe('succeeded')
   })
 
   it('is found by its external refund after the notification fell to retention', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k5')
-    await lab.pass(payment)
-    await lab.settle(id)
-    await loseRow(id)
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    const { payment, id } = await sendAndLose('k5', { settles: true })
+    await lab.passNotified(payment, id, '30')
     await lab.database.sql`delete from ipn_events`
     expect(await askAgain(payment, 'k5')).toMatchObject({ status: 'succeeded' })
   })
@@ -200,19 +181,14 @@ describe('a refund whose row is lost after it was sent', () => {
   })
 
   it('that shows as unexplained growth of its amount is not sent again', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k8')
-    await lab.pass(payment)
-    await lab.settle(id)
-    await loseRow(id)
+    const { payment, id } = await sendAndLose('k8', { settles: true })
     await lab.mode({ dedupes: false })
     await askAgain(payment, 'k8')
     await lab.pass(payment)
     expect(await lab.status(id)).toBe('pending')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     expect(await lab.moved(payment.id)).toEqual(['30'])
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30')
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true, attempts: 0 })
   })
 
@@ -248,20 +224,15 @@ describe('a refund whose row is lost after it was sent', () => {
   })
 
   it('and is cancelled takes back the growth that another was inferred from, once its success is notified', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k-cancelled')
-    await lab.pass(payment)
-    await loseRow(id)
+    const { payment, id } = await sendAndLose('k-cancelled')
     await askAgain(payment, 'k-cancelled')
     const cancellation = await lab.post(`/refunds/${id}/cancellation`, { reason: 'kept the goods' })
     expect(cancellation.status).toBe(200)
     await lab.fault('code', { code: 33 })
     const refused = await lab.send(payment, '30')
-    await lab.settle(id)
-    await lab.pass(payment)
+    await lab.passSettled(payment, id)
     expect(await lab.row(refused)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30')
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await lab.status(refused)).toBe('needs_review')
     expect(await lab.left(payment)).toBe('40')
@@ -270,8 +241,7 @@ describe('a refund whose row is lost after it was sent', () => {
   it('and whose failure is notified before it is sent again is left to a person', async () => {
     const payment = await lab.open()
     const { id } = await askAgain(payment, 'k10')
-    await lab.notify(payment, id, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30', { code: 5 })
     expect(await lab.status(id)).toBe('needs_review')
     expect(await lab.sent(id)).toBe(0)
   })
@@ -279,8 +249,7 @@ describe('a refund whose row is lost after it was sent', () => {
   it('and whose request id is notified with another amount is not sent', async () => {
     const payment = await lab.open()
     const { id } = await askAgain(payment, 'k11')
-    await lab.notify(payment, id, '30', { amount: 31 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30', { amount: 31 })
     expect(await lab.status(id)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
     expect(await lab.sent(id)).toBe(0)

@@ -26,10 +26,8 @@ const decide = (refundId: string, outcome: string) =>
 
 describe('a notification with a code that is not known to be final (a)', () => {
   it('5 fails nothing, and a person decides in the end', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('accepted')
     expect(await lab.left(payment)).toBe('70')
@@ -45,11 +43,9 @@ describe('a notification with a code that is not known to be final (a)', () => {
   it('followed by the same wish under another key and by growth moves nothing unseen', async () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '30')
-    await lab.notify(payment, first, '30', { code: 24 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, first, '30', { code: 24 })
     const second = await lab.send(payment, '30')
-    await lab.settle(first)
-    await lab.pass(payment)
+    await lab.passSettled(payment, first)
     expect(await lab.row(second)).toMatchObject({ inferred: false })
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     expect(await lab.left(payment)).toBe('10')
@@ -58,33 +54,26 @@ describe('a notification with a code that is not known to be final (a)', () => {
 
 describe('a failed refund whose bytes had left is judged again by growth (b)', () => {
   it('that failed by its notification', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.notify(payment, refundId, '30', { code: 1 })
     await lab.passTwice(payment, refundId)
     expect(await lab.status(refundId)).toBe('failed')
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
   })
 
   it('that failed by a person', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.age(refundId, CONFIRM_MS)
     expect(await decide(refundId, 'failed')).toBe(200)
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.left(payment)).toBe('40')
   })
 
   it('and not by the growth that the person had before them', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.show(payment, '30')
     await lab.notify(payment, 'portal-1', '40')
     await lab.age(refundId, CONFIRM_MS)
@@ -115,8 +104,7 @@ describe('a refund that a restored database knows as never sent (c)', () => {
   ])('is left to a person by its deadline while %s', async (_, listed) => {
     const payment = await lab.open()
     if (listed) {
-      await lab.show(payment, '30')
-      await lab.pass(payment)
+      await lab.passShowing(payment, '30')
     } else {
       await lab.control('PATCH', `/payments/${payment.id}`, { listed: false })
     }
@@ -135,8 +123,7 @@ describe('a refund that came back (d)', () => {
   async function comeBack(payment: LabPayment): Promise<string> {
     const refundId = await lab.send(payment, '30')
     await lab.settle(refundId)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await decide(refundId, 'returned')).toBe(200)
     await lab.pass(payment)
     return refundId
@@ -151,8 +138,7 @@ describe('a refund that came back (d)', () => {
     await lab.age(refundId, CONFIRM_MS - 60_000)
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, null)
-    await lab.pass(payment)
+    await lab.passShowing(payment, null)
     await lab.show(payment, '0')
     await lab.age(refundId, 60_000)
     await lab.pass(payment)
@@ -164,8 +150,7 @@ describe('a refund that came back (d)', () => {
   it('is not released by answers between which something of the payment was sent', async () => {
     const payment = await lab.open()
     const refundId = await comeBack(payment)
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     await lab.age(refundId, CONFIRM_MS)
     await lab.database.sql`
       insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
@@ -181,18 +166,15 @@ describe('a refund that came back (d)', () => {
 
 describe('inference never frees money (f)', () => {
   it('when a portal refund whose notification is lost is taken for ours', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     expect(await lab.left(payment)).toBe('40')
     expect((await lab.refund(payment.id, { amount: '70' })).status).toBe(409)
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.left(payment)).toBe('10')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
     expect(await lab.left(payment)).toBe('40')
@@ -210,10 +192,8 @@ describe('inference never frees money (f)', () => {
 
   it('until its own notification, or a person, makes it known', async () => {
     for (const confirm of ['notification', 'person']) {
-      const payment = await lab.open()
-      const refundId = await lab.send(payment, '30')
-      await lab.settle(refundId)
-      await lab.pass(payment)
+      const { payment, refundId } = await lab.openSent()
+      await lab.passSettled(payment, refundId)
       expect(await lab.row(refundId)).toMatchObject({ inferred: true, matched: false })
       if (confirm === 'person') expect(await decide(refundId, 'succeeded')).toBe(200)
       else await lab.notify(payment, refundId, '30')
@@ -226,18 +206,14 @@ describe('inference never frees money (f)', () => {
 
 describe('a request id in upper case (l)', () => {
   it('is that of the refund: its success ends it', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { requestId: refundId.toUpperCase() })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { requestId: refundId.toUpperCase() })
     expect(await lab.status(refundId)).toBe('succeeded')
     expect(await lab.disagreements(payment)).toEqual([])
   })
 
   it('stops another send: its failure is not followed by one', async () => {
-    const payment = await lab.open()
-    await lab.fault('reset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('reset')
     await lab.notify(payment, refundId, '30', { code: 1, requestId: refundId.toUpperCase() })
     await lab.age(refundId, 30_000 + SHORT_MS)
     await lab.pass(payment)

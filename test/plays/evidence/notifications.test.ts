@@ -33,8 +33,7 @@ describe('a failure notification in review', () => {
   it('is kept on the refund and shown in the proof', async () => {
     const payment = await lab.open()
     const refundId = await openReview(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.row(refundId)).toMatchObject({
       status: 'needs_review',
       review: 'contradicted',
@@ -53,11 +52,9 @@ describe('a failure notification in review', () => {
   it('that was known to the person who decided otherwise changes nothing when it is repeated', async () => {
     const payment = await lab.open()
     const refundId = await openReview(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     await decide(refundId, 'succeeded', { againstEvidence: true })
-    await lab.notify(payment, refundId, '30', { code: 5, message: 'again' })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5, message: 'again' })
     expect(await lab.status(refundId)).toBe('succeeded')
   })
 })
@@ -67,8 +64,7 @@ describe('a review for lack of evidence', () => {
     const payment = await lab.open()
     const refundId = await openReview(payment)
     expect((await lab.row(refundId)).dueInMs).not.toBeNull()
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
   })
 
@@ -82,26 +78,21 @@ describe('a review for lack of evidence', () => {
 
 describe('a failure notification', () => {
   it('of the first of two attempts does not fail the second one, which was accepted', async () => {
-    const payment = await lab.open()
-    await lab.fault('reset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('reset')
     await lab.age(refundId, RESEND_MS)
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', attempts: 2 })
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.left(payment)).toBe('70')
   })
 
   it('of the only attempt waits for a query that shows no growth, whoever explains it', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
     await lab.notify(payment, 'portal-1', '30')
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.status(refundId)).toBe('accepted')
     await lab.age(refundId, RESOLVE_MS)
     await lab.pass(payment)
@@ -109,12 +100,10 @@ describe('a failure notification', () => {
   })
 
   it('with another code than the first one needs a person', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.show(payment, '30')
     await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.notify(payment, refundId, '30', { code: 6 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 6 })
     expect(await lab.status(refundId)).toBe('needs_review')
     expect((await readProof(refundId))?.notifications).toHaveLength(2)
   })
@@ -122,13 +111,10 @@ describe('a failure notification', () => {
 
 describe('a success notification', () => {
   it('that confirms an inferred success is shown in the proof', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.row(refundId)).toMatchObject({ inferred: false })
     expect(await readProof(refundId)).toMatchObject({
       notifications: [
@@ -141,13 +127,10 @@ describe('a success notification', () => {
   })
 
   it('after a failure that is not confirmed yet needs a person', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.show(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.row(refundId)).toMatchObject({
       ...{ status: 'needs_review', review: 'contradicted', matched: false },
     })

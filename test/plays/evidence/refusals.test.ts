@@ -7,17 +7,14 @@ const lab = useFreshLab()
 const RESEND_FOR_MS = 3_600_000
 describe('a refusal', () => {
   it('with a code that is in no table never fails a refund', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenCode', { code: 1 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 1 })
     await lab.passTwice(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({
       status: 'needs_review',
       review: 'no_evidence',
     })
     expect(await lab.left(payment)).toBe('70')
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     expect(await lab.left(payment)).toBe('40')
     expect(await lab.sent(refundId)).toBe(1)
@@ -26,9 +23,7 @@ describe('a refusal', () => {
   it.each([33, 37])(
     'with the final code %i fails it once two answers, apart, show no growth',
     async (code) => {
-      const payment = await lab.open()
-      await lab.fault('code', { code })
-      const refundId = await lab.send(payment, '30')
+      const { payment, refundId } = await lab.openSent('code', { code })
       await lab.age(refundId, CONFIRM_MS)
       await lab.pass(payment)
       const failure = { source: 'gateway', code: String(code) }
@@ -42,9 +37,7 @@ describe('a refusal', () => {
   )
 
   it('is not confirmed by one answer, although the clock of the answers is ahead of that of the waits', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 31 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 31 })
     await lab.database.sql`
       update transactions set as_of = as_of + interval '1 hour'
       where transaction_id = ${payment.transactionId}`
@@ -56,9 +49,7 @@ describe('a refusal', () => {
   })
 
   it('with a final code does not fail it beside growth of its amount that another explains', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 33 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 33 })
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '40' })
     await lab.notify(payment, 'portal-1', '40')
     await lab.age(refundId, CONFIRM_MS)
@@ -69,9 +60,7 @@ describe('a refusal', () => {
 
 describe('a gateway that forgets request ids', () => {
   it('is not sent an unanswered refund again once REFUND_RESEND_FOR_MS is over', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.mode({ dedupes: false })
     await lab.age(refundId, RESEND_FOR_MS)
     await lab.pass(payment)
@@ -81,9 +70,7 @@ describe('a gateway that forgets request ids', () => {
   })
 
   it('is not sent it again beside growth of its amount that another refund explains', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
     await lab.notify(payment, 'portal-1', '30')
     await lab.age(refundId, 60_000)

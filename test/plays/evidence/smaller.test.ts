@@ -9,8 +9,7 @@ const lab = useFreshLab()
 
 describe('an answer that no longer lists the payment', () => {
   it('once lets its refund wait, which is sent when the payment is back', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await lab.control('PATCH', `/payments/${payment.id}`, { listed: false })
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
@@ -20,8 +19,7 @@ describe('an answer that no longer lists the payment', () => {
   })
 
   it('twice, a minute apart, leaves it to a person: nobody can say what became of it', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await lab.lose(payment)
     expect(await lab.row(refundId)).toMatchObject({
       status: 'needs_review',
@@ -81,10 +79,8 @@ it('notifications of a transaction that is due already do not keep others from b
 describe('evidence older than RETENTION_DAYS', () => {
   it('stays while a refund of its payment is open or in review, and then goes', async () => {
     const { sql } = lab.database
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { amount: 31 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { amount: 31 })
     await sql`
       update ipn_events set first_received_at = now() - interval '500 days',
         last_received_at = now() - interval '500 days'`
@@ -100,8 +96,7 @@ describe('evidence older than RETENTION_DAYS', () => {
     const { sql } = lab.database
     const payment = await lab.open()
     await lab.show(payment, '0')
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     await sql`
       update ipn_events set first_received_at = now() - interval '500 days',
         last_received_at = now() - interval '500 days'`

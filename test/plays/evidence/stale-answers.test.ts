@@ -32,8 +32,7 @@ async function openStale() {
   await refundSilently(payment, '30')
   await lab.pass(payment)
   expect(await lab.left(payment)).toBe('70')
-  await lab.show(payment, '0')
-  await lab.pass(payment)
+  await lab.passShowing(payment, '0')
   return payment
 }
 
@@ -68,22 +67,18 @@ describe('an answer from a stale replica', () => {
     ['something else is shown', '10', '70'],
   ])('is not believed when %s in between', async (_, shown, rest) => {
     const payment = await openStale()
-    await lab.show(payment, shown)
-    await lab.pass(payment)
+    await lab.passShowing(payment, shown)
     await wait(payment)
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe(rest)
   })
 
   it('sends no refund that the growth held back as perhaps its own', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await refundSilently(payment, '30')
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.sent(refundId)).toBe(0)
     const refused = await send(`/v1/refunds/${refundId}/cancellation`, { reason: 'not wanted' })
     const { detail } = await expectRefused(refused, 409, 'growth_may_be_its_own')
@@ -100,8 +95,7 @@ describe('an answer from a stale replica', () => {
       config.REFUNDS_ENABLED = true
     })
     expect(await lab.status(refundId)).toBe('pending')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.sent(refundId)).toBe(0)
   })
 
@@ -109,8 +103,7 @@ describe('an answer from a stale replica', () => {
     const payment = await openStale()
     const refundId = await lab.send(payment, '40')
     expect(await lab.sent(refundId)).toBe(1)
-    await lab.show(payment, '40')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '40')
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', inferred: false })
   })
 
@@ -119,8 +112,7 @@ describe('an answer from a stale replica', () => {
     await lab.fault('acceptThenReset')
     const refundId = await lab.send(payment, '30')
     await lab.notify(payment, 'portal-9', '50')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.status(refundId)).toBe('unknown')
     await lab.show(payment, '0')
     await lab.age(refundId, 30_000)
@@ -151,13 +143,11 @@ describe('growth from before a refund was sent', () => {
     const other = await lab.send(payment, '31')
     expect([await lab.sent(known), await lab.sent(other)]).toEqual([1, 1])
     await lab.notify(payment, known, '60')
-    await lab.settle(other)
-    await lab.pass(payment)
+    await lab.passSettled(payment, other)
     expect(await lab.row(known)).toMatchObject({ status: 'succeeded', matched: false })
     // 30 at the portal, 60 known and 31 open of 200.
     expect(Number(await lab.left(payment))).toBeLessThanOrEqual(79)
-    await lab.settle(known)
-    await lab.pass(payment)
+    await lab.passSettled(payment, known)
     expect(await lab.row(known)).toMatchObject({ matched: true })
   })
 })
@@ -166,8 +156,7 @@ describe('a refunded amount that has fallen for good', () => {
   it('is what the growth of what was sent before is measured from', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     const refundId = await lab.send(payment, '30')
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
@@ -178,8 +167,7 @@ describe('a refunded amount that has fallen for good', () => {
     })
     expect(decided).toBe(200)
     await lab.show(payment, '30')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await lab.left(payment)).toBe('70')
   })
@@ -187,10 +175,8 @@ describe('a refunded amount that has fallen for good', () => {
 
 describe('a refund made elsewhere that is notified while no query is answered', () => {
   it('makes what was inferred doubtful all the same', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     await lab.notify(payment, 'portal-1', '40')
     await lab.fault('reset', { command: 'QUERY_PT' })
@@ -201,8 +187,7 @@ describe('a refund made elsewhere that is notified while no query is answered', 
 
 describe('a refund whose time was over, by what was known before a restore', () => {
   it('not sent in time: growth of its amount leaves it to a person', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await refundSilently(payment, '30')
     await lab.database.sql`
       update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
@@ -214,8 +199,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
   })
 
   it('not approved in time: the same', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await refundSilently(payment, '30')
     await lab.database.sql`
       update refunds set status = 'awaiting_approval', needs_approval = true, due_at = null,
@@ -234,8 +218,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
     await lab.pass(payment)
     expect(await lab.status(expired)).toBe('failed')
     const open = await lab.send(payment, '30')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.status(open)).toBe('accepted')
     expect(await lab.status(expired)).toBe('needs_review')
   })
@@ -243,9 +226,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
 
 describe('a refund that a person failed', () => {
   it('is news again when growth that was there has been entered, and as much comes anew', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenReset')
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.notify(payment, 'portal-9', '50')
     await lab.show(payment, '30')
     await lab.age(refundId, 600_000)
@@ -258,16 +239,13 @@ describe('a refund that a person failed', () => {
     const entered = await post(`/v1/discrepancies/${open?.id}/resolution`, { reason: 'the portal' })
     expect(entered).toBe(200)
     await lab.pass(payment)
-    await lab.show(payment, '60')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '60')
     expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('and that was notified, although it was never sent from here, is judged again by growth', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 1 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openAsked()
+    await lab.passNotified(payment, refundId, '30', { code: 1 })
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await decide(refundId, 'failed')).toBe(200)
     await refundSilently(payment, '30')
@@ -282,8 +260,7 @@ it('what was notified of a request id in mixed case is found after its notificat
   const requestId = id.slice(0, 18).toUpperCase() + id.slice(18)
   expect(requestId).not.toBe(id)
   await refundSilently(payment, '30')
-  await lab.notify(payment, id, '30', { requestId })
-  await lab.pass(payment)
+  await lab.passNotified(payment, id, '30', { requestId })
   await lab.database.sql`delete from ipn_events`
   const again = await lab.refund(payment.id, { amount: '30' }, 'k9')
   await lab.pass(payment)

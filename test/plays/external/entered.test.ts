@@ -42,8 +42,7 @@ async function makeEntered(growth: string, atFirst = '0'): Promise<LabPayment> {
   await lab.database.sql`
     update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}
     where payment_id = ${payment.id}`
-  await lab.show(payment, String(Number(atFirst) + Number(growth)))
-  await lab.pass(payment)
+  await lab.passShowing(payment, String(Number(atFirst) + Number(growth)))
   const [row] = await lab.database.sql`
     select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
   expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
@@ -64,8 +63,7 @@ describe('a refund that a person entered for growth', () => {
   it('is replaced by the one whose notification arrives later, in the feed and in the timeline', async () => {
     const payment = await makeEntered('30')
     const entered = await find(payment, null)
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     const notified = await find(payment, 'portal-1')
     expect((await decide(notified.id, 'matched')).status).toBe(200)
     expect(await lab.left(payment)).toBe('70')
@@ -90,8 +88,7 @@ describe('a refund that a person entered for growth', () => {
   it('is lowered by a smaller one, which the feed and the timeline show', async () => {
     const payment = await makeEntered('30')
     const entered = await find(payment, null)
-    await lab.notify(payment, 'portal-1', '10')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '10')
     const notified = await find(payment, 'portal-1')
     expect((await decide(notified.id, 'matched')).status).toBe(200)
     expect(await lab.left(payment)).toBe('70')
@@ -114,8 +111,7 @@ describe('a refund that a person entered for growth', () => {
     const { id } = await find(payment, null)
     const against = { againstEvidence: true }
     expect((await decide(id, 'part_of_first_sight', against)).status).toBe(200)
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     const portal = await find(payment, 'portal-1')
     const refused = await decide(portal.id, 'part_of_first_sight', against)
     const problem = await expectRefused(refused, 409, 'not_decidable')

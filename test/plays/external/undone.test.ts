@@ -34,8 +34,7 @@ async function grow(growth: string, atFirst = '0') {
   await lab.database.sql`
     update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}
     where payment_id = ${payment.id}`
-  await lab.show(payment, String(Number(atFirst) + Number(growth)))
-  await lab.pass(payment)
+  await lab.passShowing(payment, String(Number(atFirst) + Number(growth)))
   const [found] = await readGrowth(payment)
   return { payment, id: found?.id ?? '' }
 }
@@ -97,8 +96,7 @@ describe('growth that was entered and undone is unexplained again', () => {
   it('that was notified is, too, as soon as a person decides that it never happened', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     expect(await isOpen(payment)).toEqual([])
     await decide(payment, 'notification', 'never_happened')
     expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
@@ -126,11 +124,9 @@ describe('growth that is explained', () => {
   it('by a refund whose success was inferred from it is not entered', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '20')
-    await lab.show(payment, '20')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '20')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.show(payment, '50')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '50')
     const [found] = await readGrowth(payment)
     await enter(found?.id ?? '')
     const { amount } = await findExternal(payment, 'person')
@@ -155,12 +151,10 @@ it('a success that was inferred from growth is left to a person, in the commit t
   await lab.database.sql`
     update payments set refunded_at_first = 30, refunded_amount = 30 where payment_id = ${payment.id}`
   await lab.show(payment, '30')
-  await lab.notify(payment, 'portal-1', '30')
-  await lab.pass(payment)
+  await lab.passNotified(payment, 'portal-1', '30')
   await decide(payment, 'notification', 'part_of_first_sight')
   const refundId = await lab.send(payment, '30')
-  await lab.show(payment, '60')
-  await lab.pass(payment)
+  await lab.passShowing(payment, '60')
   expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
   await decide(payment, 'notification', 'matched')
   expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', inferred: false })
@@ -172,12 +166,10 @@ it('a success that was inferred from growth is left to a person, in the commit t
 
 it('growth that a decision leaves to the only open refund of ours shows it with the next answer', async () => {
   const payment = await lab.open()
-  await lab.notify(payment, 'portal-1', '20')
-  await lab.pass(payment)
+  await lab.passNotified(payment, 'portal-1', '20')
   await decide(payment, 'notification', 'never_happened')
   const refundId = await lab.send(payment, '30')
-  await lab.show(payment, '50')
-  await lab.pass(payment)
+  await lab.passShowing(payment, '50')
   expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
   await decide(payment, 'notification', 'matched')
   await lab.pass(payment)

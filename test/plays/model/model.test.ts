@@ -4,7 +4,7 @@ import { play, playOne } from './play-runs.ts'
 import { useStage } from './use-stage.ts'
 
 /** Steps of the property here; the drill plays a long run. */
-const STEPS = 250
+const STEPS = 120
 
 describe('refunds, whatever happens in whatever order', () => {
   const stage = useStage()

@@ -23,8 +23,7 @@ async function notified({ transactionId }: LabPayment): Promise<string[]> {
 
 describe('a notification of our own refund', () => {
   it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     const pass = await beginPass(lab, payment, 'REFUND')
     await lab.notify(payment, refundId, '30')
     await pass.finish()
@@ -32,10 +31,8 @@ describe('a notification of our own refund', () => {
   })
 
   it('of success is followed by queries until the refunded amount shows it', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.readRefund(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     expect(await lab.payment(payment.id)).toMatchObject({
       ...{ refundedAmount: '0', refundableAmount: '70' },
@@ -43,8 +40,7 @@ describe('a notification of our own refund', () => {
     expect(await lab.transaction(payment.transactionId)).toMatchObject({
       sync: { status: 'queued' },
     })
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await lab.transaction(payment.transactionId)).toMatchObject({
       state: 'partially_refunded',
@@ -53,12 +49,10 @@ describe('a notification of our own refund', () => {
   })
 
   it('repeated, or changed only in its message, changes nothing more', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.settle(refundId)
     for (const message of ['one', 'one', 'two']) {
-      await lab.notify(payment, refundId, '30', { message })
-      await lab.pass(payment)
+      await lab.passNotified(payment, refundId, '30', { message })
     }
     const changes = await lab.database.sql`
       select after from changes where refund_id = ${refundId} order by id`
@@ -79,8 +73,7 @@ describe('a notification of our own refund', () => {
       const refundId = await lab.send(payment, '30')
       expect(await lab.status(refundId)).toBe(state)
       await lab.settle(refundId, 'failure')
-      await lab.notify(payment, refundId, '30', { code: 1 })
-      await lab.pass(payment)
+      await lab.passNotified(payment, refundId, '30', { code: 1 })
       expect(await lab.status(refundId)).toBe(state)
       await lab.passTwice(payment, refundId)
       expect(await lab.readRefund(refundId)).toMatchObject({
@@ -92,8 +85,7 @@ describe('a notification of our own refund', () => {
   )
 
   it('of failure, received after the query was sent, is not confirmed by its answer', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.notify(payment, refundId, '30', { code: 1 })
     await pass.finish()
@@ -104,11 +96,9 @@ describe('a notification of our own refund', () => {
   })
 
   it('of failure contradicted by a delta of its amount changes nothing, and a person decides in the end', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.settle(refundId)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.status(refundId)).toBe('accepted')
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
     await lab.age(refundId, 259_200_000)
@@ -117,35 +107,28 @@ describe('a notification of our own refund', () => {
   })
 
   it('of failure after success sends it to a person, and is a disagreement', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30')
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toEqual(['failure_after_success'])
     expect(await lab.left(payment)).toBe('70')
   })
 
   it('of success after a failure was notified needs a person, and reserves its amount again', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     await lab.notify(payment, refundId, '30', { code: 1 })
     await lab.passTwice(payment, refundId)
     expect(await lab.status(refundId)).toBe('failed')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toEqual(['success_after_failure'])
     expect(await lab.left(payment)).toBe('70')
   })
 
   it.each([9, 99, 'soon', '05', '1e1'])('with code %s changes nothing', async (code) => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { code })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { code })
     const { status, failureCode } = await lab.row(refundId)
     expect([status, failureCode]).toEqual(['accepted', null])
   })
@@ -156,10 +139,8 @@ describe('a verified notification that names our refund', () => {
     ['another amount', { amount: 31 }],
     ['another payment', { paymentId: 'P-elsewhere' }],
   ])('with %s changes nothing and is a disagreement', async (_, overrides) => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', overrides)
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', overrides)
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
     expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
     expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
@@ -198,11 +179,9 @@ describe('a verified notification that names our refund', () => {
 
 describe('a notification of an unknown payment', () => {
   it('is stored, registers no transaction and changes nothing', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const strange = { paymentId: 'P-unknown', requestId: 'R-unknown' }
-    await lab.notify(payment, refundId, '30', strange)
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', strange)
     expect(await lab.database.sql`select from ipn_events where kind = 'refund'`).toHaveLength(1)
     expect(await lab.database.sql`select from transactions`).toHaveLength(1)
     expect(await lab.status(refundId)).toBe('accepted')

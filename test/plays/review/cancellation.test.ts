@@ -33,8 +33,7 @@ async function expectCancelled(response: Response): Promise<RefundView> {
 
 /** Requests a refund of 30 out of 100, which nothing sends by itself. */
 async function requestRefund(): Promise<{ payment: LabPayment; id: string }> {
-  const payment = await lab.open()
-  const id = await lab.ask(payment, '30')
+  const { payment, refundId: id } = await lab.openAsked()
   await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
   return { payment, id }
 }

@@ -46,30 +46,24 @@ async function makeSucceeded(): Promise<Made> {
 
 /** The same before the ledger books it: reserved. */
 async function makeNotified(): Promise<Made> {
-  const payment = await lab.open()
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent()
   await lab.show(payment, '0')
-  await lab.notify(payment, refundId, '30')
-  await lab.pass(payment)
+  await lab.passNotified(payment, refundId, '30')
   expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: false })
   return { payment, refundId }
 }
 
 /** A refund of 30 out of 100 whose success only the refunded amount shows: still reserved. */
 async function makeInferred(): Promise<Made> {
-  const payment = await lab.open()
-  const refundId = await lab.send(payment, '30')
-  await lab.show(payment, '30')
-  await lab.pass(payment)
+  const { payment, refundId } = await lab.openSent()
+  await lab.passShowing(payment, '30')
   expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
   return { payment, refundId }
 }
 
 /** A refund of 30 out of 100 without an answer, which a person has to decide. */
 async function makeDoubtful(): Promise<Made> {
-  const payment = await lab.open()
-  await lab.fault('reset')
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent('reset')
   await lab.age(refundId, CONFIRM_MS)
   return { payment, refundId }
 }
@@ -169,10 +163,8 @@ describe('a success or a return is no dead end', () => {
   })
 
   it('a mis-click on failed about a refund that a lost row may have sent', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openAsked()
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
     await decide(anh, refundId, 'failed')
     await decide(binh, refundId, 'succeeded', AGAINST)
@@ -188,8 +180,7 @@ describe('a success or a return is no dead end', () => {
     expect(await lab.row(refundId)).toMatchObject({ returnSightings: 2, returnSeenAt: null })
     expect(await lab.left(payment)).toBe('100')
     // The ledger books both later.
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
@@ -221,8 +212,7 @@ describe('a success or a return is no dead end', () => {
 
   it('a ledger that books 27 of 30: a person ends the reservation of a success that never shows', async () => {
     const { payment, refundId } = await makeNotified()
-    await lab.show(payment, '27')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '27')
     expect(await lab.left(payment)).toBe('43')
     const refused = await expectRefused(
       await post(anh, refundId, 'failed'),
@@ -244,8 +234,7 @@ describe('the second word on a refund that came back', () => {
       decidedGrowth: '30',
     })
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('100')
     const freed = await lab.database.sql`
       select after, cause from changes where refund_id = ${refundId} and field = 'freed'`
@@ -254,8 +243,7 @@ describe('the second word on a refund that came back', () => {
 
   it('between the two answers that show it releases it as well, once', async () => {
     const { payment, refundId } = await makeDecided('returned')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
     expect(await lab.left(payment)).toBe('100')
@@ -275,22 +263,18 @@ describe('the second word on a refund that came back', () => {
   })
 
   it('leaves its growth, from which no refund that was open before is inferred', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent()
     const other = await lab.send(payment, '30')
     await lab.notify(payment, refundId, '30')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
     await decide(anh, refundId, 'returned')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
     expect(await lab.row(other)).toMatchObject({ status: 'accepted', inferred: false })
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     await lab.show(payment, '30')
-    await lab.notify(payment, other, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, other, '30')
     expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
   })
 
@@ -302,8 +286,7 @@ describe('the second word on a refund that came back', () => {
     await decide(binh, refundId, 'returned')
     expect(await lab.row(refundId)).toMatchObject({ inFirstSight: false, returnSightings: 2 })
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('100')
   })
 
@@ -412,8 +395,7 @@ describe('what a person decided', () => {
 
   it('and evidence ended otherwise since is decided by anybody', async () => {
     const { payment, refundId } = await makeDecided('failed')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded' })
     await expectRefused(await post(anh, refundId, 'failed'), 409, 'against_evidence')
     await decide(anh, refundId, 'failed', AGAINST)

@@ -32,16 +32,13 @@ async function expectDecided(response: Response, status: string) {
 
 /** A refund of 30 out of 100 that the gateway accepted and then never mentioned. */
 async function makeAccepted(ms = 0) {
-  const payment = await lab.open()
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent()
   await lab.age(refundId, ms)
   return { payment, refundId }
 }
 
 async function makeUnknown(ms = 0) {
-  const payment = await lab.open()
-  await lab.fault('reset')
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent('reset')
   await lab.age(refundId, ms)
   return { payment, refundId }
 }
@@ -50,8 +47,7 @@ async function makeUnknown(ms = 0) {
 async function makeSucceeded() {
   const { payment, refundId } = await makeAccepted()
   await lab.settle(refundId)
-  await lab.notify(payment, refundId, '30')
-  await lab.pass(payment)
+  await lab.passNotified(payment, refundId, '30')
   expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
   return { payment, refundId }
 }
@@ -95,9 +91,7 @@ describe('a person decides', () => {
   })
 
   it('that a refund refused with a final code succeeded, and the growth is matched to it', async () => {
-    const payment = await lab.open()
-    await lab.fault('code', { code: 33 })
-    const refundId = await lab.send(payment, '30')
+    const { payment, refundId } = await lab.openSent('code', { code: 33 })
     await lab.passTwice(payment, refundId)
     expect(await lab.status(refundId)).toBe('failed')
     const shown = await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
@@ -110,8 +104,7 @@ describe('a person decides', () => {
         againstEvidence: null,
       },
     })
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await lab.left(payment)).toBe('70')
   })
@@ -141,8 +134,7 @@ describe('a decision against the evidence', () => {
   it('of a failure notification is refused, and with againstEvidence a discrepancy', async () => {
     const { payment, refundId } = await makeUnknown(RESOLVE_MS)
     await lab.pass(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    await lab.passNotified(payment, refundId, '30', { code: 5 })
     expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', failureCode: '5' })
     const problem = await expectRefused(
       await decide(refundId, 'succeeded'),
@@ -179,25 +171,21 @@ describe('a decision against the evidence', () => {
   it('of growth that nothing explains is refused; growth of another refund is none', async () => {
     const { payment, refundId } = await makeUnknown(RESOLVE_MS)
     await lab.pass(payment)
-    await lab.show(payment, '31')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '31')
     expect(await lab.status(refundId)).toBe('needs_review')
     const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
     expect(problem.detail).toContain('grew to 31')
-    await lab.notify(payment, 'portal-1', '31')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '31')
     await expectDecided(await decide(refundId, 'failed'), 'failed')
     expect(await lab.disagreements(payment)).not.toContain('decided_against_evidence')
   })
 
   it('of growth from before it was sent is none', async () => {
     const payment = await lab.open()
-    await lab.show(payment, '40')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '40')
     await lab.fault('reset')
     const refundId = await lab.ask(payment, '30')
-    await lab.show(payment, '20')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '20')
     await lab.show(payment, '40')
     await lab.database.sql`
       update refunds set refunded_before = 40, status = 'needs_review', review = 'no_evidence', attempts = 1,
@@ -213,8 +201,7 @@ describe('the proof', () => {
     await lab.pass(payment)
     await lab.notify(payment, refundId, '30', { code: 5 })
     await lab.notify(payment, refundId, '30', { amount: 31 })
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     const read = async () => {
       const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
       const { proof } = Refund.strict().parse(await response.json())
@@ -230,8 +217,7 @@ describe('the proof', () => {
     await decide(refundId, 'failed', { againstEvidence: true })
     const decision = ['decision', 'failed', expect.stringContaining('test: ticket 4711')]
     expect(await read()).toEqual([...before, decision])
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     const growth = (await read())?.find(([kind]) => kind === 'growth')
     expect(growth).toEqual(['growth', 'failed', expect.stringContaining('0 more')])
   })
@@ -300,13 +286,10 @@ describe('a refund that came back', () => {
     expect(await lab.left(payment)).toBe('70')
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('70')
     const before = await readPaymentEvents(payment)
     await lab.age(refundId, CONFIRM_MS)
@@ -338,8 +321,7 @@ describe('a refund that came back', () => {
     await lab.fault('acceptThenCode', { code: 33 })
     const other = await lab.send(payment, '30')
     await lab.age(other, CONFIRM_MS)
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.status(other)).toBe('unknown')
   })
 
@@ -356,8 +338,7 @@ describe('a refund that came back', () => {
     await lab.age(other, 2 * CONFIRM_MS)
     await lab.passTwice(payment, refundId)
     expect(await lab.left(payment)).toBe('60')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.status(other)).toBe('unknown')
   })
 
@@ -376,14 +357,11 @@ describe('a refund that came back', () => {
   it.each([0, 5])(
     'keeps a later notification with code %i, as a discrepancy, and changes nothing',
     async (code) => {
-      const payment = await lab.open()
-      const refundId = await lab.send(payment, '30')
-      await lab.settle(refundId)
-      await lab.pass(payment)
+      const { payment, refundId } = await lab.openSent()
+      await lab.passSettled(payment, refundId)
       expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
       await decide(refundId, 'returned')
-      await lab.notify(payment, refundId, '30', { code })
-      await lab.pass(payment)
+      await lab.passNotified(payment, refundId, '30', { code })
       expect(await lab.row(refundId)).toMatchObject({
         status: 'returned',
         matched: true,

@@ -59,8 +59,7 @@ async function makeReserved(shown = '0', atFirst = '0') {
       update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}`
   }
   await lab.show(payment, shown)
-  await lab.notify(payment, 'portal-1', '30')
-  await lab.pass(payment)
+  await lab.passNotified(payment, 'portal-1', '30')
   return { payment, one: await readOnly(payment) }
 }
 
@@ -80,11 +79,9 @@ describe('the external refunds of a payment', () => {
   it('are listed with their state, newest first, page by page', async () => {
     const payment = await lab.open()
     expect(await list(payment)).toEqual({ data: [], nextCursor: null })
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-1', '30')
     await lab.notify(payment, 'portal-2', '20')
-    await lab.show(payment, '20')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '20')
     const { data } = await list(payment)
     expect(data).toMatchObject([
       { requestId: 'portal-2', amount: '20', state: 'matched', source: 'notification' },
@@ -98,8 +95,7 @@ describe('the external refunds of a payment', () => {
 
   it('explain the refunded amount in the feed, and in the timeline of keys that read refunds', async () => {
     const { payment } = await makeReserved()
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await readEvents(payment)).toMatchObject([
       { type: 'external_refund.found', data: { requestId: 'portal-1', state: 'reserved' } },
       { type: 'external_refund.updated', data: { requestId: 'portal-1', state: 'matched' } },
@@ -151,8 +147,7 @@ describe("a person's decision about an external refund", () => {
     expect(await lab.left(payment)).toBe('40')
     await expectDecided(await decide(one.id, 'part_of_first_sight'), 'part_of_first_sight')
     expect(await lab.left(payment)).toBe('70')
-    await lab.notify(payment, 'portal-2', '10')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-2', '10')
     const other = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-2')
     const problem = await expectRefused(
       await decide(other?.id ?? '', 'part_of_first_sight'),
@@ -175,16 +170,14 @@ describe("a person's decision about an external refund", () => {
   it('that it is matched settles growth that may be it or one of ours', async () => {
     const { payment, one } = await makeReserved('30', '30')
     const refundId = await lab.send(payment, '30')
-    await lab.show(payment, '60')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '60')
     expect(await lab.status(refundId)).toBe('accepted')
     expect(await readOnly(payment)).toMatchObject({ state: 'reserved' })
     await expectDecided(await decide(one.id, 'matched'), 'matched')
     expect(await lab.left(payment)).toBe('10')
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('accepted')
-    await lab.show(payment, '90')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '90')
     expect(await lab.status(refundId)).toBe('succeeded')
   })
 
@@ -208,8 +201,7 @@ describe("a person's decision about an external refund", () => {
     await expectDecided(await decide(one.id, 'never_happened', against), 'never_happened')
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
     expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '0')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('70')
     await lab.database.sql`
       update payments set refunded_fell_at = refunded_fell_at - interval '10 min' where payment_id = ${payment.id}`
@@ -275,8 +267,7 @@ describe('growth that a person enters as a refund made elsewhere', () => {
   it('explains it, frees what waited for it, and changes nothing of what is left', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '20')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     expect(await lab.status(refundId)).toBe('pending')
     expect(await lab.left(payment)).toBe('50')
     expect(await enter(payment)).toBe('30')
@@ -297,15 +288,13 @@ describe('growth that a person enters as a refund made elsewhere', () => {
 
   it('makes room for the notification of it that comes late, whole or in part', async () => {
     const payment = await lab.open()
-    await lab.show(payment, '50')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '50')
     expect(await enter(payment)).toBe('50')
     for (const [requestId, amount, after] of [
       ['portal-1', '30', '50'],
       ['portal-2', '20', '50'],
     ] as const) {
-      await lab.notify(payment, requestId, amount)
-      await lab.pass(payment)
+      await lab.passNotified(payment, requestId, amount)
       const one = (await list(payment)).data.find((found) => found.requestId === requestId)
       await expectDecided(await decide(one?.id ?? '', 'matched'), 'matched')
       expect(await lab.left(payment)).toBe(after)
@@ -319,8 +308,7 @@ describe('growth that a person enters as a refund made elsewhere', () => {
     expect((await readSteps(payment)).map(({ cause }) => cause)).toContainEqual(
       'a notified refund of 30 (request portal-1) takes its place; 20 is left of it',
     )
-    await lab.notify(payment, 'portal-3', '1')
-    await lab.pass(payment)
+    await lab.passNotified(payment, 'portal-3', '1')
     const third = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-3')
     await expectRefused(await decide(third?.id ?? '', 'matched'), 409, 'not_decidable')
     expect(await lab.left(payment)).toBe('49')

@@ -59,17 +59,14 @@ async function passWith(
 
 /** A refund of 30 out of 100 without an answer, `ageMs` ago. */
 async function makeUnknown(ageMs: number) {
-  const payment = await lab.open()
-  await lab.fault('reset')
-  const refundId = await lab.send(payment, '30')
+  const { payment, refundId } = await lab.openSent('reset')
   await lab.age(refundId, ageMs)
   return { payment, refundId }
 }
 
 describe('while a refund is being sent', () => {
   it.each(['succeeded', 'failed', 'returned'])('nobody decides that it %s', async (outcome) => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passWith(payment, 'refund', async () => {
       await expectRefused(await decide(refundId, outcome), 409, 'not_decidable')
       await expectProblem(
@@ -92,8 +89,7 @@ describe('while a refund is being sent', () => {
   })
 
   it('a hold changes nothing about it, and keeps it from being sent again', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await lab.fault('acceptThenReset')
     await passWith(payment, 'refund', async () => {
       expect((await call('PUT', `holds/refund/${refundId}`)).status).toBe(200)
@@ -102,8 +98,7 @@ describe('while a refund is being sent', () => {
     await lab.age(refundId, 60_000)
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
-    await lab.settle(refundId)
-    await lab.pass(payment)
+    await lab.passSettled(payment, refundId)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', attempts: 1 })
   })
 })
@@ -133,8 +128,7 @@ describe('between the claim of a transaction and its commit', () => {
   })
 
   it('a cancellation and a new refund of all of it: only the new one is sent', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     let other = ''
     await passWith(payment, 'query', async () => {
       expect((await call('POST', `refunds/${refundId}/cancellation`)).status).toBe(200)
@@ -146,8 +140,7 @@ describe('between the claim of a transaction and its commit', () => {
   })
 
   it('a hold of the account, released and set again: nothing is sent', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passWith(payment, 'query', async () => {
       for (const method of ['PUT', 'DELETE', 'PUT']) {
         expect((await call(method, 'holds/merchant/UFLIYL')).status).toBe(200)
@@ -159,10 +152,8 @@ describe('between the claim of a transaction and its commit', () => {
   })
 
   it('a person who ends the growth as a refund made elsewhere frees what waited for it, once', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    const { payment, refundId } = await lab.openAsked()
+    await lab.passShowing(payment, '30')
     expect(await lab.sent(refundId)).toBe(0)
     const [row] = await lab.database
       .sql`select id from discrepancies where kind = 'unexplained_growth'`
@@ -176,8 +167,7 @@ describe('between the claim of a transaction and its commit', () => {
 
 describe('an answer that arrives after a decision', () => {
   it('of failed, after the lease has ended, changes nothing but the record of the attempt', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
+    const { payment, refundId } = await lab.openAsked()
     await passWith(payment, 'refund', async () => {
       await lab.pass(payment)
       await lab.age(refundId, RESOLVE_MS)

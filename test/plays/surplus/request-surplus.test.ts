@@ -138,8 +138,7 @@ describe('of two transactions of one order', () => {
     if (payment) {
       const refundId = await lab.send(payment, '30')
       await lab.settle(refundId)
-      await lab.notify(payment, refundId, '30')
-      await lab.pass(payment)
+      await lab.passNotified(payment, refundId, '30')
     }
     const { surplusAmount, wouldSend } = await preview(second.transactionId)
     expect([surplusAmount, wouldSend.amount]).toEqual(['70', '70'])

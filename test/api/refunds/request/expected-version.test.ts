@@ -74,8 +74,7 @@ describe('a refund that names the version it was decided on', () => {
     [
       'a refund made at the portal',
       async (payment: LabPayment) => {
-        await lab.show(payment, '5')
-        await lab.pass(payment)
+        await lab.passShowing(payment, '5')
       },
     ],
     [

@@ -9,8 +9,7 @@ const lab = useFreshLab()
 /** A refund whose success is inferred from growth. */
 async function infer(payment: LabPayment, amount: string): Promise<string> {
   const refundId = await lab.send(payment, amount)
-  await lab.settle(refundId)
-  await lab.pass(payment)
+  await lab.passSettled(payment, refundId)
   expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
   return refundId
 }

@@ -31,8 +31,7 @@ async function loseAndNotify(requestId: string): Promise<LabPayment> {
   expect((await askFor(payment)).body.id).toBe(id)
   await lab.pass(payment)
   await loseRefunds()
-  await lab.notify(payment, id, '30', { requestId })
-  await lab.pass(payment)
+  await lab.passNotified(payment, id, '30', { requestId })
   return payment
 }
 
@@ -107,8 +106,7 @@ describe('a key that is repeated after its row was lost', () => {
 describe('a success under the request id of a lost row', () => {
   it('in upper case is the same refund, which takes over the match once the notifications are deleted', async () => {
     const payment = await loseAndNotify(upper)
-    await lab.show(payment, '30')
-    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
     await forgetNotifications()
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await lab.row(id)).toMatchObject({ matched: true, attempts: 0 })
@@ -120,8 +118,7 @@ describe('a success under the request id of a lost row', () => {
 
   it('in any case is one external refund', async () => {
     const payment = await loseAndNotify(upper)
-    await lab.notify(payment, id, '30')
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '30')
     expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'reserved' }])
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await lab.left(payment)).toBe('70')
@@ -141,8 +138,7 @@ describe('a success under the request id of a lost row', () => {
     ])
     const [payment] = payments
     if (!payment) throw new Error('no payment')
-    await lab.notify(payment, id, '100', { requestId: upper })
-    await lab.pass(payment)
+    await lab.passNotified(payment, id, '100', { requestId: upper })
     await forgetNotifications()
     const asked = await askSurplus(lab, transactionId, { amount: 100 }, { idempotencyKey: key })
     expect(await expectTaken(asked)).toMatchObject({
