@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
 import { Card } from '../platform/html/components.tsx'
-import { Time } from './cells.tsx'
+import { List, Time } from './cells.tsx'
 import { ActionForm, Select, TextArea } from './forms.tsx'
 import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
 import { t, usePerson } from './view.ts'
@@ -78,16 +78,16 @@ export function Annotations(props: {
       )}
       <h3>{t('decisions.review.notes')}</h3>
       {notes.length === 0 ? <p class="soft">{t('decisions.review.noNotes')}</p> : null}
-      <ul>
-        {notes.map(({ at, by, text }) => (
-          <li>
+      <List
+        items={notes.map(({ at, by, text }) => (
+          <>
             {text}{' '}
             <small class="soft">
               {t('decisions.review.noteLine', { name: by })}, <Time iso={at} />
             </small>
-          </li>
+          </>
         ))}
-      </ul>
+      />
       <ActionForm action={`${path}/note`} submit={t('decisions.review.add')}>
         {(field) => (
           <TextArea

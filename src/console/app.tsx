@@ -110,7 +110,6 @@ const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
   await next()
 })
 
-/** Answers with a page where no route does. */
 function explainUnknownPages() {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     await next()
@@ -175,14 +174,12 @@ type Explained =
   | 'interrupted'
   | 'unavailable'
 
-/** What happened, and what to do next. */
 export function describeError(name: Explained): Description {
   return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
 }
 
 type Status = (typeof REFUSALS)[keyof typeof REFUSALS]['status']
 
-/** Answers with a page about why there is nothing else to see. */
 export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...shown }: Description) {
   return renderConsolePage(
     c,

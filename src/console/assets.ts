@@ -29,9 +29,6 @@ input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset
 [data-live]:focus { outline: none; }
 .copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
 footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }
-dialog { max-width: min(30rem, 92vw); padding: 1.2rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); color: var(--ink); }
-dialog form { margin-top: .8rem; }
-kbd { padding: 0 .4rem; border: 1px solid var(--edge); border-radius: .25rem; font-family: ui-monospace, monospace; }
 `
 
 type Asset = { path: string; type: string; body: string }
@@ -50,7 +47,6 @@ const script = nameAsset(
   readFileSync(new URL('./assets/console.js', import.meta.url), 'utf8'),
 )
 
-/** The URLs of the console's own files. */
 export const ASSETS = { style: style.path, script: script.path }
 
 /** Serves the style sheet and the script, to anybody: they hold no data. */

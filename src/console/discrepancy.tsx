@@ -32,7 +32,6 @@ const ResolutionFields = z.object({
 
 const pathOf = ({ view }: ShownDiscrepancyPage) => discrepancyPath(view.merchantCode, view.id)
 
-/** The page of one discrepancy: both sides, what they mean, and what to do. */
 export const discrepancyPage = definePage<DiscrepancyRow>({
   path: '/console/discrepancies/:merchant/:id',
   scope: 'ops',
@@ -181,7 +180,6 @@ function ResolveCard({ shown }: { shown: ShownDiscrepancyPage }) {
   )
 }
 
-/** What resolving does beyond closing the discrepancy. */
 function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): string | undefined {
   if (view.kind === 'payment_unreadable') return t('discrepancyPage.resolve.setsAside')
   if (amount === undefined) return undefined
@@ -193,14 +191,12 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
 /** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
 const MAX_EXTERNAL = 20
 
-/** Everything the page of a discrepancy shows. */
 type ShownDiscrepancyPage = {
   row: DiscrepancyRow
   view: DiscrepancyView
   currency: string | null
   /** Of `unexplained_growth`: the amount that resolving it enters (decimal string). */
   amount: string | undefined
-  /** Refunds of the payment made elsewhere. */
   external: ExternalRecord[]
   deciders: string[]
   /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
@@ -220,7 +216,6 @@ async function findPathDiscrepancy(
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
 }
 
-/** Reads everything the page of a discrepancy shows. */
 async function readDiscrepancyPage(
   ctx: ConsoleContext,
   c: ConsoleRequest,

@@ -1,56 +1,53 @@
 import { Identifier } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { TroubledEndpoint } from '../webhooks/log.ts'
-import { Time } from './cells.tsx'
+import { cell, id, type ListColumn, Time } from './cells.tsx'
+import { ActionForm } from './forms.tsx'
 import { storyPath } from './paths.ts'
 import { count, t } from './view.ts'
 
-/** Since when an endpoint fails, and why it was disabled. */
-export function Failing({ failingSince, disabledAt, disabledReason }: TroubledEndpoint) {
-  const since = failingSince ?? disabledAt
-  return (
+/** Endpoints that fail or were disabled: since when and why, the last answer, and the newest event that failed. */
+export const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
+  id('address', ({ url }) => url),
+  cell('since', ({ failingSince, disabledAt, disabledReason }) => {
+    const since = failingSince ?? disabledAt
+    return (
+      <>
+        {since && <Time iso={toIso(since)} />}{' '}
+        {disabledReason && t(`tasks.endpoint.disabled.${disabledReason}`)}
+      </>
+    )
+  }),
+  cell('answer', ({ httpStatus: status, error, answer }) => (
     <>
-      {since === null ? null : <Time iso={toIso(since)} />}{' '}
-      {disabledReason === null ? null : t(`tasks.endpoint.disabled.${disabledReason}`)}
-    </>
-  )
-}
-
-/** The last answer of an endpoint. */
-export function Answer({ httpStatus, error, answer }: TroubledEndpoint) {
-  return (
-    <>
-      {httpStatus === null
-        ? t('tasks.endpoint.noAnswer')
-        : t('tasks.endpoint.status', { status: httpStatus })}{' '}
+      {status === null ? t('tasks.endpoint.noAnswer') : t('tasks.endpoint.status', { status })}{' '}
       <small class="soft">{answer || error}</small>
     </>
-  )
-}
-
-/** When an endpoint is tried again, and how much waits for it. */
-export function NextAttempt({ nextAttemptAt, disabledAt, pending }: TroubledEndpoint) {
-  return (
+  )),
+  cell('next', ({ nextAttemptAt: at, disabledAt, pending }) => (
     <>
-      {disabledAt !== null ? (
-        t('tasks.endpoint.never')
-      ) : nextAttemptAt === null ? (
-        t('tasks.endpoint.atOnce')
-      ) : (
-        <Time iso={toIso(nextAttemptAt)} />
-      )}{' '}
+      {disabledAt !== null ? t('tasks.endpoint.never') : null}
+      {disabledAt === null ? at ? <Time iso={toIso(at)} /> : t('tasks.endpoint.atOnce') : null}{' '}
       <small class="soft">
         {pending >= 100
           ? t('tasks.endpoint.pendingMost')
           : count('tasks.endpoint.pending', pending)}
       </small>
     </>
-  )
-}
-
-/** The transaction of the newest event that failed. */
-export function NewestEvent({ transactionId, eventMerchantCode }: TroubledEndpoint) {
-  if (transactionId === null) return null
-  if (eventMerchantCode === null) return <Identifier>{transactionId}</Identifier>
-  return <a href={storyPath({ merchantCode: eventMerchantCode, transactionId })}>{transactionId}</a>
-}
+  )),
+  cell('event', ({ transactionId, eventMerchantCode: merchantCode }) => {
+    if (transactionId === null) return null
+    if (merchantCode === null) return <Identifier>{transactionId}</Identifier>
+    return <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>
+  }),
+  cell(
+    'actions',
+    (one) => (
+      <ActionForm
+        action={`/console/webhooks/${encodeURIComponent(one.id)}/enable`}
+        submit={t('tasks.endpoint.enable')}
+      />
+    ),
+    { kind: 'actions' },
+  ),
+]

@@ -16,7 +16,6 @@ export type ConsoleEnv = {
     access: Access
     /** Whether the person may still do what the request was let in for: answers that take long ask again. */
     isStillAllowed: () => Promise<boolean>
-    /** The fields of the form that was sent. */
     form: FormFields | undefined
   }
 }

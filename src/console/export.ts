@@ -8,7 +8,6 @@ import { type CellValue, type ListColumn, nameColumn } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
 import { formatClock, showTo, useView } from './view.ts'
 
-/** What a list is written with into a file. */
 export type ListFile<Row> = {
   name: string
   columns: readonly ListColumn<Row>[]
@@ -113,7 +112,6 @@ function toSheetCell(value: CellValue): SheetCell {
   return isExact(value.number) ? Number(value.number) : value.number
 }
 
-/** A spreadsheet shows 15 digits of a number. */
 function isExact(number: string): boolean {
   return number.replace('.', '').replace(/^0+/, '').length <= 15
 }
@@ -132,7 +130,6 @@ function respondFile(
   })
 }
 
-/** A cell of a spreadsheet. */
 type SheetCell = string | number | Date | null
 
 /** Ten thousand rows take a second of a processor: beside the thread that acknowledges notifications, one at a time. */
@@ -149,7 +146,6 @@ const cell = (value) =>
   .then((file) => parentPort.postMessage(file))
 `
 
-/** Writes rows as an Excel file; the first are the titles. */
 function writeSheet(rows: readonly SheetCell[][]): Promise<Uint8Array<ArrayBuffer>> {
   const library = createRequire(import.meta.url).resolve('write-excel-file/node')
   return oneByOne(

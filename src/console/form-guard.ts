@@ -7,10 +7,8 @@ import { type BodyBudget, readFormBody } from '../http/body.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
 import { KEPT_S } from './kept.ts'
 
-/** The name of the hidden field with the session's form token. */
 export const TOKEN_FIELD = 'formToken'
 
-/** The name of the hidden field with the page that shows the form. */
 export const PAGE_FIELD = 'formPage'
 
 /** A path of the console, other than the way in. */
@@ -19,7 +17,6 @@ export const OWN_PAGE = /^\/console(?!\/sign-in)(?:[/?][\x21-\x7e]*)?$/
 /** An unsafe request that did not come from a form of this session. */
 export class ForeignFormError extends Error {}
 
-/** Whether a request may change something. */
 export function isUnsafe(c: ConsoleRequest): boolean {
   return c.req.method !== 'GET' && c.req.method !== 'HEAD'
 }
@@ -39,7 +36,6 @@ export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget:
   })
 }
 
-/** Refuses unsafe requests that do not carry the token of their session. */
 export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c) && !carriesToken(c, readCookie(ctx, c, 'session') ?? '')) {
@@ -49,7 +45,6 @@ export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
   })
 }
 
-/** Whether the form of a request was made for the session with this token. */
 export function carriesToken(c: ConsoleRequest, sessionToken: string): boolean {
   const [nonce = '', mac = ''] = (c.get('form')?.[TOKEN_FIELD] ?? '').split('.')
   const given = Buffer.from(mac, 'base64url')
@@ -67,7 +62,6 @@ function sign(sessionToken: string, nonce: string): Buffer {
   return createHmac('sha256', sessionToken).update(`form token ${nonce}`).digest()
 }
 
-/** Returns what was typed into the form of a request. */
 export function readFields(c: ConsoleRequest): FormFields {
   const { [TOKEN_FIELD]: _, [PAGE_FIELD]: __, ...typed } = c.get('form') ?? {}
   return typed
@@ -107,7 +101,6 @@ function nameCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): string 
   return isLocal(ctx, c) ? name : `__Host-${name}`
 }
 
-/** Returns the value of one of the console's own cookies. */
 export function readCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): string | undefined {
   return getCookie(c, nameCookie(ctx, c, name))
 }

@@ -1,5 +1,6 @@
 import type { Child } from 'hono/jsx'
 import { Field } from '../platform/html/components.tsx'
+import { List } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
 import { t, useKept, usePerson } from './view.ts'
 
@@ -58,7 +59,6 @@ export function TextInput(props: InputProps & { type?: string; [attribute: strin
   )
 }
 
-/** A labelled field for a sentence or two. */
 export function TextArea(props: InputProps & { rows?: number; maxlength?: number }) {
   const { name, label, hint, value = '', problem, required, rows = 2, maxlength = 500 } = props
   return (
@@ -78,7 +78,6 @@ export function TextArea(props: InputProps & { rows?: number; maxlength?: number
 
 type Option = { value: string; label: string; hint?: string | undefined }
 
-/** A labelled list to choose one from. */
 export function Select(props: InputProps & { options: readonly Option[] }) {
   const { name, label, hint, value, problem, required, options } = props
   const { autofocus = problem !== undefined } = props
@@ -181,11 +180,7 @@ function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   return (
     <fieldset>
       <legend>{t('decisions.decide.against')}</legend>
-      <ul>
-        {evidence.map((text) => (
-          <li>{text}</li>
-        ))}
-      </ul>
+      <List items={evidence} />
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
         <span>{t('decisions.decide.againstLabel')}</span>

@@ -25,7 +25,6 @@ function isTold(entry: Entry): boolean {
 
 type Props = { shown: TransactionView; cursor: string | undefined }
 
-/** Who did what, and what came of it, oldest first. */
 export function HistoryParts(props: Props & { history: History }) {
   const { history, shown, cursor } = props
   const { timeline, writes } = history
@@ -52,7 +51,6 @@ export function HistoryParts(props: Props & { history: History }) {
   )
 }
 
-/** What a person or an order system did, and to which refund. */
 function Write(props: { write: ListedWrite; history: History; shown: TransactionView }) {
   const { write, history, shown } = props
   const { at, actor, operation, objectId } = write
@@ -84,7 +82,6 @@ function Line(props: { at: string; who: string; title: string; children?: Child 
   )
 }
 
-/** A page of what happened, with the way to the others. */
 function TimelineCard(props: {
   view: 'history' | 'technical'
   cursor: string | undefined
@@ -128,7 +125,6 @@ function Entry(props: { words: EntryWords; at: string; id?: string }) {
   )
 }
 
-/** Every notification, question, answer and change, oldest first. */
 export function Timeline(props: Props & { technical: Technical }) {
   const { technical, shown, cursor } = props
   const { data, nextCursor: next } = technical.timeline
@@ -159,7 +155,6 @@ export function RawFigures({ shown }: { shown: TransactionView }) {
   )
 }
 
-/** What the gateway sent, as it was received, folded away. */
 export function Messages({ messages }: { messages: readonly ReceivedMessage[] }) {
   return (
     <Card title={t('story.sections.messages')} note={t('story.sections.messagesNote')}>
@@ -194,9 +189,8 @@ const WEBHOOKS: readonly ListColumn<SentEvent>[] = [
   moment('next', ({ nextAttemptAt }) => nextAttemptAt),
 ]
 
-/** A time that there may not be. */
 function moment(title: 'sent' | 'next', value: (row: SentEvent) => string | null) {
-  return cell<SentEvent>(title, value, (row) => {
+  return cell<SentEvent>(title, (row) => {
     const at = value(row)
     return at === null ? t('story.webhook.none') : <Time iso={toIso(at)} />
   })
@@ -209,7 +203,6 @@ function nameHost(url: string | null): string {
     : (URL.parse(url)?.host ?? t('story.webhook.none'))
 }
 
-/** The webhooks that were sent for a transaction, and what came of each. */
 export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
   const title = t('story.sections.webhooks')
   return (

@@ -6,7 +6,6 @@ type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 /** Whose it is, and of which page: what was kept opens for no other. */
 export type Owner = { personId: string; path: string }
 
-/** How long something is kept (s). */
 export const KEPT_S = 3_600
 
 /** With all else that a request carries it has to fit into what servers and proxies take. */
@@ -58,7 +57,6 @@ const Texts = z.record(z.string(), z.string())
 
 /** A form that was not carried out: what was typed, what is wrong with it, and what happened instead. */
 export const KeptForm = z.strictObject({
-  /** Where the form is sent. */
   action: z.string(),
   fields: Texts,
   problems: Texts.default({}),

@@ -7,22 +7,8 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
-import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, hasRole, t, useView } from './view.ts'
-
-/** Where the script speaks. */
-function ScriptParts() {
-  return (
-    <div
-      id="status"
-      class="hidden"
-      role="status"
-      data-text-copy={t('frame.copy')}
-      data-text-copied={t('frame.copied')}
-    />
-  )
-}
+import { can, hasRole, listTexts, t, useView } from './view.ts'
 
 export type PageName = NameIn<'frame.pages'>
 
@@ -49,7 +35,6 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role
   { name: 'reasons', path: '/console/reasons', role: 'admin' },
 ]
 
-/** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
 export async function renderConsolePage(
   c: ConsoleRequest,
   options: PageOptions,
@@ -58,7 +43,9 @@ export async function renderConsolePage(
   const { title, status = 200, refreshS, refreshTo } = options
   const { language, kept, person } = useView()
   const waiting = await person?.countTasks?.()
-  const notice = kept?.isUnsent ? t('frame.restored') : readNotice(c)
+  const code = c.req.query('notice')
+  const named = listTexts('notice').find(([known]) => known === code)?.[1]
+  const notice = kept?.isUnsent ? t('frame.restored') : named
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
@@ -85,7 +72,13 @@ export async function renderConsolePage(
         ))}
         {body}
       </main>
-      {person ? <ScriptParts /> : null}
+      {person ? (
+        <div
+          {...{ id: 'status', class: 'hidden', role: 'status' }}
+          data-text-copy={t('frame.copy')}
+          data-text-copied={t('frame.copied')}
+        />
+      ) : null}
     </Document>,
     status,
   )

@@ -32,7 +32,6 @@ const PATH = '/console/people'
 
 const pathOf = ({ id }: Pick<Person, 'id'>) => `${PATH}/${id}`
 
-/** The names of the fields of a choice. */
 const roleField = (role: string) => `role-${role}`
 const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
 
@@ -42,11 +41,8 @@ function listGrantable({ coversAll, merchants }: Access): readonly string[] {
 }
 
 const PEOPLE: readonly ListColumn<ListedPerson>[] = [
-  cell(
-    'name',
-    ({ name }) => name,
-    (person) =>
-      person.endedAt === null ? <a href={pathOf(person)}>{person.name}</a> : person.name,
+  cell('name', (person) =>
+    person.endedAt === null ? <a href={pathOf(person)}>{person.name}</a> : person.name,
   ),
   text('email', ({ email }) => email ?? '–'),
   text('roles', ({ roles }) => roles.join(', ')),
@@ -54,10 +50,8 @@ const PEOPLE: readonly ListColumn<ListedPerson>[] = [
   text('sessions', ({ endedAt, sessions }) =>
     endedAt === null ? String(sessions) : t('people.ended'),
   ),
-  cell(
-    'lastSeen',
-    ({ lastUsedAt }) => lastUsedAt,
-    ({ lastUsedAt }) => (lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />),
+  cell('lastSeen', ({ lastUsedAt }) =>
+    lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />,
   ),
 ]
 
@@ -158,7 +152,6 @@ function AddForm({ access }: { access: Access }) {
 /** A link that was made, as its page shows it for an hour to who made it. */
 const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
 
-/** One person: sessions, a new link, and the end of the access. */
 export const personPage = definePage({
   path: `${PATH}/:personId`,
   role: 'admin',

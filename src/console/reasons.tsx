@@ -2,6 +2,7 @@ import { narrowMerchants } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/reasons.ts'
+import { List } from './cells.tsx'
 import { ActionForm, Select, TextArea } from './forms.tsx'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
 import { findText } from './texts/text.ts'
@@ -70,11 +71,7 @@ function UsualReasons() {
   return (
     <>
       <p>{t('reasons.defaults')}</p>
-      <ul>
-        {listUsualReasons().map(([, text]) => (
-          <li>{text}</li>
-        ))}
-      </ul>
+      <List items={listUsualReasons().map(([, text]) => text)} />
     </>
   )
 }

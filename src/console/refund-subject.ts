@@ -32,7 +32,6 @@ import { formatTimeLeft } from './words.ts'
 /** Discrepancies of a transaction that are looked through for those of one refund. */
 const MAX_DISCREPANCIES = 50
 
-/** Everything the page of a refund shows. */
 export type ShownRefundPage = {
   found: FoundRefund
   view: RefundView
@@ -41,7 +40,6 @@ export type ShownRefundPage = {
   version: string
   proof: RefundProof
   review: RefundReview
-  /** Open discrepancies about this refund. */
   discrepancies: DiscrepancyRow[]
   decidable: DecidableRefund
   /** How the person stands to it, and what else may be in the way of a decision. */
@@ -50,7 +48,6 @@ export type ShownRefundPage = {
   receiver: Receiver | undefined
   /** Whether the person may release its hold; undefined where there is none, or without the scope `ops`. */
   mayRelease: MayEnd | undefined
-  /** Who may take care of it. */
   deciders: string[]
 }
 

@@ -6,6 +6,7 @@ import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
 import type { FoundRefund } from '../refunds/find.ts'
 import { Annotations, annotations } from './annotate.tsx'
+import { List } from './cells.tsx'
 import {
   describeEvents,
   nameReceiver,
@@ -50,7 +51,6 @@ const CancellationFields = z.object({
   version: Version,
 })
 
-/** What people decide about a refund, each with the version that they were shown. */
 const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
   approval: {
     scope: DECISIONS.approve.scope,
@@ -97,7 +97,6 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
   }),
 }
 
-/** The page of one refund: what is asked, the evidence beside the decision, and its steps. */
 export const refundPage = definePage<FoundRefund>({
   path: '/console/refunds/:merchant/:refundId',
   scope: 'refunds:read',
@@ -136,7 +135,6 @@ export const refundPage = definePage<FoundRefund>({
 
 const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, view.id)
 
-/** To approve or decline, with what will be sent. */
 function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
   const { shown, mayDecline } = props
   const { view, payment, version } = shown
@@ -225,7 +223,6 @@ function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers 
   )
 }
 
-/** To cancel what was never sent. */
 function CancelCard({ shown }: { shown: ShownRefundPage }) {
   return (
     <Card title={t('decisions.cancel.title')} id="cancel">
@@ -242,7 +239,6 @@ function CancelCard({ shown }: { shown: ShownRefundPage }) {
   )
 }
 
-/** To keep it from being sent, or to release that. */
 function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   const { merchantCode, id, hold } = view
   return (
@@ -252,7 +248,6 @@ function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   )
 }
 
-/** Why something is not offered. */
 function Obstacles({ obstacles }: { obstacles: readonly string[] }) {
   if (obstacles.length === 0) return null
   return (
@@ -272,13 +267,11 @@ function Review({ shown }: { shown: ShownRefundPage }) {
   return (
     <Card title={t('decisions.review.title')}>
       <p>{t('decisions.review.through')}</p>
-      <ul>
-        {discrepancies.map(({ merchantCode, id, kind }) => (
-          <li>
-            <a href={discrepancyPath(merchantCode, id)}>{nameKind(kind)}</a>
-          </li>
+      <List
+        items={discrepancies.map(({ merchantCode, id, kind }) => (
+          <a href={discrepancyPath(merchantCode, id)}>{nameKind(kind)}</a>
         ))}
-      </ul>
+      />
     </Card>
   )
 }

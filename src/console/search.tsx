@@ -13,21 +13,19 @@ import { findObjects, type SearchHit } from '../search.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
-import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import { List, type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
 import { Form, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
+import { redirectWith } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
-import { redirectWith } from './redirect.ts'
 import { showTasks } from './tasks.tsx'
 import { can, count, listTexts, nameIn, requireScope, t, usePerson } from './view.ts'
 import { signPayment, signRefund, signTransaction } from './words.ts'
 
-/** Results of a search at most. */
 const MAX_HITS = 60
 
-/** An object that was found, with the transaction it belongs to. */
 type Hit = SearchHit & {
   of: TransactionWithPayments['transaction']
   payment?: TransactionWithPayments['payments'][number] | undefined
@@ -103,7 +101,7 @@ function pathOf(hit: Hit): string {
 }
 
 const COLUMNS: readonly ListColumn<Hit>[] = [
-  link('id', ({ id }) => id, pathOf),
+  link('id', (hit) => [hit.id, pathOf(hit)]),
   text('matched', ({ matched }) => nameIn('search.matched', matched)),
   state('state', ({ of, payment, refund }) =>
     refund
@@ -130,18 +128,13 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
   )
 }
 
-/** What was searched without a result, and what else to try. */
 function NothingFound({ q }: { q: string }) {
   const searched = can('refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
   return (
     <>
       <Card title={t('search.none.title', { query: q })}>
         <p>{t(searched)}</p>
-        <ul>
-          {listTexts('search.none.advice').map(([, advice]) => (
-            <li>{advice}</li>
-          ))}
-        </ul>
+        <List items={listTexts('search.none.advice').map(([, advice]) => advice)} />
       </Card>
       {looksLikeId(q) ? <Ask id={q} /> : null}
     </>
@@ -173,7 +166,6 @@ function Ask({ id }: { id: string }) {
   )
 }
 
-/** Finds what a text names, with its state. */
 async function findHits(
   ctx: ConsoleContext,
   { scopes, merchants, chainId }: Access,
@@ -201,7 +193,6 @@ async function findHits(
   })
 }
 
-/** The transactions that the objects belong to, each once. */
 function listKeys(found: readonly SearchHit[]) {
   const keys = found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId }))
   return [...new Map(keys.map((key) => [formatTransactionKey(key), key])).values()]

@@ -102,7 +102,6 @@ export function listFacts(shown: TransactionView, open: NextStep | undefined): F
   ]
 }
 
-/** When the gateway was asked whose answer is shown. */
 export const nameAsOf = ({ sync: { asOf } }: TransactionView) =>
   asOf === null ? t('story.facts.never') : <Time iso={asOf} />
 
@@ -131,32 +130,27 @@ type Payment = TransactionView['payments'][number]
 
 const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListColumn<Payment>[] => [
   id('payment', (payment) => payment.id),
-  cell(
-    'status',
-    ({ status }) => status,
-    (payment) => (
-      <>
-        <State of={signPayment(payment.status)} />{' '}
-        {payment.hold === null ? null : (
-          <>
-            <Badge tone="warn">{t('states.held')}</Badge>{' '}
-            <small>
-              <HoldFacts hold={payment.hold} />
-            </small>
-          </>
-        )}
-        {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
-        {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
-      </>
-    ),
-  ),
+  cell('status', (payment) => (
+    <>
+      <State of={signPayment(payment.status)} />{' '}
+      {payment.hold === null ? null : (
+        <>
+          <Badge tone="warn">{t('states.held')}</Badge>{' '}
+          <small>
+            <HoldFacts hold={payment.hold} />
+          </small>
+        </>
+      )}
+      {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
+      {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
+    </>
+  )),
   money('amount', ({ amount, currency }) => [amount, currency]),
   text('method', ({ paymentMethod }) => describeMethod(paymentMethod)),
   money('refunded', ({ refundedAmount, currency }) => [refundedAmount, currency]),
   money('left', ({ refundableAmount, currency }) => [refundableAmount, currency]),
   cell(
     'actions',
-    () => null,
     ({ id: paymentId, merchantCode, hold, refundableAmount }) => (
       <div class="row">
         {!hold && !accountHold && isPositive(refundableAmount) && can('refunds:write') ? (
@@ -176,7 +170,6 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
   ),
 ]
 
-/** The payments of a transaction, each with what a person may do with it. */
 export function Payments({ story, shown }: { story: Story; shown: TransactionView }) {
   return (
     <TableCard
@@ -188,11 +181,7 @@ export function Payments({ story, shown }: { story: Story; shown: TransactionVie
 }
 
 const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
-  link(
-    'kind',
-    ({ kind }) => nameKind(kind),
-    (one) => discrepancyPath(one.merchantCode, one.id),
-  ),
+  link('kind', (one) => [nameKind(one.kind), discrepancyPath(one.merchantCode, one.id)]),
   text('ours', ({ ours }) => describeSide(ours)),
   text('theirs', ({ theirs }) => describeSide(theirs)),
   text('status', ({ resolvedAt, resolution, assignee: name }) => {
@@ -216,11 +205,7 @@ export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | unde
 }
 
 const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
-  link(
-    'transaction',
-    ({ transaction }) => transaction.transactionId,
-    ({ transaction }) => storyPath(transaction),
-  ),
+  link('transaction', ({ transaction }) => [transaction.transactionId, storyPath(transaction)]),
   state('state', ({ transaction }) => signTransaction(transaction)),
   money('paid', ({ transaction: { paidAmount, currency } }) => [paidAmount, currency]),
   time('time', ({ transaction }) => toIso(transaction.firstSeenAt)),

@@ -36,37 +36,28 @@ import {
 type Refund = { found: FoundRefund; shown: RefundView; isHeld: boolean }
 
 const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] => [
-  cell(
-    'refund',
-    ({ shown }) => shown.id,
-    ({ shown, isHeld }) => (
-      <>
-        <a href={refundPagePath(shown.merchantCode, shown.id)}>
-          {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
-        </a>{' '}
-        <State of={signRefund(shown.status)} />{' '}
-        {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
-      </>
-    ),
-  ),
-  cell(
-    'nextStep',
-    () => null,
-    ({ found, shown, isHeld }) => (
-      <>
-        <Next step={describeNext(found.refund, isHeld, ctx.config)} />
-        {listOutcome(shown).map((line) => (
-          <div class="soft">{line}</div>
-        ))}
-      </>
-    ),
-  ),
+  cell('refund', ({ shown, isHeld }) => (
+    <>
+      <a href={refundPagePath(shown.merchantCode, shown.id)}>
+        {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
+      </a>{' '}
+      <State of={signRefund(shown.status)} />{' '}
+      {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
+    </>
+  )),
+  cell('nextStep', ({ found, shown, isHeld }) => (
+    <>
+      <Next step={describeNext(found.refund, isHeld, ctx.config)} />
+      {listOutcome(shown).map((line) => (
+        <div class="soft">{line}</div>
+      ))}
+    </>
+  )),
   text('requestedBy', ({ shown }) => nameRequester(shown)),
   text('reason', ({ shown }) => shown.reason ?? t('refunds.facts.noReason')),
   time('requestedAt', ({ shown }) => shown.requestedAt),
   cell(
     'actions',
-    () => null,
     ({ found, shown }) => {
       const offer = nameOffer(ctx, found)
       return offer === undefined ? null : (
@@ -139,7 +130,6 @@ export function findNextStep(
   return describeNext(open.refund, isHeld, ctx.config)
 }
 
-/** What happens next, and when. */
 export function Next({ step: { text: words, at } }: { step: NextStep }) {
   return at === undefined ? (
     <>{words}</>
@@ -155,7 +145,6 @@ const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', '
 /** A hold has an effect: it may be sent, for the first time or again. */
 export const isOpen = ({ status }: Pick<RefundView, 'status'>) => OPEN.includes(status)
 
-/** What the person may do on the refund's own page. */
 function nameOffer(
   { config, now }: ConsoleContext,
   { refund }: FoundRefund,

@@ -33,7 +33,6 @@ export type Story = {
   sameOrder: TransactionWithPayments[]
 }
 
-/** Rows of each part of the pages. */
 const LIMITS = {
   refunds: 50,
   external: 20,
@@ -82,7 +81,6 @@ async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }:
   return { listed, hasMore: rows.length > listed.length, external }
 }
 
-/** The other transactions that name the same order, newest first. */
 async function loadSameOrder(
   ctx: ConsoleContext,
   { merchantCode, transactionId, orderId }: TransactionKey & { orderId: string | null },
@@ -97,11 +95,9 @@ async function loadSameOrder(
 
 export type TimelineEntry = TimelineRow['entry']
 
-/** What people and order systems did, and what changed, in one page of the timeline. */
 export type History = {
   timeline: Page<TimelineEntry>
   writes: ListedWrite[]
-  /** Their amounts, by id. */
   refunds: ReadonlyMap<string, FoundRefund>
 }
 
@@ -132,7 +128,6 @@ export async function readHistory(
   return { timeline, writes, refunds }
 }
 
-/** What came from the gateway and what was sent to others, as it was. */
 export type Technical = {
   timeline: Page<TimelineEntry>
   messages: ReceivedMessage[]

@@ -19,10 +19,8 @@ import {
 } from './task-sections.tsx'
 import { t, usePerson } from './view.ts'
 
-/** What the page of all sections shows of each. */
 const SHOWN = 10
 
-/** How long a count in the navigation stands (ms). */
 const COUNTED_FOR_MS = 15_000
 
 /** Counts what waits for a person, for the navigation of every page: as far as the sections count, and not more often. */
@@ -153,7 +151,6 @@ function Further(props: { name: SectionName; n: number; next: Loaded['next']; li
   )
 }
 
-/** Serves what waits for a person. */
 export function taskRoutes(app: Hono<ConsoleEnv>, ctx: ConsoleContext): void {
   app.get(TASKS_PATH, (c) => showTasks(ctx, c))
   defineAction<string>({

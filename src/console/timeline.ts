@@ -6,18 +6,15 @@ import { nameKind, withMore } from './words.ts'
 type Entry = TimelineEntry
 type Actor = NameIn<'timeline.actors'>
 
-/** An entry of the timeline in words. */
 export type EntryWords = {
   actor: Actor
   /** What happened, in a sentence without its subject. */
   title: string
-  /** What else is known about it. */
   details: readonly string[]
   /** What was received, as text. */
   received?: string | null
 }
 
-/** Describes an entry of the timeline: who did what, and what came of it. */
 export function describeEntry(entry: Entry, currency: string | null): EntryWords {
   switch (entry.type) {
     case 'ipn':

@@ -28,7 +28,6 @@ export function formatTimeLeft(ms: number): string {
   return formatDuration(Math.ceil(ms / unit) * unit)
 }
 
-/** What a kind of discrepancy means, in words; one of a later release is named as it is stored. */
 export function nameKind(kind: string): string {
   return nameIn('discrepancies.kinds', kind)
 }
@@ -38,7 +37,6 @@ export function describeSide({ source, says: words }: { source: string; says: st
   return withMore(nameSource(source), words)
 }
 
-/** Who or what a side comes from, in words; one of a later release is named as it is stored. */
 export function nameSource(source: string): string {
   return nameIn('discrepancies.sources', source)
 }
@@ -59,7 +57,6 @@ export function nameOperation(operation: string): string {
   return known === bare ? operation : known
 }
 
-/** Adds what else is known to a text, e.g. the reason. */
 export function withMore(text: string, more: string | null): string {
   return more ? `${text}: ${more}` : text
 }
@@ -119,13 +116,11 @@ function comparePaid({ paidAmount, expectedAmount }: TransactionView): NameIn<'s
   return compared < 0 ? 'paidInPart' : 'overpaid'
 }
 
-/** Who asked for a refund, and for whom. */
 export function nameRequester(refund: { requestedBy: string; onBehalfOf: string | null }): string {
   const { requestedBy: name, onBehalfOf } = refund
   return onBehalfOf === null ? name : t('refunds.requester', { name, onBehalfOf })
 }
 
-/** Who approved or declined a refund, and why. */
 export function describeApproval(of: NonNullable<RefundView['approval']>): string {
   const { decision: decided, by, reason } = of
   return decided === null || by === null
@@ -133,21 +128,18 @@ export function describeApproval(of: NonNullable<RefundView['approval']>): strin
     : withMore(t(`refunds.approval.${decided}`, { by }), reason)
 }
 
-/** Who decided about the outcome of a refund, and why. */
 export function describeResolution(of: NonNullable<RefundView['resolution']>): string {
   const { outcome, by, reason } = of
   const known = ['succeeded', 'failed', 'returned'] as const
   return t(`refunds.decision.${known.find((one) => one === outcome) ?? 'other'}`, { by, reason })
 }
 
-/** Why a refund failed, and on whose side. */
 export function describeFailure({ source, code, message }: NonNullable<RefundView['failure']>) {
   return source === 'gateway'
     ? withMore(t('refunds.failure.gateway', { code }), message)
     : t(`refunds.failure.${source}`, { message })
 }
 
-/** The account that a refund goes to. */
 export function describeReceiver(to: NonNullable<RefundView['receiver']>): string {
   const { accountName: name, accountNumber: number, swiftCode: code } = to
   return t('refunds.receiver', { name, number, code })
@@ -243,7 +235,6 @@ export function signTransaction(
     : [t(`states.transaction.${state}`), TRANSACTION_TONES[state]]
 }
 
-/** The status of a refund. */
 export function signRefund(status: RefundView['status']): Sign {
   return [t(`states.refund.${status}`), REFUND_TONES[status]]
 }
@@ -253,7 +244,6 @@ export function signPayment(status: string): Sign {
   return [describeStatus(status), PAYMENT_TONES[status] ?? 'warn']
 }
 
-/** The state of a refund that was made elsewhere. */
 export function signExternal(state: ExternalState): Sign {
   return [t(`states.externalRefund.${state}`), state === 'matched' ? 'good' : 'soft']
 }
@@ -263,7 +253,6 @@ export function describeStatus(status: string): string {
   return nameKnown('states.payment', status)
 }
 
-/** The method of a payment in words; one that is not documented is shown as it came. */
 export function describeMethod(method: string): string {
   return nameKnown('states.paymentMethod', method)
 }
