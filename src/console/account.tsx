@@ -19,7 +19,7 @@ import { ActionForm, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { definePage, InvalidFieldsError, nameOperation, redirectWith } from './page.ts'
 import { recallPage } from './session.ts'
-import { listTexts, nameIn, t, usePerson, useView } from './view.ts'
+import { listTexts, t, usePerson, useView } from './view.ts'
 
 const ACCOUNT = '/console/account'
 
@@ -37,9 +37,7 @@ export const accountPage = definePage({
           <Card title={name}>
             <PersonFacts roles={roles} merchants={coversAll ? [EVERY_MERCHANT] : merchants} />
           </Card>
-          <Card title={t('account.reading.title')}>
-            <Reading />
-          </Card>
+          <Reading />
           <Card title={t('account.sessions.title')}>
             <p>{t('account.sessions.explain')}</p>
             <Sessions of={sessions} path={ACCOUNT} />
@@ -73,22 +71,23 @@ export const accountPage = definePage({
 
 function Reading() {
   const { language, zone } = useView()
+  const options = LANGUAGES.map((value) => ({ value, label: t(`account.languages.${value}`) }))
   return (
-    <ActionForm action={`${ACCOUNT}/reading`} submit={t('account.reading.save')}>
-      {(field) => {
-        const chosen = field('language', t('account.reading.language'))
-        const typed = field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))
-        const languages = LANGUAGES.map((value) => {
-          return { value, label: nameIn('account.languages', value) }
-        })
-        return (
+    <Card title={t('account.reading.title')}>
+      <ActionForm
+        {...{ action: `${ACCOUNT}/reading`, submit: t('account.reading.save') }}
+        values={{ language, timeZone: zone }}
+      >
+        {(field) => (
           <>
-            <Select {...chosen} value={chosen.value ?? language} options={languages} />
-            <TextInput {...typed} value={typed.value ?? zone} />
+            <Select {...field('language', t('account.reading.language'))} options={options} />
+            <TextInput
+              {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
+            />
           </>
-        )
-      }}
-    </ActionForm>
+        )}
+      </ActionForm>
+    </Card>
   )
 }
 
@@ -118,13 +117,14 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
-  app.get(PATH, (c) =>
-    renderConsolePage(
+  app.get(PATH, (c) => {
+    const isReturning = readCookie(ctx, c, 'page') !== undefined
+    return renderConsolePage(
       c,
       { title: t('signIn.invitation') },
-      <Invitation isReturning={readCookie(ctx, c, 'page') !== undefined} />,
-    ),
-  )
+      <Invitation {...{ isReturning }} />,
+    )
+  })
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
   app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
   app.post(`${PATH}/:token`, async (c) => {

@@ -3,7 +3,7 @@ import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
 import { Card } from '../platform/html/components.tsx'
 import { List, Time } from './cells.tsx'
-import { ActionForm, Select, TextArea } from './forms.tsx'
+import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
 import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
 import { t, usePerson } from './view.ts'
 
@@ -52,6 +52,7 @@ export function Annotations(props: {
   const { assignee, notes } = review
   const { name: me } = usePerson()
   const unassigned = t('decisions.review.unassigned')
+  const people = [{ value: '', label: unassigned }, ...listOptions(deciders)]
   const assign = { action: `${path}/assignee`, quiet: true }
   return (
     <Card title={t('decisions.review.title')} id="review">
@@ -63,15 +64,12 @@ export function Annotations(props: {
           {assignee === me ? null : (
             <ActionForm {...assign} fields={{ name: me }} submit={t('decisions.review.toMe')} />
           )}
-          <ActionForm {...assign} submit={t('decisions.review.assign')}>
+          <ActionForm
+            {...{ ...assign, submit: t('decisions.review.assign') }}
+            values={{ name: assignee ?? '' }}
+          >
             {(field) => (
-              <Select
-                {...{ ...field('name', t('decisions.review.assignTo')), value: assignee ?? '' }}
-                options={[
-                  { value: '', label: unassigned },
-                  ...deciders.map((value) => ({ value, label: value })),
-                ]}
-              />
+              <Select {...field('name', t('decisions.review.assignTo'))} options={people} />
             )}
           </ActionForm>
         </div>

@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
 import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { auditRefusals } from '../access/audit.ts'
 import { DomainError, REFUSALS } from '../errors.ts'
 import type { BodyBudget } from '../http/body.ts'
@@ -123,8 +124,7 @@ function explainUnknownPages() {
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
-/** Answers an error with a page that explains what happened and what to do next. */
-export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
+function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
@@ -162,8 +162,7 @@ function describe(status: number, detail: string, requestId: string): Descriptio
     return { title: t('errors.failed.title'), body: t('errors.failed.body', { requestId }) }
   if (status === 403) return describeError('forbidden')
   if (status === 404) return describeError('notFound')
-  if (status === 429) return { title: t('errors.limited.title'), body: detail }
-  return { title: t('errors.refused.title'), body: detail }
+  return { title: t(`errors.${status === 429 ? 'limited' : 'refused'}.title`), body: detail }
 }
 
 type Explained =
@@ -174,13 +173,15 @@ type Explained =
   | 'interrupted'
   | 'unavailable'
 
-export function describeError(name: Explained): Description {
+function describeError(name: Explained): Description {
   return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
 }
 
-type Status = (typeof REFUSALS)[keyof typeof REFUSALS]['status']
-
-export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...shown }: Description) {
+function respondRefusal(
+  c: ConsoleRequest,
+  status: ContentfulStatusCode,
+  { body, ...shown }: Description,
+) {
   return renderConsolePage(
     c,
     { ...shown, status },

@@ -76,6 +76,10 @@ export function TextArea(props: InputProps & { rows?: number; maxlength?: number
   )
 }
 
+/** Values that are shown as they are. */
+export const listOptions = (values: readonly string[]): Option[] =>
+  values.map((value) => ({ value, label: value }))
+
 type Option = { value: string; label: string; hint?: string | undefined }
 
 export function Select(props: InputProps & { options: readonly Option[] }) {
@@ -152,17 +156,19 @@ export function ActionForm(props: {
   quiet?: boolean
   /** Hidden ones. */
   fields?: Readonly<Record<string, string>>
+  /** What stands in the others before anything is typed. */
+  values?: Readonly<Record<string, string>>
   /** Instead of the button. */
   buttons?: Child
   children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
 }) {
-  const { action, submit, danger, quiet, fields = {}, buttons, children } = props
+  const { action, submit, danger, quiet, fields = {}, values = {}, buttons, children } = props
   const { fields: typed, problems, evidence } = useKept(action)
   const style = danger ? 'danger' : quiet ? 'quiet' : undefined
   return (
     <Form action={action} fields={fields} stacked={children !== undefined && !quiet}>
       {children?.((name, label, hint) => {
-        return { name, label, hint, value: typed[name], problem: problems[name] }
+        return { name, label, hint, value: typed[name] ?? values[name], problem: problems[name] }
       })}
       <AgainstEvidence evidence={evidence} />
       {buttons ?? (

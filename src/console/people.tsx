@@ -84,10 +84,7 @@ export const peoplePage = definePage({
         const added = await runInTransaction(ctx.sql, async (tx) => {
           const result = await addPerson(tx, person)
           if (result.kind === 'taken') {
-            const isName = result.by === 'name'
-            const problem = t(
-              isName ? 'people.add.problems.nameTaken' : 'people.add.problems.emailTaken',
-            )
+            const problem = t(`people.add.problems.${result.by}Taken`)
             throw new InvalidFieldsError({ [result.by]: problem })
           }
           const write = { operation: nameOperation(c), merchantCode: null, objectId: result.id }
@@ -110,17 +107,21 @@ function readPerson(fields: FormFields, access: Access) {
   if (name.success && email.success && roles.length > 0 && merchants.length > 0) {
     return { name: name.data, email: email.data || null, roles, merchants }
   }
-  throw new InvalidFieldsError({
-    ...(name.success ? {} : { name: t('people.add.problems.name') }),
-    ...(email.success ? {} : { email: t('people.add.problems.email') }),
-    ...(roles.length > 0 ? {} : { roles: t('people.add.problems.roles') }),
-    ...(merchants.length > 0 ? {} : { merchants: t('people.add.problems.merchants') }),
-  })
+  const wrong = {
+    ...{ name: !name.success, email: !email.success },
+    ...{ roles: roles.length === 0, merchants: merchants.length === 0 },
+  }
+  const problems = (['name', 'email', 'roles', 'merchants'] as const)
+    .filter((field) => wrong[field])
+    .map((field) => [field, t(`people.add.problems.${field}`)])
+  throw new InvalidFieldsError(Object.fromEntries(problems))
 }
 
 function AddForm({ access }: { access: Access }) {
   const typed = useKept(PATH).fields
   const tick = (name: string, label: string) => ({ name, label, value: '', checked: name in typed })
+  const roles = ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))
+  const accounts = listGrantable(access).map((one) => tick(merchantField(one), nameMerchant(one)))
   return (
     <ActionForm action={PATH} submit={t('people.add.button')}>
       {(field) => (
@@ -133,15 +134,11 @@ function AddForm({ access }: { access: Access }) {
             {...field('email', t('field.email'), t('people.add.emailHint'))}
             {...{ type: 'email', maxlength: 254 }}
           />
+          <Choices {...field('roles', t('field.roles'))} type="checkbox" options={roles} />
           <Choices
-            {...{ ...field('roles', t('field.roles')), type: 'checkbox' }}
-            options={ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))}
-          />
-          <Choices
-            {...{ ...field('merchants', t('field.merchants')), type: 'checkbox' }}
-            options={listGrantable(access).map((code) => {
-              return tick(merchantField(code), nameMerchant(code))
-            })}
+            {...field('merchants', t('field.merchants'))}
+            type="checkbox"
+            options={accounts}
           />
         </>
       )}
@@ -165,7 +162,14 @@ export const personPage = definePage({
       current: 'people',
       body: (
         <>
-          {made ? <Made name={person.name} link={made} /> : null}
+          {made ? (
+            <Card title={t('people.link.made', { name: person.name })}>
+              <p>
+                <Identifier>{made.url}</Identifier>
+              </p>
+              <Facts rows={[[t('field.validUntil'), <Time iso={made.until} />]]} />
+            </Card>
+          ) : null}
           <Card title={t('people.access')}>
             <PersonFacts {...person} />
           </Card>
@@ -235,15 +239,4 @@ async function findPathPerson(tx: Tx | ConsoleContext['sql'], c: ConsoleRequest)
   const person = isUuid(id) ? await findPerson(tx, id, c.get('access')) : undefined
   if (!person) throw new DomainError('not_found', 'There is no such person')
   return person
-}
-
-function Made({ name, link: { url, until } }: { name: string; link: z.infer<typeof MadeLink> }) {
-  return (
-    <Card title={t('people.link.made', { name })}>
-      <p>
-        <Identifier>{url}</Identifier>
-      </p>
-      <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
-    </Card>
-  )
 }

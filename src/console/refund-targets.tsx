@@ -17,7 +17,7 @@ import { id, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
 import { formatMoney, t } from './view.ts'
-import { describeMethod, describeStatus } from './words.ts'
+import { describeMethod, nameKnown } from './words.ts'
 
 /** What a form refunds, as it is now. Amounts are decimal strings. */
 export type RefundSubject = {
@@ -88,7 +88,9 @@ function findPaymentObstacle(payment: PaymentView): string | undefined {
   if (payment.missing) return t('refundForm.alerts.notRefundable.missing')
   if (payment.unreadable) return t('refundForm.alerts.notRefundable.unreadable')
   if (payment.status !== 'SUCCESS')
-    return t('refundForm.alerts.notRefundable.status', { status: describeStatus(payment.status) })
+    return t('refundForm.alerts.notRefundable.status', {
+      status: nameKnown('states.payment', payment.status),
+    })
   return isPositive(payment.refundableAmount) ? undefined : t('refundForm.alerts.nothingLeft')
 }
 

@@ -16,7 +16,7 @@ import type { TransactionWithPayments } from '../transactions/types.ts'
 import { List, type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
-import { Form, Select } from './forms.tsx'
+import { Form, listOptions, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { redirectWith } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
@@ -129,11 +129,11 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
 }
 
 function NothingFound({ q }: { q: string }) {
-  const searched = can('refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
+  const searched = can('refunds:read') ? 'searchedAll' : 'searched'
   return (
     <>
       <Card title={t('search.none.title', { query: q })}>
-        <p>{t(searched)}</p>
+        <p>{t(`search.none.${searched}`)}</p>
         <List items={listTexts('search.none.advice').map(([, advice]) => advice)} />
       </Card>
       {looksLikeId(q) ? <Ask id={q} /> : null}
@@ -142,9 +142,7 @@ function NothingFound({ q }: { q: string }) {
 }
 
 /** Whether a text may be the id of a transaction: no sentence, no short number. */
-function looksLikeId(q: string): boolean {
-  return /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
-}
+const looksLikeId = (q: string) => /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
 
 function Ask({ id }: { id: string }) {
   const accounts = usePerson().access.merchants
@@ -157,7 +155,7 @@ function Ask({ id }: { id: string }) {
         {second === undefined ? null : (
           <Select
             {...{ name: 'merchantCode', label: t('field.account'), value: only, required: true }}
-            options={accounts.map((value) => ({ value, label: value }))}
+            options={listOptions(accounts)}
           />
         )}
         <button type="submit">{t('search.none.askNow')}</button>
@@ -200,32 +198,30 @@ function listKeys(found: readonly SearchHit[]) {
 
 async function loadRefunds({ sql }: Pick<ConsoleContext, 'sql'>, found: readonly SearchHit[]) {
   const refunds = found.filter(({ type }) => type === 'refund')
-  const merchants = [...new Set(refunds.map(({ merchantCode }) => merchantCode))]
-  const rows = merchants.map((merchantCode) => {
-    const own = refunds.filter((one) => one.merchantCode === merchantCode)
-    const ids = own.map(({ id }) => id)
-    return readRefunds(sql, merchantCode, ids)
+  const merchants = new Set(refunds.map(({ merchantCode }) => merchantCode))
+  const read = Array.from(merchants, (merchant) => {
+    const own = refunds.filter(({ merchantCode }) => merchantCode === merchant)
+    return readRefunds(
+      sql,
+      merchant,
+      Array.from(own, ({ id }) => id),
+    )
   })
-  return (await Promise.all(rows)).flat().map(({ refund }) => refund)
+  return (await Promise.all(read)).flat().map(({ refund }) => refund)
 }
 
 function isExactId(hit: Omit<Hit, 'at' | 'isExact'>, q: string): boolean {
   const small = q.toLowerCase()
-  switch (hit.matched) {
-    case 'transactionId':
-    case 'paymentId':
-      return hit.id === q
-    case 'refundId':
-      return hit.id === small || hit.id.replaceAll('-', '') === small
-    case 'orderId':
-      return hit.of.orderId?.toLowerCase() === small.replace(/^#\s*/, '')
-    case 'merchantTxnId':
-      return hit.of.merchantTxnId === q
-    case 'gatewayRefundId':
-      return hit.refund?.gatewayRefundId === q
-    case 'gatewayReference':
-      return hit.refund?.notifiedReference === q
-    case 'amount':
-      return false
+  const { id, of, refund } = hit
+  const isExact: Record<SearchHit['matched'], boolean> = {
+    transactionId: id === q,
+    paymentId: id === q,
+    refundId: id === small || id.replaceAll('-', '') === small,
+    orderId: of.orderId?.toLowerCase() === small.replace(/^#\s*/, ''),
+    merchantTxnId: of.merchantTxnId === q,
+    gatewayRefundId: refund?.gatewayRefundId === q,
+    gatewayReference: refund?.notifiedReference === q,
+    amount: false,
   }
+  return isExact[hit.matched]
 }
