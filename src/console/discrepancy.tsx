@@ -38,7 +38,7 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   load: findPathDiscrepancy,
   async show(ctx, c, row) {
     const shown = await readDiscrepancyPage(ctx, c, row)
-    const body = <Body {...{ row, shown }} named={c.req.query('external')} />
+    const body = <Body shown={shown} named={c.req.query('external')} />
     return { title: nameKind(row.kind), current: 'tasks', body }
   },
   actions: {
@@ -68,13 +68,13 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   },
 })
 
-function Body(props: {
-  row: DiscrepancyRow
-  shown: ShownDiscrepancyPage
-  named: string | undefined
-}) {
-  const { row, shown, named } = props
-  const { meaning, steps } = explainKind(row.kind)
+function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | undefined }) {
+  const { row } = shown
+  const help = Object.fromEntries(listTexts(`discrepancyHelp.${row.kind}`))
+  const { meaning, steps } = {
+    ...Object.fromEntries(listTexts('discrepancyHelp.unknown')),
+    ...help,
+  }
   const path = pathOf(shown)
   const isClosed = row.resolvedAt !== null
   return (
@@ -84,35 +84,21 @@ function Body(props: {
         <h3>{t('discrepancyPage.steps')}</h3>
         <p>{steps}</p>
       </Card>
-      <SidesCard shown={shown} />
+      <Card title={t('discrepancyPage.sides')}>
+        <div class="sides">
+          {(['ours', 'theirs'] as const).map((side) => (
+            <div>
+              <h3>{nameSource(shown.view[side].source)}</h3>
+              <p>{row[side]}</p>
+            </div>
+          ))}
+        </div>
+      </Card>
       <FactsCard shown={shown} />
       {shown.external.length > 0 ? <ExternalCard {...{ path, shown, named }} /> : null}
       {isClosed ? null : <ResolveCard shown={shown} />}
       <Annotations {...{ path, deciders: shown.deciders, review: row, isClosed }} />
     </>
-  )
-}
-
-function explainKind(kind: string) {
-  const { meaning, steps } = Object.fromEntries(listTexts(`discrepancyHelp.${kind}`))
-  return {
-    meaning: meaning ?? t('discrepancyHelp.unknown.meaning'),
-    steps: steps ?? t('discrepancyHelp.unknown.steps'),
-  }
-}
-
-function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
-  return (
-    <Card title={t('discrepancyPage.sides')}>
-      <div class="sides">
-        {(['ours', 'theirs'] as const).map((side) => (
-          <div>
-            <h3>{nameSource(view[side].source)}</h3>
-            <p>{row[side]}</p>
-          </div>
-        ))}
-      </div>
-    </Card>
   )
 }
 
@@ -126,10 +112,7 @@ function FactsCard({ shown: { view } }: { shown: ShownDiscrepancyPage }) {
     [t('field.state'), <State view={view} />],
     [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
     [t('field.account'), merchantCode],
-    [
-      t('field.transaction'),
-      <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>,
-    ],
+    [t('field.transaction'), <a href={storyPath(view)}>{transactionId}</a>],
     [t('field.order'), view.orderId],
     [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
     [t('field.refund'), refund],

@@ -21,11 +21,7 @@ export function isUnsafe(c: ConsoleRequest): boolean {
   return c.req.method !== 'GET' && c.req.method !== 'HEAD'
 }
 
-/**
- * Refuses unsafe requests of other origins, by what the browser itself reports about their origin, and reads the
- * fields of the others.
- * @param budget shared with every other reader of bodies
- */
+/** Refuses unsafe requests of other origins, by what the browser itself says, and reads the fields of the others. */
 export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget: BodyBudget) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c)) {
@@ -79,17 +75,11 @@ export function namePage(c: ConsoleRequest): string {
 
 type Settings = Pick<ConsoleContext, 'config'>
 
-export type CookieName = 'session' | 'page'
+const MAX_AGE_S = { session: SESSION_MINUTES * 60, page: KEPT_S }
 
-const MAX_AGE_S: Readonly<Record<CookieName, number>> = {
-  session: SESSION_MINUTES * 60,
-  page: KEPT_S,
-}
+type CookieName = keyof typeof MAX_AGE_S
 
-/**
- * Whether the browser is on this machine and speaks plain http to it: then cookies cannot be `Secure` in every browser.
- * A proxy that terminates TLS may present itself as a local host, so any sign of TLS counts.
- */
+/** Plain http on this machine, where cookies cannot be `Secure` in every browser; any sign of a proxy's TLS counts. */
 function isLocal({ config }: Settings, c: ConsoleRequest): boolean {
   if (config.CONSOLE_BASE_URL?.startsWith('https:')) return false
   if (c.req.header('x-forwarded-proto')?.includes('https')) return false
@@ -106,12 +96,7 @@ export function readCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): 
 }
 
 /** Sets one of the console's own cookies: scripts cannot read it, and other sites' requests do not carry it. */
-export function writeCookie(
-  ctx: Settings,
-  c: ConsoleRequest,
-  name: CookieName,
-  value: string,
-): void {
+export function writeCookie(ctx: Settings, c: ConsoleRequest, name: CookieName, value: string) {
   setCookie(c, nameCookie(ctx, c, name), value, {
     path: '/',
     httpOnly: true,

@@ -141,7 +141,6 @@ export function Choices(props: {
   )
 }
 
-/** What a field of a form shows: its name and words, what was typed, and what is wrong with it. */
 type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'problem'>
 
 /**
@@ -150,7 +149,7 @@ type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'proble
  */
 export function ActionForm(props: {
   action: string
-  submit: string
+  submit?: string
   danger?: boolean
   /** Of a form beside others. */
   quiet?: boolean
@@ -180,7 +179,6 @@ export function ActionForm(props: {
   )
 }
 
-/** Nothing is shown before a decision was refused. */
 function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   if (evidence.length === 0) return null
   return (

@@ -12,13 +12,11 @@ import { describeEntry, type EntryWords } from './timeline.ts'
 import { formatMoney, t } from './view.ts'
 import { nameOperation } from './words.ts'
 
-type Entry = TimelineEntry
-
 /** What only shows how the service counts: people do not need it to follow what happened. */
 const UNTOLD = ['amount', 'countedAmount', 'countedRefunded', 'freed', 'notification']
 
 /** Whether an entry of the timeline belongs to what people follow, and not to how it came to be known. */
-function isTold(entry: Entry): boolean {
+function isTold(entry: TimelineEntry): boolean {
   if (entry.type === 'change') return !UNTOLD.includes(entry.field)
   return entry.type === 'discrepancy'
 }
@@ -68,8 +66,9 @@ function Write(props: { write: ListedWrite; history: History; shown: Transaction
   )
 }
 
-function Line(props: { at: string; who: string; title: string; children?: Child }) {
-  const { at, who, title, children } = props
+type LineProps = { at: string; who: string; title: string; children?: Child }
+
+function Line({ at, who, title, children }: LineProps) {
   return (
     <>
       <span class="soft">
@@ -109,8 +108,7 @@ function TimelineCard(props: {
   )
 }
 
-function Entry(props: { words: EntryWords; at: string; id?: string }) {
-  const { words, at, id } = props
+function Entry({ words, at, id }: { words: EntryWords; at: string; id?: string }) {
   return (
     <>
       <Line {...{ at, who: t(`timeline.actors.${words.actor}`), title: words.title }} />
@@ -125,17 +123,15 @@ function Entry(props: { words: EntryWords; at: string; id?: string }) {
   )
 }
 
-export function Timeline(props: Props & { technical: Technical }) {
-  const { technical, shown, cursor } = props
+export function Timeline({ technical, shown, cursor }: Props & { technical: Technical }) {
   const { data, nextCursor: next } = technical.timeline
+  const describe = (entry: TimelineEntry) => describeEntry(entry, shown.currency)
   return (
     <TimelineCard {...{ cursor, next, view: 'technical' }}>
       <ol class="timeline">
         {data.map((entry, at) => (
           <li>
-            <Entry
-              {...{ words: describeEntry(entry, shown.currency), at: entry.at, id: `entry-${at}` }}
-            />
+            <Entry words={describe(entry)} at={entry.at} id={`entry-${at}`} />
           </li>
         ))}
       </ol>

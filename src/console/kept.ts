@@ -17,9 +17,8 @@ const placeOf = ({ personId, path }: Owner) =>
 const Content = z.strictObject({ at: z.number(), content: z.unknown() })
 
 /**
- * Seals something for the address of a page, where Back and reload find it again: a form that was not carried out, or a
- * refund that was checked. It needs no table, so it outlives a failover, and each tab has its own.
- * @returns undefined for too much
+ * Seals something for the address of a page, where Back and reload find it again: it outlives a failover, and each tab
+ * has its own. @returns undefined for too much
  */
 export function seal(
   { encryption, now }: KeepingContext,
@@ -31,10 +30,7 @@ export function seal(
   return sealed.length > MAX_LENGTH ? undefined : sealed
 }
 
-/**
- * Opens what was sealed.
- * @returns undefined for what was sealed for another person or page, is too old, or is none of ours
- */
+/** @returns undefined for what was sealed for another person or page, is too old, or is none of ours */
 export function open<T>(
   { encryption, now }: KeepingContext,
   owner: Owner,

@@ -150,10 +150,7 @@ function findKind(name: string, isChoice: boolean) {
   return isChoice ? 'choice' : 'text'
 }
 
-/**
- * Reads the filters of a list as a person set them: days are those of their zone, amounts are read as they are written.
- * @returns what the listing is asked for; without it, what is wrong
- */
+/** Reads the filters as a person set them: days are those of their zone. @returns what to ask for, or what is wrong */
 function readFilters<Query extends z.ZodRawShape>(
   { query }: Pick<Listing<Query, object>, 'query'>,
   given: Readonly<Record<string, string>>,

@@ -57,11 +57,10 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
     })
     for (const [name, action] of Object.entries(actions)) {
       const parts = name === '' ? 0 : name.split('/').length
-      const pageOf = (c: ConsoleRequest) =>
-        c.req.path
-          .split('/')
-          .toSpliced(-parts || Infinity)
-          .join('/')
+      const pageOf = ({ req }: ConsoleRequest) => {
+        const named = req.path.split('/')
+        return named.slice(0, named.length - parts).join('/')
+      }
       const { scope = page.scope, role = page.role } = action
       const definition = { ...action, scope, role, load, describe, pageOf }
       defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
@@ -178,10 +177,7 @@ export function requireText(missing: PlainKey) {
     .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
 }
 
-/**
- * Parses the fields of a form with a schema whose messages are keys of texts.
- * @throws InvalidFieldsError with the first problem of each field
- */
+/** The messages of the schema are keys of texts; of each field the first problem is shown. */
 export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): T {
   const parsed = schema.safeParse(fields)
   if (parsed.success) return parsed.data

@@ -146,7 +146,7 @@ function AddForm({ access }: { access: Access }) {
   )
 }
 
-/** A link that was made, as its page shows it for an hour to who made it. */
+/** Its page shows it for an hour to who made it. */
 const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
 
 export const personPage = definePage({

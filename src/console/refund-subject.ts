@@ -51,10 +51,7 @@ export type ShownRefundPage = {
   deciders: string[]
 }
 
-/**
- * Finds the refund in the path, of an account that the person may see.
- * @throws DomainError `refund_not_found`
- */
+/** @throws DomainError `refund_not_found`, also for one of an account that the person may not see */
 export async function findPathRefund(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundRefund> {
   const { merchant, refundId = '' } = c.req.param()
   return await findRefund(ctx, narrowMerchants(c.get('access'), merchant), refundId)

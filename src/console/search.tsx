@@ -82,10 +82,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
   )
 }
 
-/**
- * Chooses where a search leads: to the only result, or to the only transaction that has exactly this id, or to which
- * everything with exactly this id belongs; undefined when a person has to choose.
- */
+/** Leads to the only result, or to the only transaction of all that has exactly this id; else a person has to choose. */
 function chooseTarget(hits: readonly Hit[]): string | undefined {
   const exact = hits.filter(({ isExact }) => isExact)
   const candidates = exact.length > 0 ? exact : hits

@@ -170,7 +170,7 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
   ),
 ]
 
-export function Payments({ story, shown }: { story: Story; shown: TransactionView }) {
+export function Payments({ story, shown }: Props) {
   return (
     <TableCard
       {...{ title: t('frame.pages.payments'), columns: listPaymentColumns(story) }}
@@ -212,11 +212,8 @@ const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
 ]
 
 /** The other transactions that name the same order; nothing when there are none. */
-export function SameOrder(props: {
-  orderId: string | null
-  others: readonly TransactionWithPayments[]
-}) {
-  const { orderId: order, others } = props
+export function SameOrder({ story, shown: { orderId: order } }: Props) {
+  const others = story.sameOrder
   if (order === null || others.length === 0) return null
   return (
     <TableCard

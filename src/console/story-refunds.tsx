@@ -83,8 +83,8 @@ function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): stri
 }
 
 /** The refunds of a transaction, each with what happens to it next; refunds made elsewhere stand by themselves. */
-export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: TransactionView }) {
-  const { ctx, story, shown } = props
+export function Refunds(props: Shown) {
+  const { ctx, story } = props
   const { refunds } = story
   const title = t('frame.pages.refunds')
   if (refunds === undefined) return <Card title={title}>{t('story.sections.refundsHidden')}</Card>
@@ -92,7 +92,7 @@ export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: Trans
     <>
       <TableCard
         {...{ title, columns: listRefundColumns(ctx), empty: t('story.sections.noRefunds') }}
-        rows={refunds.listed.map((found) => showStoryRefund(ctx, story, shown, found))}
+        rows={refunds.listed.map((found) => showStoryRefund(props, found))}
         rowId={(one) => nameAnchor('refund', one.shown.id)}
       >
         {refunds.hasMore ? <p class="soft">{t('story.sections.moreRefunds')}</p> : null}
@@ -107,38 +107,26 @@ export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: Trans
   )
 }
 
-function showStoryRefund(
-  ctx: ConsoleContext,
-  { accountHold }: Story,
-  { payments }: TransactionView,
-  found: FoundRefund,
-): Refund {
+type Shown = { ctx: ConsoleContext; story: Story; shown: TransactionView }
+
+function showStoryRefund({ ctx, story, shown: of }: Shown, found: FoundRefund): Refund {
   const shown = showRefund(ctx.encryption, found)
-  const hold = payments.find(({ id: paymentId }) => paymentId === shown.paymentId)?.hold
-  return { found, shown, isHeld: Boolean(shown.hold ?? accountHold ?? hold) }
+  const hold = of.payments.find(({ id: paymentId }) => paymentId === shown.paymentId)?.hold
+  return { found, shown, isHeld: Boolean(shown.hold ?? story.accountHold ?? hold) }
 }
 
 /** What happens to the refund that is under way; undefined when none is. */
-export function findNextStep(
-  ctx: ConsoleContext,
-  story: Story,
-  shown: TransactionView,
-): NextStep | undefined {
-  const open = story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
+export function findNextStep(of: Shown): NextStep | undefined {
+  const open = of.story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
   if (!open) return undefined
-  const { isHeld } = showStoryRefund(ctx, story, shown, open)
-  return describeNext(open.refund, isHeld, ctx.config)
+  return describeNext(open.refund, showStoryRefund(of, open).isHeld, of.ctx.config)
 }
 
-export function Next({ step: { text: words, at } }: { step: NextStep }) {
-  return at === undefined ? (
-    <>{words}</>
-  ) : (
-    <>
-      {words} <Time iso={at} />
-    </>
-  )
-}
+export const Next = ({ step: { text: words, at } }: { step: NextStep }) => (
+  <>
+    {words} {at && <Time iso={at} />}
+  </>
+)
 
 const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', 'unknown']
 

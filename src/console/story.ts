@@ -101,11 +101,7 @@ export type History = {
   refunds: ReadonlyMap<string, FoundRefund>
 }
 
-/**
- * Reads who did what with a transaction, and what came of it.
- * @param cursor of the page; undefined for the first
- * @throws DomainError `invalid_request` for a cursor that was not issued
- */
+/** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readHistory(
   ctx: ConsoleContext,
   { scopes }: Access,
@@ -134,11 +130,7 @@ export type Technical = {
   webhooks: SentEvent[]
 }
 
-/**
- * Reads every notification, question, answer, change and webhook of a transaction.
- * @param cursor of the page of the timeline; undefined for the first
- * @throws DomainError `invalid_request` for a cursor that was not issued
- */
+/** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readTechnical(
   ctx: ConsoleContext,
   { scopes }: Access,

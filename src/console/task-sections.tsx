@@ -8,7 +8,7 @@ import { isOwnRequest } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../discrepancies/store.ts'
 import { cutPage, type Position } from '../http/list.ts'
-import type { Tone } from '../platform/html/components.tsx'
+import { Identifier, type Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import {
   listRefunds,
@@ -19,13 +19,13 @@ import {
 } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
-import { listTroubledEndpoints } from '../webhooks/log.ts'
-import { type ListColumn, link, Rows, state, text, time } from './cells.tsx'
-import { ENDPOINTS } from './endpoint-cells.tsx'
+import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
+import { cell, id, type ListColumn, link, Rows, state, Time, text, time } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
+import { ActionForm } from './forms.tsx'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
 import type { NameIn } from './texts/text.ts'
-import { formatMoney, t } from './view.ts'
+import { count, formatMoney, t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
 
 export type Start = { cursor?: string | undefined; kind?: string | undefined }
@@ -94,6 +94,52 @@ const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
   medium: 'warn',
   low: 'soft',
 }
+
+/** Endpoints that fail or were disabled: since when and why, the last answer, and the newest event that failed. */
+const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
+  id('address', ({ url }) => url),
+  cell('since', ({ failingSince, disabledAt, disabledReason }) => {
+    const since = failingSince ?? disabledAt
+    return (
+      <>
+        {since && <Time iso={toIso(since)} />}{' '}
+        {disabledReason && t(`tasks.endpoint.disabled.${disabledReason}`)}
+      </>
+    )
+  }),
+  cell('answer', ({ httpStatus: status, error, answer }) => (
+    <>
+      {status === null ? t('tasks.endpoint.noAnswer') : t('tasks.endpoint.status', { status })}{' '}
+      <small class="soft">{answer || error}</small>
+    </>
+  )),
+  cell('next', ({ nextAttemptAt: at, disabledAt, pending }) => (
+    <>
+      {disabledAt !== null ? t('tasks.endpoint.never') : null}
+      {disabledAt === null ? at ? <Time iso={toIso(at)} /> : t('tasks.endpoint.atOnce') : null}{' '}
+      <small class="soft">
+        {pending >= 100
+          ? t('tasks.endpoint.pendingMost')
+          : count('tasks.endpoint.pending', pending)}
+      </small>
+    </>
+  )),
+  cell('event', ({ transactionId, eventMerchantCode: merchantCode }) => {
+    if (transactionId === null) return null
+    if (merchantCode === null) return <Identifier>{transactionId}</Identifier>
+    return <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>
+  }),
+  cell(
+    'actions',
+    (one) => (
+      <ActionForm
+        action={`/console/webhooks/${encodeURIComponent(one.id)}/enable`}
+        submit={t('tasks.endpoint.enable')}
+      />
+    ),
+    { kind: 'actions' },
+  ),
+]
 
 export const SECTIONS: readonly Section[] = [
   define('own', ['refunds:write'], readOwn, () => [

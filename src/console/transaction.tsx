@@ -136,13 +136,13 @@ async function showStory({ ctx, c, found }: Showing): Promise<Parts> {
       'state',
       <Card title={describeState(shown)} id="state">
         <Warnings {...{ story, shown }} />
-        <Facts rows={listFacts(shown, findNextStep(ctx, story, shown))} />
+        <Facts rows={listFacts(shown, findNextStep({ ctx, story, shown }))} />
         <Actions {...{ story, shown }} />
       </Card>,
     ],
     ['payments', <Payments {...{ story, shown }} />],
     ['refunds', <Refunds {...{ ctx, story, shown }} />],
-    ['order', <SameOrder orderId={shown.orderId} others={story.sameOrder} />],
+    ['order', <SameOrder {...{ story, shown }} />],
     ['discrepancies', <Discrepancies rows={story.discrepancies} />],
   ]
 }

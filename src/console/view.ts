@@ -108,12 +108,7 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
   c.get('access').required.add(role)
 }
 
-/**
- * Formats an amount for reading, with the separators of the reader's language: `250000` in VND is `250,000 VND`. Every
- * digit stays.
- * @param amount decimal string
- * @param currency null where no notification named one
- */
+/** With the separators of the reader's language: `250000` in VND is `250,000 VND`. Every digit stays. */
 export function formatMoney(amount: string, currency: string | null): string {
   const { language } = useView()
   const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
