@@ -9,7 +9,6 @@ import { t, usePerson } from './view.ts'
 
 const NoteFields = z.object({ text: requireText('decisions.problems.text') })
 
-/** The actions of a page that can be assigned and noted. */
 export function annotations<Subject>(of: {
   merchantOf(subject: Subject): string
   note(asked: Asked<Subject>, text: string): Promise<unknown>
@@ -39,13 +38,10 @@ export function annotations<Subject>(of: {
   }
 }
 
-/** Who takes care of something, and the notes on it, with the forms to change both. */
 export function Annotations(props: {
-  /** Of the page: the forms go to `…/assignee` and `…/note`. */
   path: string
   review: { assignee: string | null; notes: readonly ReviewNote[] }
   deciders: readonly string[]
-  /** Only notes can be added. */
   isClosed?: boolean
 }) {
   const { path, review, deciders, isClosed = false } = props

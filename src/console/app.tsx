@@ -8,7 +8,6 @@ import { DomainError, REFUSALS } from '../errors.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { explainError, type HttpEnv } from '../http/problems.ts'
 import { accountPage, signInRoutes, signOutRoutes } from './account.tsx'
-import { assetRoutes } from './assets.ts'
 import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import {
@@ -20,7 +19,7 @@ import {
   readOwnForms,
 } from './form-guard.ts'
 import { pageWith } from './kept.ts'
-import { renderConsolePage } from './layout.tsx'
+import { assetRoutes, renderConsolePage } from './layout.tsx'
 import { LISTS } from './lists.tsx'
 import { peoplePage, personPage } from './people.tsx'
 import { reasonsPage } from './reasons.tsx'

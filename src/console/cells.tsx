@@ -14,7 +14,6 @@ export type ListColumn<Row> = ColumnStyle & {
   value: (row: Row) => CellValue
   /** Its title names the zone. */
   isTime?: true
-  /** Only in files: the page says it elsewhere, or has no room for it. */
   exportOnly?: boolean
 }
 
@@ -99,9 +98,7 @@ export function Rows<Row>(props: {
   columns: readonly ListColumn<Row>[]
   rows: readonly Row[]
   empty?: string
-  /** The `id` attribute of a row, where an address leads to it. */
   rowId?: (row: Row) => string
-  /** On a phone without the titles of its columns. */
   isCompact?: boolean
 }) {
   const { caption, columns, rows, empty, rowId, isCompact } = props
@@ -142,7 +139,6 @@ function writeClock(iso: string): string {
   return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }
 
-/** A part of the page that is a table, or a sentence where it has no rows. */
 export function TableCard<Row>(props: {
   title: string
   note?: Child
@@ -161,14 +157,12 @@ export function TableCard<Row>(props: {
   )
 }
 
-/** An id that a script can copy. */
 export const id = <Row,>(title: Title, value: (row: Row) => string | null) =>
   cell<Row>(title, (row) => {
     const shown = value(row)
     return shown === null ? '' : <Identifier>{shown}</Identifier>
   })
 
-/** What a page enumerates. */
 export function List({ items }: { items: readonly Child[] }) {
   return (
     <ul>

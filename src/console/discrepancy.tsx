@@ -191,10 +191,7 @@ type ShownDiscrepancyPage = {
  * Finds the discrepancy in the path, of an account that the person may see.
  * @throws DomainError `discrepancy_not_found`
  */
-async function findPathDiscrepancy(
-  { sql }: ConsoleContext,
-  c: ConsoleRequest,
-): Promise<DiscrepancyRow> {
+async function findPathDiscrepancy({ sql }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
 }
@@ -223,10 +220,8 @@ async function readDiscrepancyPage(
 }
 
 /** A discrepancy may be about a transaction that is not known. */
-async function readCurrency(
-  ctx: ConsoleContext,
-  { merchantCode, transactionId }: DiscrepancyRow,
-): Promise<string | null> {
+async function readCurrency(ctx: ConsoleContext, row: DiscrepancyRow): Promise<string | null> {
+  const { merchantCode, transactionId } = row
   const found = await findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined)
   return found?.transaction.currency ?? null
 }

@@ -25,7 +25,6 @@ export type FormFields = Readonly<Record<string, string>>
 
 export type ConsoleRequest = HttpContext<ConsoleEnv>
 
-/** The state that the pages need: that of the folders whose functions they call. */
 export type ConsoleContext = FeedContext &
   HealthContext &
   IpnContext &

@@ -90,7 +90,6 @@ export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
 }
 
-/** What became of a refund while a person was about to decide: who approved, declined or decided it, or why it failed. */
 export function describeEvents(
   { approval, resolution, failure }: RefundView,
   reader: string,
@@ -99,24 +98,18 @@ export function describeEvents(
   if (approval?.decision && approval.by !== null) {
     const { decision, by: name } = approval
     const own = decision === 'approved' ? 'youApproved' : 'youDeclined'
-    const isOwn = name === reader
-    lines.push(
-      isOwn ? t(`decisions.happened.${own}`) : t(`decisions.happened.${decision}`, { name }),
-    )
+    const others = () => t(`decisions.happened.${decision}`, { name })
+    lines.push(name === reader ? t(`decisions.happened.${own}`) : others())
   }
   if (resolution) {
     const { by: name } = resolution
     const outcome = nameKnown('decisions.outcomes', resolution.outcome)
-    lines.push(
-      name === reader
-        ? t('decisions.happened.youDecided', { outcome })
-        : t('decisions.happened.decided', { name, outcome }),
-    )
+    const others = () => t('decisions.happened.decided', { name, outcome })
+    lines.push(name === reader ? t('decisions.happened.youDecided', { outcome }) : others())
   }
   return lines.length === 0 && failure ? [describeFailure(failure)] : lines
 }
 
-/** What speaks for each outcome, beside the decision. */
 export function ProofCard({ proof }: { proof: RefundProof }) {
   const { indications, evidence } = proof
   const pick = (supports: RefundIndication['supports']) =>

@@ -36,7 +36,6 @@ const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
   state('state', (one) => signExternal(deriveExternalState(one))),
 ]
 
-/** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */
 export function ExternalCard(props: {
   path: string
   shown: { external: readonly ExternalRecord[]; mayDecideExternal: MayEnd }
@@ -114,7 +113,6 @@ const ExternalFields = z.object({
   againstEvidence: z.string().optional(),
 })
 
-/** Why a discrepancy was not resolved, or an external refund not decided. */
 export const explainDiscrepancy = (error: DomainError) =>
   error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
 

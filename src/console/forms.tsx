@@ -37,7 +37,6 @@ type InputProps = {
   value: string | undefined
   problem?: string | undefined
   required?: boolean
-  /** By default with a problem. */
   autofocus?: boolean
 }
 
@@ -76,7 +75,6 @@ export function TextArea(props: InputProps & { rows?: number; maxlength?: number
   )
 }
 
-/** Values that are shown as they are. */
 export const listOptions = (values: readonly string[]): Option[] =>
   values.map((value) => ({ value, label: value }))
 
@@ -105,7 +103,6 @@ export function Choices(props: {
   name: string
   label: string
   type?: 'radio' | 'checkbox'
-  /** Of boxes each has a name of its own. */
   options: readonly (Option & { name?: string; checked?: boolean })[]
   value?: string | undefined
   problem?: string | undefined
@@ -151,13 +148,10 @@ export function ActionForm(props: {
   action: string
   submit?: string
   danger?: boolean
-  /** Of a form beside others. */
   quiet?: boolean
-  /** Hidden ones. */
   fields?: Readonly<Record<string, string>>
   /** What stands in the others before anything is typed. */
   values?: Readonly<Record<string, string>>
-  /** Instead of the button. */
   buttons?: Child
   children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
 }) {

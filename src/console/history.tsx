@@ -139,7 +139,6 @@ export function Timeline({ technical, shown, cursor }: Props & { technical: Tech
   )
 }
 
-/** The members of a transaction and its payments as the API returns them. */
 export function RawFigures({ shown }: { shown: TransactionView }) {
   return (
     <Card title={t('story.sections.raw')} note={t('story.sections.rawNote')}>

@@ -121,7 +121,6 @@ function FilterField(props: {
   name: FilterName
   given: Readonly<Record<string, string>>
   problems: FilterProblems
-  /** The group of the texts to choose from, or the values themselves. */
   choices: string | readonly string[] | undefined
 }) {
   const { name, given, problems, choices } = props

@@ -101,7 +101,6 @@ export function nameOperation(c: ConsoleRequest): string {
   return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
 }
 
-/** What is shown again, besides what was typed. */
 type Back = Partial<Omit<KeptForm, 'action' | 'problems'>> & { code?: RefusalCode }
 
 /** A form is not carried out: what is wrong with its fields, by name, and what else its page shows. */

@@ -35,7 +35,6 @@ const pathOf = ({ id }: Pick<Person, 'id'>) => `${PATH}/${id}`
 const roleField = (role: string) => `role-${role}`
 const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
 
-/** The accounts that an admin can give to others: their own, and all of them only with all of them. */
 function listGrantable({ coversAll, merchants }: Access): readonly string[] {
   return coversAll ? [EVERY_MERCHANT, ...merchants] : merchants
 }
@@ -216,7 +215,6 @@ export const personPage = definePage({
   },
 })
 
-/** Changes a person whom the admin manages, and records it. */
 async function change<T>(
   ctx: ConsoleContext,
   c: ConsoleRequest,

@@ -25,7 +25,6 @@ import type { RefundFlow, RefundSubject } from './refund-targets.tsx'
 import { formatMoney, t, usePerson } from './view.ts'
 import { describeReceiver, signRefund } from './words.ts'
 
-/** A form and what it refunds, as it is now. */
 export type OpenedForm = {
   flow: RefundFlow
   subject: RefundSubject

@@ -97,15 +97,12 @@ export async function readRefundPage(
 /** Statuses of a refund that was not sent: people compare its receiver with what the customer wrote. */
 const WAITING: readonly string[] = ['awaiting_approval', 'pending']
 
-function readReceiver(
-  { encryption }: Pick<ConsoleContext, 'encryption'>,
-  { refund: { status, receiver, refundId } }: FoundRefund,
-): Receiver | undefined {
+function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
+  const { status, receiver, refundId } = refund
   if (receiver === null || !WAITING.includes(status)) return undefined
   return decryptReceiver(encryption, receiver, 'receiver', refundId)
 }
 
-/** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
   approve: boolean
   decline: boolean

@@ -23,7 +23,6 @@ import { describeMethod, nameKnown } from './words.ts'
 export type RefundSubject = {
   merchantCode: string
   transactionId: string
-  /** The payment that is refunded; undefined when nothing can be. */
   paymentId: string | undefined
   path: string
   title: string
@@ -33,7 +32,6 @@ export type RefundSubject = {
   /** For `expectedVersion`; no newer than everything else here. */
   version: string
   refunds: readonly RefundView[]
-  /** Why nothing can be refunded; undefined when something can. */
   obstacle: string | undefined
   warnings: readonly string[]
   summary: Child
@@ -116,10 +114,8 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
   )
 }
 
-/** How many payments of an order are listed; all of them are counted. */
 const SHOWN_PAYMENTS = 50
 
-/** Refunds of what was paid beyond one success of an order. */
 export const SURPLUS: RefundFlow = {
   read: readSurplus,
   target: ({ transactionId }) => ({ transactionId }),
@@ -198,10 +194,7 @@ function SurplusSummary(props: { transaction: ShownTransaction; counted: Surplus
 
 type Counted = SurplusDescription['payments'][number]
 
-function listColumns(
-  merchantCode: string,
-  currency: string | null,
-): readonly ListColumn<Counted>[] {
+function listColumns(merchantCode: string, currency: string | null): ListColumn<Counted>[] {
   return [
     link('transaction', ({ transactionId }) => [
       transactionId,
@@ -221,11 +214,7 @@ async function listNewestRefunds(ctx: ConsoleContext, filter: RefundFilter): Pro
 }
 
 /** Explains what would keep a refund from being requested, although something is left. */
-function warnOfHolds(
-  { config }: ConsoleContext,
-  hold: StoredHold,
-  accountHold: StoredHold,
-): string[] {
+function warnOfHolds({ config }: ConsoleContext, hold: StoredHold, accountHold: StoredHold) {
   return [
     ...(hold ? [t('refundForm.alerts.held', { reason: hold.reason })] : []),
     ...(accountHold ? [t('refundForm.alerts.accountHeld', { reason: accountHold.reason })] : []),

@@ -30,9 +30,7 @@ type Hit = SearchHit & {
   of: TransactionWithPayments['transaction']
   payment?: TransactionWithPayments['payments'][number] | undefined
   refund?: RefundRecord['refund'] | undefined
-  /** ISO 8601: first seen, or requested. */
   at: string
-  /** The whole text is one of its ids. */
   isExact: boolean
 }
 

@@ -54,20 +54,13 @@ function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): Kep
   return open(ctx, { personId, path: c.req.path }, kept ?? '', KeptForm)
 }
 
-function describeAccess(
-  { merchants }: Pick<ConsoleContext, 'merchants'>,
-  c: ConsoleRequest,
-  { id: sessionId, person }: StoredSession,
-): Access {
-  const own = { ...listAccounts(person, merchants), requestId: c.get('requestId'), sessionId }
+function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSession): Access {
+  const { id: sessionId, person } = stored
+  const own = { ...listAccounts(person, ctx.merchants), requestId: c.get('requestId'), sessionId }
   return { ...person, ...own, required: new Set(), isPerson: true }
 }
 
-async function isStillAllowed(
-  { sql }: Pick<ConsoleContext, 'sql'>,
-  access: Access,
-  token: string,
-): Promise<boolean> {
+async function isStillAllowed({ sql }: ConsoleContext, access: Access, token: string) {
   const now = await findSession(sql, token)
   return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })
 }

@@ -37,7 +37,6 @@ import {
 /** The clocks of database and process differ by less (ms). */
 const SLACK_MS = 1_000
 
-/** Whether a query of the transaction runs, or is due at once. */
 export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' | 'leaseId'>) {
   if (leaseId !== null) return true
   return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
@@ -192,7 +191,6 @@ const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
   time('time', ({ firstSeenAt }) => firstSeenAt),
 ]
 
-/** Where the sources disagree about a transaction; nothing for who may not read it. */
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
   if (rows.length === 0) return <p class="soft">{t('story.sections.noDiscrepancies')}</p>
@@ -211,7 +209,6 @@ const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
   time('time', ({ transaction }) => toIso(transaction.firstSeenAt)),
 ]
 
-/** The other transactions that name the same order; nothing when there are none. */
 export function SameOrder({ story, shown: { orderId: order } }: Props) {
   const others = story.sameOrder
   if (order === null || others.length === 0) return null

@@ -70,7 +70,6 @@ const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] =
   ),
 ]
 
-/** What became of a refund, and what a customer asks about: where it went, and under which reference. */
 function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): string[] {
   return [
     shown.hold && t('story.heldBy', shown.hold),
@@ -82,7 +81,6 @@ function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): stri
   ].filter((line) => line !== null)
 }
 
-/** The refunds of a transaction, each with what happens to it next; refunds made elsewhere stand by themselves. */
 export function Refunds(props: Shown) {
   const { ctx, story } = props
   const { refunds } = story
@@ -115,7 +113,6 @@ function showStoryRefund({ ctx, story, shown: of }: Shown, found: FoundRefund): 
   return { found, shown, isHeld: Boolean(shown.hold ?? story.accountHold ?? hold) }
 }
 
-/** What happens to the refund that is under way; undefined when none is. */
 export function findNextStep(of: Shown): NextStep | undefined {
   const open = of.story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
   if (!open) return undefined

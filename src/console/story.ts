@@ -24,11 +24,9 @@ export type Story = {
   accountHold: StoredHold
   /** Whether the person may release the holds of payments, by their ids; empty without the scope `ops`. */
   mayRelease: ReadonlyMap<string, MayEnd>
-  /** Undefined without the scope `refunds:read`. */
   refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
   /** A decimal string; undefined when there is none to refund. */
   surplus: string | undefined
-  /** Undefined without the scope `ops`. */
   discrepancies: DiscrepancyRow[] | undefined
   sameOrder: TransactionWithPayments[]
 }
@@ -44,7 +42,6 @@ const LIMITS = {
   sameOrder: 10,
 }
 
-/** Reads the story of a transaction; its statements run side by side. */
 export async function readStory(
   ctx: ConsoleContext,
   access: Access,

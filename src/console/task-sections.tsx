@@ -30,7 +30,6 @@ import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } f
 
 export type Start = { cursor?: string | undefined; kind?: string | undefined }
 
-/** A page of a section; `next` leads on to the following one. */
 type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }
 
 export type Loaded = {
@@ -41,7 +40,6 @@ export type Loaded = {
 
 export type Section = {
   name: SectionName
-  /** Whoever has one of these scopes sees it. */
   scopes: readonly Scope[]
   lead(ctx: ConsoleContext): string
   load(ctx: ConsoleContext, access: Access, start: Start): Promise<Loaded>

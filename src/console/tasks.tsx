@@ -47,7 +47,6 @@ async function countTasks(ctx: ConsoleContext, access: Access): Promise<string |
 const listVisible = ({ scopes: own }: Access) =>
   SECTIONS.filter(({ scopes }) => scopes.some((scope) => own.includes(scope)))
 
-/** Reads sections side by side. @param start where the only one begins */
 async function loadSections(
   ctx: ConsoleContext,
   access: Access,

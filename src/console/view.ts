@@ -15,7 +15,6 @@ import {
   type TextKey,
 } from './texts/text.ts'
 
-/** How a person reads, who it is, and what is shown again. */
 export type View = {
   language: Language
   /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
@@ -36,7 +35,6 @@ export type Person = {
   countTasks?: () => Promise<string | undefined>
 }
 
-/** English, unless the browser prefers Vietnamese to it. */
 export function chooseLanguage(c: HttpContext): Language {
   const wanted = parseAccept(c.req.header('accept-language') ?? '').map(({ type }) => type)
   const first = wanted.find((one) => /^(en|vi)(-|$)/i.test(one))
@@ -55,7 +53,6 @@ export function useView(): View {
   return view
 }
 
-/** Who is signed in. Use it behind `requireSession` only. */
 export function usePerson(): Person {
   const { person } = useView()
   if (!person) throw new Error('nobody is signed in here')
@@ -88,7 +85,6 @@ export function count(key: CountKey, n: number): string {
   return findText(language, `${key}.${form}`, { count: n }) ?? key
 }
 
-/** All texts of a group in the reader's language, by the rest of their keys. */
 export function listTexts(group: string): [name: string, text: string][] {
   const { language } = useView()
   return listKeys(group).map((name) => [name, findText(language, `${group}.${name}`) ?? name])

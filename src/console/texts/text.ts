@@ -8,10 +8,8 @@ type English<Key extends TextKey> = (typeof TEXTS)[Key][0]
 
 type Behind<Key, Group extends string> = Key extends `${Group}.${infer Name}` ? Name : never
 
-/** The keys of a group, without its name. */
 export type NameIn<Group extends string> = Behind<TextKey, Group>
 
-/** The messages after a redirect, by the code that stands in the address. */
 export type NoticeCode = NameIn<'notice'>
 
 type Names<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
@@ -26,7 +24,6 @@ export type Given<Key extends TextKey> = [Names<English<Key>>] extends [never] ?
 
 type Counted<Key> = Key extends `${infer Group}.other` ? Group : never
 
-/** The texts that depend on a number: their keys without `.one` and `.other`. */
 export type CountKey = Counted<TextKey>
 
 const BY_KEY: Readonly<Record<string, readonly [en: string, vi: string]>> = TEXTS
