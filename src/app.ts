@@ -26,7 +26,6 @@ import { requestRoutes, surplusRoutes } from './refunds/request-routes.ts'
 import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
-import { deliveryRoutes } from './webhooks/delivery-routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 /** Completes the problem of an unknown path, by role. */
@@ -77,69 +76,48 @@ const TAGS = [
 
 /** Parameters whose schemas are shared. Only the ids in paths have examples: a filter that is filled in hides rows. */
 const PARAMETERS: ParameterTable = {
-  transactionId: {
-    description: "The id of the transaction, as the gateway's notification names it",
-    example: '240830080146NDTISR',
-  },
-  paymentId: {
-    description: 'The `id` of the payment, which the gateway assigned',
-    example: '1439211',
-  },
-  virtualCardRequestId: {
-    description: 'The identifier of the card request, which names the card',
-    example: 'VC-DEMO-0001',
-  },
-  'listRefunds.paymentId': { description: 'Only refunds of the payment with this id' },
-  orderId: { description: 'Only what belongs to this order of the shop, exactly as it is written' },
-  'listPayments.status': {
-    description:
-      'Only payments with this status: `SUCCESS`, `FAILED`, `PROCESSING`, or one as it came',
-  },
-  paymentMethod: { description: 'Only payments made by this method: `QR`, `ATM` or `CC`' },
-  from: {
-    description: 'Only what was first seen at this time or later: ISO 8601 with an offset',
-  },
-  to: { description: 'Only what was first seen before this time: ISO 8601 with an offset' },
-  dateFr: { description: 'Only cards created on this day or later, e.g. `2026-11-21`' },
-  dateTo: { description: 'Only cards created on this day or earlier, e.g. `2026-11-21`' },
-  requestId: { description: 'Only cards of the batch request with this identifier' },
-  'listCards.status': { description: 'Only cards with this status, e.g. `ACTIVED`' },
-  cardBrand: { description: 'Only cards of this network, in lower case, e.g. `visa`' },
-  after: {
-    description:
-      'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
-  },
-  'Last-Event-Id': { description: 'The `id` of the last event read, as a browser repeats it' },
-  'Idempotency-Key': {
-    description:
-      'A unique string of your own for each refund; required unless `dryRun=true`. Store it before you send the request',
-    example: 'order-DH1-return-1',
-  },
-  target: { description: 'Whether the account, a payment or a refund is held', example: 'payment' },
-  'setHold.id': {
-    description: 'The merchant code, or the id of the payment or the refund, to hold',
-    example: '1439211',
-  },
-  'releaseHold.id': {
-    description: 'The merchant code, or the id of the payment or the refund, that is held',
-    example: '1439211',
-  },
+  transactionId: [
+    "The id of the transaction, as the gateway's notification names it",
+    '240830080146NDTISR',
+  ],
+  paymentId: ['The `id` of the payment, which the gateway assigned', '1439211'],
+  virtualCardRequestId: [
+    'The identifier of the card request, which names the card',
+    'VC-DEMO-0001',
+  ],
+  'listRefunds.paymentId': 'Only refunds of the payment with this id',
+  orderId: 'Only what belongs to this order of the shop, exactly as it is written',
+  'listPayments.status':
+    'Only payments with this status: `SUCCESS`, `FAILED`, `PROCESSING`, or one as it came',
+  paymentMethod: 'Only payments made by this method: `QR`, `ATM` or `CC`',
+  from: 'Only what was first seen at this time or later: ISO 8601 with an offset',
+  to: 'Only what was first seen before this time: ISO 8601 with an offset',
+  dateFr: 'Only cards created on this day or later, e.g. `2026-11-21`',
+  dateTo: 'Only cards created on this day or earlier, e.g. `2026-11-21`',
+  requestId: 'Only cards of the batch request with this identifier',
+  'listCards.status': 'Only cards with this status, e.g. `ACTIVED`',
+  cardBrand: 'Only cards of this network, in lower case, e.g. `visa`',
+  after:
+    'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
+  'Last-Event-Id': 'The `id` of the last event read, as a browser repeats it',
+  'Idempotency-Key': [
+    'A unique string of your own for each refund; required unless `dryRun=true`. Store it before you send the request',
+    'order-DH1-return-1',
+  ],
+  target: ['Whether the account, a payment or a refund is held', 'payment'],
+  'setHold.id': ['The merchant code, or the id of the payment or the refund, to hold', '1439211'],
+  'releaseHold.id': [
+    'The merchant code, or the id of the payment or the refund, that is held',
+    '1439211',
+  ],
 }
 
-const API: ApiInfo = {
-  title: 'IPN processor',
-  description: DESCRIPTION,
-  tags: TAGS,
-  parameters: PARAMETERS,
-}
+const TITLE = 'IPN processor'
+const API: ApiInfo = { title: TITLE, description: DESCRIPTION, tags: TAGS, parameters: PARAMETERS }
 
 type AppContext = CardsContext & ConsoleContext & ReferenceContext
 
-/**
- * Creates the HTTP application: everything but `/ipn`, which it only describes. A worker serves only health and
- * metrics.
- * @param bodyBudget shared with `/ipn`
- */
+/** Serves everything but `/ipn`, which it only describes. A worker serves only health and metrics. */
 export function createApp(
   ctx: AppContext,
   bodyBudget: BodyBudget = createBodyBudget(),
@@ -176,7 +154,6 @@ export function createApp(
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))
-  app.route('/', deliveryRoutes(ctx))
   mountConsole(app, ctx, bodyBudget)
   return app
 }

@@ -22,16 +22,8 @@ import type { WebhooksContext } from './webhooks/send.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
-/** A fallback in case a NOTIFY is lost. */
-const PUBLISH_EVERY_MS = 5_000
-/** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
-const DELIVER_EVERY_MS = 1_000
-/** A process that dies holds its work up for this long at most, beyond the time until it counts as dead. */
-const TAKE_OVER_EVERY_MS = 1_000
 /** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
-/** How soon a failover is known. What is sent asks by itself whether it may be. */
-const SERVER_EVERY_MS = 5_000
 const MINUTE_MS = 60_000
 
 /** Starts the background work of a process, which runs until it stops. */
@@ -58,16 +50,20 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       name: 'publishing',
       channel: EVENT_RECORDED,
       begin: () => beginPublishing(ctx),
-      idleMs: () => Promise.resolve(PUBLISH_EVERY_MS),
+      // A fallback in case a NOTIFY is lost.
+      idleMs: () => Promise.resolve(5_000),
     },
     {
       name: 'webhooks',
       channel: EVENTS_PUBLISHED,
       begin: createDeliveryRound(ctx),
-      idleMs: () => Promise.resolve(DELIVER_EVERY_MS),
+      // The same, and the resolution of retry delays.
+      idleMs: () => Promise.resolve(1_000),
     },
-    once('takeovers', TAKE_OVER_EVERY_MS, () => releaseUnseen(ctx)),
-    once('server', SERVER_EVERY_MS, createServerWatch(ctx)),
+    // How long a process that dies holds its work up, beyond the time until it counts as dead.
+    once('takeovers', 1_000, () => releaseUnseen(ctx)),
+    // How soon a failover is known. What is sent asks by itself whether it may be.
+    once('server', 5_000, createServerWatch(ctx)),
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
@@ -86,7 +82,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
 }
 
 /** A pass that rests after each round, whatever it found. */
-function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
+export function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
   return whileFound(name, everyMs, async () => {
     await run()
     return 0

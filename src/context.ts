@@ -27,17 +27,12 @@ export type Context = {
   /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
   reads: Reads
   gateway: GatewayClient
-  /** Calls the gateway's virtual card operations, with their access tokens. */
   cards: CardGateway
-  /** Circuit breakers by merchant account and gateway operation. */
   breakers: Breakers
-  /** Encrypts data that must not be readable in the database. */
   encryption: DataKeys
-  /** Looks up API keys. */
   keys: KeyCache
   /** Remembers when and from where API keys were last used. */
   keyUses: KeyUses
-  /** Limits the requests of each key. */
   keyLimits: KeyLimits
   /** Every merchant account ever configured: the accounts that a key for all may read. */
   merchants: readonly string[]

@@ -30,7 +30,6 @@ import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import { PACKAGE } from './version.ts'
 import { createWebhookSender, type WebhookTimeouts } from './webhooks/send.ts'
 
-/** The shared state, with the state of every folder. */
 export type ServiceContext = CardsContext & ConsoleContext & ReferenceContext
 
 export type ContextOptions = {
@@ -63,10 +62,9 @@ export type OpenContext = {
 const SLOW_BATCH_MS = 100
 
 /**
- * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The database
- * schema must be current.
- * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with
- *   or a CAPS_TIME_ZONE that it does not know, after closing everything opened so far
+ * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The schema must be current.
+ * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with or a
+ *   CAPS_TIME_ZONE that it does not know, after closing everything opened so far
  */
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
@@ -75,54 +73,54 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const readConnections = countReadConnections(config.DATABASE_POOL)
   const database = openDatabase(options.databaseUrl, config.DATABASE_POOL - readConnections)
   const readDatabase = database.openReads(readConnections)
+  const { sql } = database
   const stopping = new AbortController()
   const givingUp = new AbortController()
   // Every call in flight and every waiting reader adds a listener: many listeners are not a leak.
   setMaxListeners(0, stopping.signal, givingUp.signal)
-  const breakers = openBreakers(config, options.breaker)
-  const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
-  const encryption = await openDataKeys(database.sql, roots).catch(async (error: unknown) => {
-    await Promise.all([database.close(), tracing.stop()])
-    throw error
-  })
-  const shared = { metrics, tracing, breakers, encryption, signal: givingUp.signal }
-  const gateways = openGateways(options, shared)
   const { webhookReach: reach } = config
   const resolve = options.resolve ?? createResolver(reach)
   const webhooks = createWebhookSender(reach, resolve, options.webhookTimeouts)
+  const callers: { close(): Promise<void> }[] = [webhooks]
   async function close(): Promise<void> {
-    await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
+    await Promise.all(callers.map((one) => one.close()))
     await Promise.all([database.close(), readDatabase.close(), tracing.stop()])
   }
-  const closeAndThrow = async (error: unknown) => {
+  try {
+    const breakers = openBreakers(config, options.breaker)
+    const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
+    const encryption = await openDataKeys(sql, roots)
+    const shared = { metrics, tracing, breakers, encryption, signal: givingUp.signal }
+    const gateways = openGateways(options, shared)
+    callers.push(gateways.gateway, gateways.cards)
+    await requireTimeZone(sql, config)
+    const base: Context = {
+      config,
+      processId: randomUUID(),
+      log,
+      metrics,
+      tracing,
+      sql,
+      db: database.db,
+      reads: createReads(readDatabase, readConnections),
+      ...gateways,
+      breakers,
+      encryption,
+      keys: createKeyCache(sql),
+      keyLimits: createKeyLimits(),
+      keyUses: createKeyUses({ sql, log }),
+      merchants: await registerMerchantCodes(sql, config),
+      stopping: stopping.signal,
+      givingUp: givingUp.signal,
+      now: () => new Date(),
+    }
+    const state = createFolderState(options, database)
+    const ctx = { ...base, webhooks, ...state, measure: () => measure(base, state) }
+    return { ctx, stopping, givingUp, close }
+  } catch (error) {
     await close()
     throw error
   }
-  await requireTimeZone(database.sql, config).catch(closeAndThrow)
-  const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
-  const base: Context = {
-    config,
-    processId: randomUUID(),
-    log,
-    metrics,
-    tracing,
-    sql: database.sql,
-    db: database.db,
-    reads: createReads(readDatabase, readConnections),
-    ...gateways,
-    breakers,
-    encryption,
-    keys: createKeyCache(database.sql),
-    keyLimits: createKeyLimits(),
-    keyUses: createKeyUses({ sql: database.sql, log }),
-    merchants,
-    stopping: stopping.signal,
-    givingUp: givingUp.signal,
-    now: () => new Date(),
-  }
-  const state = createFolderState(options, database)
-  const ctx = { ...base, webhooks, ...state, measure: () => measure(base, state) }
-  return { ctx, stopping, givingUp, close }
 }
 
 /** Creates the state of single folders: inbox, batchers, waiting readers, caches and limits. */
@@ -162,8 +160,9 @@ function measure(
 }
 
 /** Creates the metrics, with every known series at 0. */
-function openMetrics({ accounts, sharedToken }: Config): Metrics {
+function openMetrics({ accounts, sharedToken, DATABASE_SCHEMA: schema }: Config): Metrics {
   const metrics = createMetrics()
+  if (schema !== 'public') metrics.registry.setDefaultLabels({ cell: schema })
   for (const kind of Object.keys(DISCREPANCY_KINDS)) metrics.discrepancies.inc({ kind }, 0)
   if (!sharedToken && !accounts.some(({ token }) => token)) return metrics
   for (const command of ['cards', 'token']) {
@@ -194,14 +193,9 @@ function openBreakers(
 
 function openGateways(
   { config, gatewayBaseUrl: baseUrl, log }: ContextOptions,
-  {
-    metrics,
-    tracing,
-    breakers,
-    encryption,
-    signal,
-  }: Pick<Context, 'metrics' | 'tracing' | 'breakers' | 'encryption'> & { signal: AbortSignal },
+  of: Pick<Context, 'metrics' | 'tracing' | 'breakers' | 'encryption'> & { signal: AbortSignal },
 ): Pick<Context, 'gateway' | 'cards'> {
+  const { metrics, tracing, breakers, encryption, signal } = of
   const shared = {
     baseUrl,
     prefix: config.GATEWAY_FIELD_PREFIX,

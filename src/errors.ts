@@ -73,40 +73,29 @@ export type FieldError = { path: string; message: string }
 
 /** An expected refusal. Any other exception is an internal error. */
 export class DomainError extends Error {
+  override readonly name = 'DomainError'
   readonly code: RefusalCode
-  readonly errors: readonly FieldError[]
-  readonly extra: Readonly<Record<string, string>>
+  readonly errors: readonly FieldError[] = []
+  /** Additional members of the problem, e.g. `refundableAmount`. */
+  readonly extra: Readonly<Record<string, string>> = {}
   /** When the request may be retried (seconds). */
   readonly retryAfterS: number | undefined
   /** What the request is about has changed since it was shown. */
-  readonly changed: boolean
+  readonly changed: boolean = false
   /** What the decision contradicts, in words. */
-  readonly evidence: readonly string[]
-  /** @param extra additional members of the problem, e.g. `refundableAmount` */
-  constructor(
-    code: RefusalCode,
-    detail: string,
-    {
-      errors = [],
-      extra = {},
-      retryAfterS,
-      changed = false,
-      evidence = [],
-    }: {
-      errors?: FieldError[]
-      extra?: Record<string, string>
-      retryAfterS?: number
-      changed?: boolean
-      evidence?: readonly string[]
-    } = {},
-  ) {
+  readonly evidence: readonly string[] = []
+  constructor(code: RefusalCode, detail: string, more: RefusalParts = {}) {
     super(detail)
-    this.name = 'DomainError'
     this.code = code
-    this.errors = errors
-    this.extra = extra
-    this.retryAfterS = retryAfterS
-    this.changed = changed
-    this.evidence = evidence
+    Object.assign(this, more)
   }
+}
+
+type RefusalParts = Partial<
+  Pick<DomainError, 'errors' | 'extra' | 'retryAfterS' | 'changed' | 'evidence'>
+>
+
+/** The refusal of one part of a request. */
+export function invalidField(path: string, message: string): DomainError {
+  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }

@@ -21,10 +21,7 @@ export const VERDICTS = [
 /** Every way a call to the gateway can end. */
 export const CALL_OUTCOMES = ['answered', 'rejected', 'unavailable', 'unknown'] as const
 
-/**
- * Every way a query of a transaction can end. `handed_back`: the claim was released before the query ended; `failed`: the
- * sync threw an error.
- */
+/** Every way a query can end. `handed_back`: its claim was released before; `failed`: the sync threw an error. */
 export const SYNC_RESULTS = [
   'final',
   'again',
@@ -50,11 +47,8 @@ const LATENCIES_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 /** Fewer than for other latencies: each route has a series per bucket. */
 const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** Values of labels: one series of a metric. */
+/** Labels with their values: one series of a metric. */
 type Series<Label extends string> = Partial<Record<Label, string | number>>
-
-/** A row of the table: makes its metric in a registry. */
-type Row = (registry: Registry) => Counter | Gauge | Histogram
 
 function counter<Label extends string = never>(
   name: string,
@@ -89,7 +83,7 @@ function histogram<Label extends string = never>(
 
 /**
  * Every metric of the service. Durations are in seconds. After the labels come the series that are known: they begin at 0,
- * so that an alert on an increase sees the first occurrence. Rooms that know more of them do the same at their start.
+ * so that an alert on an increase sees the first occurrence.
  */
 const METRICS = {
   databaseUp: gauge(
@@ -212,14 +206,20 @@ const METRICS = {
   ),
 }
 
-export type Metrics = { registry: Registry } & Made<typeof METRICS>
-
+type Row = (registry: Registry) => Counter | Gauge | Histogram
 /** What each row of a table makes, under the name of the row. */
 type Made<Table extends Record<string, Row>> = { [Name in keyof Table]: ReturnType<Table[Name]> }
 
-/** Creates the service's metrics in a registry of their own. */
+export type Metrics = { registry: Registry } & Made<typeof METRICS>
+
+/** Creates the service's metrics in a registry of their own, with the default ones of the process. */
 export function createMetrics(): Metrics {
-  const registry = createRegistry()
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
+  const help = 'Always 1; the label is the running version'
+  const info = gauge('ipn_processor_build_info', help, ['version'])(registry)
+  info.set({ version: PACKAGE.version }, 1)
   return { registry, ...make(METRICS, registry) }
 }
 
@@ -234,17 +234,3 @@ const MISNAMED = [
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
-
-/** Creates a registry with the default metrics of the process, and the running version. */
-function createRegistry(): Registry {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  for (const name of MISNAMED) registry.removeSingleMetric(name)
-  new Gauge({
-    name: 'ipn_processor_build_info',
-    help: 'Always 1; the label is the running version',
-    labelNames: ['version'],
-    registers: [registry],
-  }).set({ version: PACKAGE.version }, 1)
-  return registry
-}

@@ -6,8 +6,7 @@ const AMOUNT = /^(?:0|[1-9]\d{0,17})(?:\.\d{1,4})?$/
 const WITH_EXPONENT = /^\d{1,19}(?:\.\d{1,24})?[eE][+-]?\d{1,2}$/
 
 /**
- * Parses an amount without changing its form: `10000.50` stays `10000.50`. Only a number with an exponent is
- * expanded (`2.0E7` becomes `20000000`).
+ * Parses an amount without changing its form: `10000.50` stays. Only a number with an exponent is expanded.
  * @returns a decimal string, or `undefined` if the text is not an amount
  */
 export function parseAmount(text: string): string | undefined {
@@ -44,7 +43,7 @@ export function isPositive(amount: string): boolean {
   return /[1-9]/.test(amount)
 }
 
-/** Compares two amounts by value: `10.5` equals `10.50`. */
+/** By value: `10.5` equals `10.50`. */
 export function compareAmounts(a: string, b: string): -1 | 0 | 1 {
   return new Big(a).cmp(b)
 }

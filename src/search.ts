@@ -67,19 +67,10 @@ export function planLookups(text: string, withRefunds: boolean): Lookup[] {
   const payment = { type: 'payment', table: 'payments', id: 'payment_id' } as const
   const refund = { type: 'refund', table: 'refunds', id: 'refund_id' } as const
   const ofRefunds: Lookup[] = [
-    ...findRefundIds(text).map((range) => ({
-      ...refund,
-      ...range,
-      matched: 'refundId' as const,
-      column: 'refund_id',
-    })),
+    ...findRefundIds(text).map((range) => ({ ...refund, ...range })),
     { ...refund, ...byText, matched: 'gatewayRefundId', column: 'gateway_refund_id' },
     { ...refund, ...byText, matched: 'gatewayReference', column: 'notified_reference' },
-    ...findAmounts(text).map((range) => ({
-      ...refund,
-      ...range,
-      order: 'amount desc, requested_at desc, refund_id desc',
-    })),
+    ...findAmounts(text, { ...refund, order: 'amount desc, requested_at desc, refund_id desc' }),
   ]
   return [
     { ...transaction, ...byText, matched: 'transactionId', column: 'transaction_id' },
@@ -91,11 +82,7 @@ export function planLookups(text: string, withRefunds: boolean): Lookup[] {
     })),
     { ...transaction, ...byText, matched: 'merchantTxnId', column: 'merchant_txn_id' },
     { ...payment, ...byText, matched: 'paymentId', column: 'payment_id' },
-    ...findAmounts(text).map((range) => ({
-      ...payment,
-      ...range,
-      order: 'amount desc, first_seen_at desc, payment_id desc',
-    })),
+    ...findAmounts(text, { ...payment, order: 'amount desc, first_seen_at desc, payment_id desc' }),
     ...(withRefunds ? ofRefunds : []),
   ]
 }
@@ -112,12 +99,11 @@ function listSpellings(text: string): string[] {
 }
 
 /** `1.110` may be a thousand, or one and a bit: then both are looked for. */
-function findAmounts(text: string) {
-  const amounts = [parseAmount(text), readWrittenAmount(text)]
-  return [...new Set(amounts)].flatMap((amount) =>
-    amount === undefined
-      ? []
-      : [{ matched: 'amount' as const, column: 'amount', from: amount, to: amount, rank: 2 }],
+function findAmounts(text: string, of: Pick<Lookup, 'type' | 'table' | 'id' | 'order'>): Lookup[] {
+  const amounts = new Set([parseAmount(text), readWrittenAmount(text)])
+  const found = { ...of, matched: 'amount' as const, column: 'amount', rank: 2 }
+  return [...amounts].flatMap((amount) =>
+    amount === undefined ? [] : [{ ...found, from: amount, to: amount }],
   )
 }
 
@@ -126,7 +112,9 @@ function findRefundIds(text: string) {
   const digits = text.toLowerCase().replaceAll('-', '')
   if (digits.length < MIN_PREFIX || !/^[0-9a-f]{1,32}$/.test(digits)) return []
   const pad = (digit: string) => digits.padEnd(32, digit)
-  return [{ from: pad('0'), to: pad('f'), rank: digits.length === 32 ? 0 : 1 }]
+  const rank = digits.length === 32 ? 0 : 1
+  const found = { matched: 'refundId' as const, column: 'refund_id' }
+  return [{ ...found, from: pad('0'), to: pad('f'), rank }]
 }
 
 /** Rows that one look-up reads of one account: it never depends on how many there are. */
@@ -135,11 +123,8 @@ const MAX_READ = 200
 type Row = SearchHit & { rank: number; place: number }
 
 /**
- * Finds transactions, payments and refunds by an id, an order id, a reference or an amount. Each look-up reads a part of
- * one index, from the text on. A collation that mixes other spellings among the ids with a prefix can hide some of them;
- * an exact id is always found.
- * @param text at least three characters to be a prefix
- * @param withRefunds whether the caller may read refunds
+ * Each look-up reads a part of one index, from the text on. A collation that mixes other spellings among the ids with a
+ * prefix can hide some of them; an exact id is always found.
  * @returns exact matches first, then those with the prefix, then those of the amount; each object once
  */
 export async function findObjects(
@@ -208,7 +193,6 @@ const search = createRoute({
   responses: { 200: describePage(SearchHit, 'What was found'), ...describeRefusals() },
 })
 
-/** Creates the merchants' route to find objects. */
 export function searchRoutes(ctx: Context) {
   return createRouter().openapi(search, async (c) => {
     const { q, limit = DEFAULT_LIMIT, merchantCode } = c.req.valid('query')

@@ -1,7 +1,8 @@
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import type { Hono } from 'hono'
 import { createApp } from './app.ts'
-import { listPasses, startBackground } from './background.ts'
+import { listPasses, once, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
@@ -12,10 +13,9 @@ import { watchOutages } from './health/watch-outages.ts'
 import { createBaseApp, paceRequests } from './http/app.ts'
 import { createBodyBudget } from './http/body.ts'
 import { createForwardedWarning } from './http/client-address.ts'
-import { answerUnreadable } from './http/problems.ts'
+import { answerUnreadable, type HttpEnv } from './http/problems.ts'
 import { setSecurityHeaders } from './http/raw-response.ts'
 import {
-  type ConnectionPolicy,
   createConnectionPolicy,
   listen,
   openServer,
@@ -54,39 +54,40 @@ const GRACE_MS = 6_000
 /** How long each of the last writes may take when the process stops (ms). */
 const FLUSH_TIMEOUT_MS = 500
 
-/** Several times within the minute after which a fresh data key is in use (ms). */
-const REREAD_KEYS_EVERY_MS = 15_000
-
 const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
- * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background
- * work last, so that a failed start leaves no claims that block until their leases expire. `/readyz` is 503 until
- * everything runs; `METRICS_PORT` answers probes also while access is being prepared.
+ * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background work last, so
+ * that a failed start leaves no claims. `/readyz` is 503 until everything runs; `METRICS_PORT` answers meanwhile.
  * @throws Error if the port is in use or the database is unreachable, after stopping everything started
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, close } = await createContext(options)
   const { config } = options
   const limits = { ...SERVER_LIMITS, ...options.serverLimits }
-  const policy = createConnectionPolicy({
-    proxies: config.TRUSTED_PROXIES,
-    refused: ctx.metrics.connectionsRefused,
-    log: ctx.log,
-  })
-  const server = openHttpServer(ctx, limits, policy)
-  const metricsServer = openMetricsServer(ctx, limits, policy)
-  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx), keepSeen(ctx)]
+  const policy = createConnectionPolicy(
+    config.TRUSTED_PROXIES,
+    ctx.metrics.connectionsRefused,
+    ctx.log,
+  )
+  const server = openServer(createListener(ctx), limits, policy)
+  // Enough for every orchestrator and scraper; the rest of the process's open files are for the public port.
+  const scrapeLimits = { ...limits, connections: 200, connectionsPerNetwork: 100 }
+  const metricsServer = openServer(createScrapeListener(ctx), scrapeLimits, policy)
+  // Learns of data keys that `cli keys reseal` has added, within the minute before any process uses them.
+  const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
+  const loops: WorkerLoop[] = [
+    watchOutages(ctx),
+    startWorkerLoop({ ...rereadKeys, log: ctx.log, stopping: ctx.stopping }),
+    keepSeen(ctx),
+  ]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
     await options.prepare?.(ctx)
-    const url = await listen(server, {
-      host: config.HOST,
-      port: config.PORT,
-      settings: { host: 'HOST', port: 'PORT' },
-    })
+    const settings = { host: 'HOST', port: 'PORT' }
+    const url = await listen(server, { host: config.HOST, port: config.PORT, settings })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     await createServerWatch(ctx)()
@@ -118,10 +119,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     })
   }
   let stopped: Promise<void> | undefined
-  function stop(): Promise<void> {
-    stopped ??= shutDown()
-    return stopped
-  }
+  const stop = () => (stopped ??= shutDown())
 
   try {
     return { ctx, ...(await start()), drain, stop }
@@ -131,58 +129,45 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-function openHttpServer(
-  ctx: ServiceContext,
-  limits: ServerLimits,
-  policy: ConnectionPolicy,
-): Server {
-  const budget = createBodyBudget()
-  const serveRequest = getRequestListener(createApp(ctx, budget).fetch, {
-    errorHandler: (error) => answerUnreadable(ctx.log, error),
+/** Serves what an application answers, also requests that never reach it. */
+function serveApp({ log }: Pick<ServiceContext, 'log'>, app: Hono<HttpEnv>): RequestListener {
+  const serve = getRequestListener(app.fetch, {
+    errorHandler: (error) => answerUnreadable(log, error),
   })
+  return (request, response) => {
+    setSecurityHeaders(response)
+    void serve(request, response)
+  }
+}
+
+/** `/ipn` and plain reads of transactions are served before the framework, which would cost more than they do. */
+function createListener(ctx: ServiceContext): RequestListener {
+  const budget = createBodyBudget()
+  const serveRequest = serveApp(ctx, createApp(ctx, budget))
   const serveNotification = createNotificationServer(ctx, budget)
   const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
-  const noteForwarded = createForwardedWarning({
-    log: ctx.log,
-    proxies: ctx.config.TRUSTED_PROXIES,
-  })
-  const server = openServer(
-    (request, response) => {
-      noteForwarded(request)
-      // A client that opens a new connection may be led to another process.
-      if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
-      if (receives && isIpnTarget(request.url)) {
-        serveNotification(request, response)
-        return
-      }
-      if (receives && serveRead(request, response)) return
-      setSecurityHeaders(response)
-      void serveRequest(request, response)
-    },
-    limits,
-    policy,
-  )
-  // A connection kept alive after its response would delay the stop by seconds.
-  server.on('request', ({ socket }, response) =>
-    response.once('close', () => ctx.stopping.aborted && socket.end()),
-  )
-  return server
+  const noteForwarded = createForwardedWarning(ctx.log, ctx.config.TRUSTED_PROXIES)
+  return (request, response) => {
+    noteForwarded(request)
+    // A client that opens a new connection may be led to another process.
+    if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
+    // A connection kept alive after its response would delay the stop by seconds.
+    response.once('close', () => ctx.stopping.aborted && request.socket.end())
+    if (receives && isIpnTarget(request.url)) return serveNotification(request, response)
+    if (!(receives && serveRead(request, response))) serveRequest(request, response)
+  }
 }
 
 /** Wakes the readers that wait in this process when any process commits a change. */
-async function listenForChanges({
-  sql,
-  transactionWaiters,
-  feedWaiters,
-}: ServiceContext): Promise<void> {
-  const { wake, wakeAll } = transactionWaiters
-  await sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
+async function listenForChanges(ctx: ServiceContext): Promise<void> {
+  const { wake, wakeAll } = ctx.transactionWaiters
+  await ctx.sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
   const wakeUnknown = (payload: string) => {
     for (const id of payload.split('\n')) wake(formatUnknownKey(id))
   }
-  await sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
-  await sql.listen(EVENTS_PUBLISHED, feedWaiters.wakeAll, feedWaiters.wakeAll)
+  await ctx.sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
+  await ctx.sql.listen(EVENTS_PUBLISHED, ctx.feedWaiters.wakeAll, ctx.feedWaiters.wakeAll)
 }
 
 /** Binds the listener of `METRICS_PORT`, if that is set. */
@@ -199,41 +184,10 @@ async function listenForScrapes(
   return undefined
 }
 
-/** Learns of data keys that `cli keys reseal` has added, before any process uses them. */
-function rereadDataKeys({ encryption, log, stopping }: ServiceContext): WorkerLoop {
-  return startWorkerLoop({
-    name: 'data keys',
-    log,
-    stopping,
-    begin: async () => {
-      await encryption.reread()
-      return { count: 0, finished: Promise.resolve() }
-    },
-    idleMs: () => Promise.resolve(REREAD_KEYS_EVERY_MS),
-  })
-}
-
-/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
-const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
-
-/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
-function openMetricsServer(
-  ctx: ServiceContext,
-  limits: ServerLimits,
-  policy: ConnectionPolicy,
-): Server {
+/** Creates what `METRICS_PORT` serves: health and metrics, and nothing else. */
+function createScrapeListener(ctx: ServiceContext): RequestListener {
   const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
   app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
   app.route('/', healthRoutes(ctx, true))
-  const serve = getRequestListener(app.fetch, {
-    errorHandler: (error) => answerUnreadable(ctx.log, error),
-  })
-  return openServer(
-    (request, response) => {
-      setSecurityHeaders(response)
-      void serve(request, response)
-    },
-    { ...limits, ...CONNECTIONS },
-    policy,
-  )
+  return serveApp(ctx, app)
 }

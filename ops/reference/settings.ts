@@ -35,6 +35,8 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
   Database: {
     DATABASE_URL:
       'The Postgres server; if unset, an embedded one is started. Set `sslmode=verify-full`. A primary and its standbys: `postgres://user:password@db1:5432,db2:5432/ipn?target_session_attrs=primary`, see [A standby, and failover](operations.md#a-standby-and-failover). Besides these, `sslrootcert` and `application_name` may be set; other parameters are refused, because they could undo what a session needs',
+    DATABASE_SCHEMA:
+      'The schema that has every table of this installation. Others in the same database have a schema each, and never see, wake or block one another',
     DATA_DIR: 'The folder of the embedded database',
     MIGRATE:
       '`auto`: a start applies pending migrations. `off`: it applies none, and is refused while one is pending, see [Upgrading](operations.md#upgrading)',

@@ -132,7 +132,7 @@ export async function addCheckpoint(ctx: CheckpointContext, most = 1_000): Promi
 /** @returns false while another process adds or deletes a checkpoint */
 async function takeTurn(tx: Tx): Promise<boolean> {
   const [turn] = await tx<{ mine: boolean }[]>`
-    select pg_try_advisory_xact_lock(${AUDIT_CHECKPOINT_LOCK}) as mine`
+    select pg_try_advisory_xact_lock(${tx.unsafe(AUDIT_CHECKPOINT_LOCK)}) as mine`
   return turn?.mine === true
 }
 

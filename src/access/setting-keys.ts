@@ -78,7 +78,7 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
   const { sql, log } = of
   const hash = hashKey(text)
   return await runInTransaction(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${FIRST_KEY_LOCK})`
+    await tx`select pg_advisory_xact_lock(${tx.unsafe(FIRST_KEY_LOCK)})`
     const [changed] = await tx<{ id: string }[]>`
       insert into actors as k (kind, name, folded_name, hash, scopes, merchants, chain_id)
       values ('key', 'first', 'first', ${hash}, ${[...SCOPES]}, ${[EVERY_MERCHANT]}, ${SETTING_CHAIN})

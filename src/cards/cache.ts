@@ -2,13 +2,12 @@ import type { Context } from '../context.ts'
 
 export type CardsContext = Context & { cardCache: ReturnType<typeof createCardCache> }
 
-/** The most characters cached; the oldest answers are evicted first. */
+/** In characters; the oldest answers are evicted first. */
 const MAX_SIZE = 16 * 1024 * 1024
 
 /**
- * Caches answers for a short time. Equal reads at the same time share one load, even when nothing is cached.
- * @param maxAgeMs how old an answer may be, counted from the start of its load; 0 caches none
- * @param now milliseconds on a monotonic clock
+ * Caches answers for a short time. Equal reads at once share one load.
+ * @param maxAgeMs counted from the start of the load; 0 caches none
  */
 export function createCardCache(
   maxAgeMs: number,
@@ -36,9 +35,8 @@ export function createCardCache(
 
   return {
     /**
-     * Returns the cached answer, or loads it.
      * @param key everything the answer depends on
-     * @throws whatever `load` throws, to all callers that wait for it; errors are never cached
+     * @throws whatever `load` throws, to all that wait for it; errors are never cached
      */
     get(key: string, load: () => Promise<string>): Promise<string> {
       const found = cached.get(key)

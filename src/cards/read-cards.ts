@@ -7,17 +7,15 @@ import { DomainError } from '../errors.ts'
 import type { CardOutcome } from '../gateway/cards.ts'
 import type { CardsContext } from './cache.ts'
 
-/** The account of a read: whose token is sent, and whose cards may be returned. */
 export type CardAccount = {
-  /** The account whose token is sent; undefined where accounts share one. */
+  /** Whose token is sent; undefined where accounts share one. */
   merchantCode: string | undefined
-  /** The accounts whose cards may be returned; `any` where there is only one, however the gateway spells its code. */
+  /** Whose cards may be returned; `any` where there is one account, however the gateway spells its code. */
   owners: readonly string[] | 'any'
 }
 
 /**
- * Resolves the account of a request: the key's, or the one that the request names. A token shared by several
- * accounts cannot separate them, so a key bound to one account may not use it.
+ * The key's account, or the one that the request names. A shared token cannot separate accounts, so a key of one may not use it.
  * @throws DomainError `merchant_not_found`, `ambiguous_merchant`, `cards_token_shared` or `cards_not_configured`
  */
 export function resolveAccount(
@@ -60,17 +58,15 @@ export function resolveAccount(
 
 export type CardLanguage = 'vi' | 'en' | undefined
 
-/** One card (specification 4.1), or a page of cards (4.2) by filters with the names of the specification. */
-type CardsWanted =
+/** One card (specification 4.1), or a page (4.2) by the filters of the specification. */
+export type CardsWanted =
   | { virtualCardRequestId: string; query?: never }
   | { virtualCardRequestId?: never; query: Readonly<Record<string, string | undefined>> }
 
-/** The language of the answer, and the id of the API request for the log. */
 type ReadOptions = { language: CardLanguage; requestId: string }
 
 /**
- * Reads from the gateway; apart from the short-lived cache nothing is stored. Another account's card is not found,
- * and in a list it is left out; the totals are the gateway's.
+ * Reads from the gateway; nothing is stored but the cache. Another account's card is not found, and left out of lists.
  * @returns the JSON text of the gateway's envelope, masked
  * @throws DomainError `card_not_found`, or the reason for a failed read
  */
@@ -118,7 +114,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 const NO_CARD = 'No such virtual card'
 
-/** Logs a failed read and returns the error for the caller; the gateway's message is already masked. */
+/** The gateway's message is already masked. */
 function refuseRead(
   { log }: Pick<CardsContext, 'log'>,
   { merchantCode }: CardAccount,

@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
 import { withScope } from '../access/authenticate.ts'
 import type { Config } from '../config/config.ts'
@@ -6,15 +7,12 @@ import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
+import type { HttpEnv } from '../http/problems.ts'
 import type { CardsContext } from './cache.ts'
-import { type CardLanguage, readCards, resolveAccount } from './read-cards.ts'
+import { type CardLanguage, type CardsWanted, readCards, resolveAccount } from './read-cards.ts'
 import { CardEnvelope, CardListEnvelope } from './view.ts'
 
-/**
- * Refuses a page that this gateway does not have. The specification (4.2) leaves open whether `pageIndex` starts at 0
- * or 1, and how large a page may be: both are settings.
- * @throws DomainError `invalid_request`
- */
+/** The specification (4.2) leaves open whether `pageIndex` starts at 0 or 1, and how large a page may be: both are settings. */
 function refuseOutsideLimits(
   { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize }: Config,
   { pageIndex, pageSize }: { pageIndex?: string | undefined; pageSize?: string | undefined },
@@ -126,28 +124,30 @@ const RESPONSE_HEADERS = {
 /** Serves virtual cards at the gateway's own paths, reading through to the gateway. */
 export function cardRoutes(ctx: CardsContext) {
   const { config } = ctx
+  async function read(
+    c: HttpContext<HttpEnv>,
+    merchantCode: string | undefined,
+    wanted: CardsWanted,
+  ): Promise<string> {
+    const access = c.get('access')
+    const account = resolveAccount(config, access, merchantCode)
+    const language = pickLanguage(c.req.header('accept-language'))
+    return await readCards(ctx, account, wanted, { language, requestId: access.requestId })
+  }
   return createRouter()
     .openapi(readOne, async (c) => {
-      const access = c.get('access')
-      const account = resolveAccount(config, access, c.req.valid('query').merchantCode)
-      const language = pickLanguage(c.req.valid('header')['accept-language'])
-      const options = { language, requestId: access.requestId }
-      const text = await readCards(ctx, account, c.req.valid('param'), options)
+      const { merchantCode } = c.req.valid('query')
+      const text = await read(c, merchantCode, c.req.valid('param'))
       return c.body(text, 200, RESPONSE_HEADERS)
     })
     .openapi(list, async (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
       refuseOutsideLimits(config, query)
-      const access = c.get('access')
-      const account = resolveAccount(config, access, merchantCode)
-      const language = pickLanguage(c.req.valid('header')['accept-language'])
-      const options = { language, requestId: access.requestId }
-      const text = await readCards(ctx, account, { query }, options)
-      return c.body(text, 200, RESPONSE_HEADERS)
+      return c.body(await read(c, merchantCode, { query }), 200, RESPONSE_HEADERS)
     })
 }
 
-/** Returns the preferred language that the specification supports; undefined selects the gateway's default. */
+/** The preferred language of the specification; undefined selects the gateway's default. */
 function pickLanguage(header: string | undefined): CardLanguage {
   const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
   const languages = wanted.map(({ type }) => type.toLowerCase().split('-')[0])

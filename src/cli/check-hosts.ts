@@ -86,20 +86,14 @@ function readCode(error: unknown): string {
 }
 
 function explainHost(code: string, setting: string, timeoutMs: number): string {
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return `has a certificate for another name: check ${setting}`
+  const firewalls = `check ${setting}, and firewalls on the way`
+  const explained: Readonly<Record<string, string>> = {
+    ERR_TLS_CERT_ALTNAME_INVALID: `has a certificate for another name: check ${setting}`,
+    'CERT_HAS_EXPIRED|CERT_NOT_YET_VALID': `has a certificate that is not valid now (${code}): check the clock of this machine, or ask the gateway's operator`,
+    [CERTIFICATE_CODES.source]: `has a certificate that is not trusted (${code}): for an authority of your own, set NODE_EXTRA_CA_CERTS to its file`,
+    'ENOTFOUND|EAI_AGAIN': `cannot be resolved (${code}): check ${setting} and the name servers of this machine`,
+    ETIMEDOUT: `did not complete a connection within ${timeoutMs} ms: ${firewalls}`,
   }
-  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
-    return `has a certificate that is not valid now (${code}): check the clock of this machine, or ask the gateway's operator`
-  }
-  if (CERTIFICATE_CODES.test(code)) {
-    return `has a certificate that is not trusted (${code}): for an authority of your own, set NODE_EXTRA_CA_CERTS to its file`
-  }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return `cannot be resolved (${code}): check ${setting} and the name servers of this machine`
-  }
-  if (code === 'ETIMEDOUT') {
-    return `did not complete a connection within ${timeoutMs} ms: check ${setting}, and firewalls on the way`
-  }
-  return `cannot be reached (${code}): check ${setting}, and firewalls on the way`
+  const found = Object.entries(explained).find(([codes]) => RegExp(codes).test(code))
+  return found?.[1] ?? `cannot be reached (${code}): ${firewalls}`
 }

@@ -13,7 +13,7 @@ import {
 import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
 import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
-import { parseDatabaseUrl } from '../platform/postgres/hosts.ts'
+import { inSchema, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
@@ -27,9 +27,8 @@ class CheckError extends Error {}
 const TIMEOUT_MS = 7_500
 
 /**
- * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
- * a read-only transaction, and the gateway gets no request.
- * @param env the environment variables; this process's own if left out
+ * Checks whether a start with these settings would succeed. Nothing is served, bound or written, and the gateway gets no
+ * request.
  * @param options `onFinding` is called with each finding as it comes
  */
 export async function runCheck(
@@ -132,11 +131,11 @@ function explainFailure(error: unknown, place: string, timeoutMs: number): strin
 }
 
 /** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
-function findDatabase({ DATABASE_URL, DATA_DIR }: Config) {
-  if (DATABASE_URL !== undefined) return DATABASE_URL
+function findDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }: Config) {
+  if (DATABASE_URL !== undefined) return inSchema(DATABASE_URL, DATABASE_SCHEMA)
   try {
     const found = findEmbeddedPostgres(DATA_DIR)
-    if (typeof found === 'object') return found.url
+    if (typeof found === 'object') return inSchema(found.url, DATABASE_SCHEMA)
     requireStartable(DATA_DIR)
     const action = found === 'none' ? 'creates' : 'starts'
     const detail = `DATABASE_URL is not set: the start ${action} an embedded PostgreSQL in ${DATA_DIR}`

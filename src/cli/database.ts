@@ -6,6 +6,7 @@ import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
+import { inSchema } from '../platform/postgres/hosts.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { explainDatabase } from './explain.ts'
 import { UsageError } from './options.ts'
@@ -15,9 +16,7 @@ import type { Cli, Environment } from './print.ts'
 export class ConnectionError extends UsageError {}
 
 /**
- * Runs `work` on the service's database: the one at `DATABASE_URL`, or else the embedded one in `DATA_DIR`,
- * whether the service is running or not.
- * @param name how the program was called
+ * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
  * @throws UsageError if there is no database or its schema is outdated; ConfigError
  */
 export async function withDatabase<T>(
@@ -49,7 +48,7 @@ export async function withDatabaseUrl<T>(
 ): Promise<T> {
   const database = await findDatabase(env, options)
   try {
-    return await work(database.url)
+    return await work(inSchema(database.url, readSome(env, ['DATABASE_SCHEMA']).DATABASE_SCHEMA))
   } catch (error) {
     const text = explainDatabase(error)
     throw text === undefined ? error : new ConnectionError(text)

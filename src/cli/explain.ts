@@ -9,45 +9,28 @@ const EXPLAINED = [EmbeddedPostgresError, MigrationError, ListenError]
 /** Codes of Node and OpenSSL for a certificate that is not accepted. */
 export const CERTIFICATE_CODES = /CERT|ISSUER|SIGNATURE/
 
-/** What a code of the system, of Postgres or of the driver says of the database: nothing else is connected to during the start. */
-const DATABASE_ERRORS: readonly [RegExp, (code: string, message: string) => string][] = [
-  [
-    /^(28P01|28000|3D000)$/,
-    (code) =>
-      `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`,
-  ],
-  [
-    /^53300$/,
-    (code) =>
-      `The database at DATABASE_URL has no connection left (${code}): end other programs, lower DATABASE_POOL, or raise max_connections of the server`,
-  ],
-  [
-    /^42501$/,
-    (code, message) =>
-      `The user of DATABASE_URL may not do what the start needs (${code}, ${message}): grant it that right, or let the owner of the schema migrate`,
-  ],
-  [
-    /^25006$/,
-    (code) =>
-      `No server of DATABASE_URL accepts writes (${code}): promote a standby, or add the primary to the list of hosts`,
-  ],
-  [
-    /^(ECONN(REFUSED|RESET)|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$/,
-    (code) =>
-      `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`,
-  ],
-  [
-    CERTIFICATE_CODES,
-    (code) =>
-      `The certificate of the database at DATABASE_URL is not accepted (${code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS`,
-  ],
-]
+/** What codes of the system, of Postgres and of the driver say of the database: a start connects to nothing else. */
+const DATABASE_ERRORS: Readonly<Record<string, string>> = {
+  '^(28P01|28000|3D000)$':
+    'The database at DATABASE_URL refused the connection ({code}): check the user, password and database name',
+  '^53300$':
+    'The database at DATABASE_URL has no connection left ({code}): end other programs, lower DATABASE_POOL, or raise max_connections of the server',
+  '^42501$':
+    'The user of DATABASE_URL may not do what the start needs ({code}, {message}): grant it that right, or let the owner of the schema migrate',
+  '^25006$':
+    'No server of DATABASE_URL accepts writes ({code}): promote a standby, or add the primary to the list of hosts',
+  '^(ECONN(REFUSED|RESET)|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$':
+    'The database at DATABASE_URL is unreachable ({code}): check its address and whether it is running',
+  [CERTIFICATE_CODES.source]:
+    'The certificate of the database at DATABASE_URL is not accepted ({code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS',
+}
 
 /** Says what is wrong with the database; undefined for an error that does not come from it. */
 export function explainDatabase(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined
-  const code = String(error.code)
-  return DATABASE_ERRORS.find(([codes]) => codes.test(code))?.[1](code, error.message)
+  const { code, message } = error
+  const found = Object.entries(DATABASE_ERRORS).find(([codes]) => RegExp(codes).test(String(code)))
+  return found?.[1].replace('{code}', () => String(code)).replace('{message}', () => message)
 }
 
 /** Describes why the start failed, in lines an operator can act on; an unexpected error in full. */

@@ -11,7 +11,6 @@ import { type Cli, formatTable, NO_KEY } from './print.ts'
 
 type ChangeOptions = Json & { reason: string; merchant?: string }
 
-/** Adds `holds list | set | release`. */
 export function addHoldCommands(program: Command, { emit, onDatabase, log }: Cli): void {
   const holds = program.command('holds').description('hold refunds back: list, set and release')
   holds

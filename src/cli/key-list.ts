@@ -40,7 +40,6 @@ export async function listKeys(sql: Sql | Tx): Promise<ListedKey[]> {
   return rows.map((row) => withIso(row, [...TIMES, 'revokedAt']))
 }
 
-/** Adds `keys list`. */
 export function addListCommand(keys: Command, { name, emit, printError, onDatabase }: Cli): void {
   keys
     .command('list')

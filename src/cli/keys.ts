@@ -30,7 +30,6 @@ import { type Cli, describeEnded } from './print.ts'
 
 const DAY_S = 86_400
 
-/** The options of `keys create`. */
 type CreateKeyOptions = {
   scopes: Scope[]
   merchant: string
@@ -42,7 +41,6 @@ type CreateKeyOptions = {
   network?: string[]
 }
 
-/** Adds `keys create | list | rotate | revoke | reseal`. */
 export function addKeyCommands(program: Command, cli: Cli): void {
   const keys = program
     .command('keys')

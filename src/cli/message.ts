@@ -38,10 +38,7 @@ export type SigningJob = Body & {
   accountCode: string | undefined
 }
 
-/**
- * Combines message, options and settings.
- * @throws UsageError if something is missing; ConfigError if a setting is invalid
- */
+/** Combines message, options and settings. @throws UsageError if something is missing; ConfigError */
 export async function prepareSigning(
   cli: Pick<Cli, 'name' | 'input' | 'env'>,
   options: SigningOptions,
@@ -74,10 +71,7 @@ function requirePrefix({ params }: Body, prefix: string): void {
   throw new UsageError(`no parameter starts with ${prefix}_${hint}`)
 }
 
-/**
- * Chooses `SIGNING_SECRET`, or else the secret of the account that the message names. A message need not name
- * the account if only one is configured.
- */
+/** Chooses `SIGNING_SECRET`, or else the secret of the account that the message names, or of the only one. */
 function chooseSecret(
   { accounts, ...config }: ReturnType<typeof readSigningConfig>,
   merchantCode: string | undefined,
@@ -111,10 +105,7 @@ function chooseSecret(
 const MAX_BYTES = 1024 * 1024
 const FORM = /^[^=&\s"{[]+=/
 
-/**
- * Reads a message from standard input: a JSON object, or a form (`a=b&c=d`).
- * @throws UsageError if nothing is piped in, or the input is neither
- */
+/** Reads a JSON object or a form (`a=b&c=d`) from standard input. @throws UsageError */
 export async function readBody({ name, input }: Pick<Cli, 'name' | 'input'>): Promise<Body> {
   const example = `pipe one in, for example: ${name} sign < body.json`
   if (input.isTTY) throw new UsageError(`no body on standard input; ${example}`)

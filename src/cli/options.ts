@@ -6,10 +6,7 @@ import { compareAmounts, parseAmount } from '../money.ts'
 
 /** A command that cannot run as it was typed; printed as one line, with exit code 2. */
 export class UsageError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'UsageError'
-  }
+  override readonly name = 'UsageError'
 }
 
 export type Json = { json?: true }
@@ -25,21 +22,15 @@ export function readAs<T>(schema: z.ZodType<T, string>, refusal: string): (text:
   }
 }
 
-const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
-const MAX_S = 3_650 * UNIT_S.d
+const UNIT_S = new Map(Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400 }))
+const MAX_S = 3_650 * 86_400
 
 /** Parses `90d`, `24h`, `30m`, `10s` or `0`. @returns seconds. @throws InvalidArgumentError */
 export function readDuration(text: string): number {
-  const [, digits = '', unit = 's'] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
-  const seconds = text === '0' ? 0 : Number(digits) * (UNIT_S[asUnit(unit)] ?? 0)
-  if ((text !== '0' && digits === '') || seconds > MAX_S) {
-    throw new InvalidArgumentError('Write a duration like 90d, 24h, 30m or 0, at most ten years.')
-  }
-  return seconds
-}
-
-function asUnit(text: string): keyof typeof UNIT_S {
-  return text === 'm' || text === 'h' || text === 'd' ? text : 's'
+  const [, digits = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  const seconds = text === '0' ? 0 : Number(digits) * (UNIT_S.get(unit) ?? Number.NaN)
+  if (seconds <= MAX_S) return seconds
+  throw new InvalidArgumentError('Write a duration like 90d, 24h, 30m or 0, at most ten years.')
 }
 
 /** Parses a duration from now or a time in the future. @returns ISO 8601. @throws InvalidArgumentError */

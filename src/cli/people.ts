@@ -28,7 +28,6 @@ import { type Cli, describeEnded, formatTable } from './print.ts'
 
 type LinkOutput = Json & { linkOnly?: true }
 
-/** Adds `people add | link | list | remove`. */
 export function addPeopleCommands(program: Command, cli: Cli): void {
   const people = program
     .command('people')

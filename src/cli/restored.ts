@@ -4,7 +4,6 @@ import { readActor } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import { type Cli, NO_KEY } from './print.ts'
 
-/** Adds `restored`. */
 export function addRestoredCommand(program: Command, { emit, onDatabase, log }: Cli): void {
   program
     .command('restored')

@@ -62,10 +62,7 @@ const readPrefix = readAs(
 
 type Message = Pick<Cli, 'name' | 'input' | 'env'>
 
-/**
- * Explains how the hash of the message on standard input is computed (specification 5.2).
- * @throws UsageError, ConfigError
- */
+/** Explains how the hash of a message is computed (specification 5.2). @throws UsageError, ConfigError */
 export async function signMessage(message: Message, options: SigningOptions): Promise<string> {
   const job = await prepareSigning(message, options)
   const { hash, lines } = compute(job)
@@ -74,10 +71,7 @@ export async function signMessage(message: Message, options: SigningOptions): Pr
   return present(job, [...lines, ...(warnings.length > 0 ? ['', ...warnings] : [])])
 }
 
-/**
- * Checks the hash of the message on standard input, and explains a wrong one by the mistake its sender may have made.
- * @throws UsageError, ConfigError
- */
+/** Checks the hash of the message on standard input, and explains a wrong one. @throws UsageError, ConfigError */
 export async function verifyMessage(
   message: Message,
   options: SigningOptions,

@@ -25,22 +25,14 @@ export type MerchantAccount = {
   token?: TokenSource | undefined
 }
 
-export type ConfiguredAccounts = {
-  accounts: MerchantAccount[]
-  /** One token for the cards of several accounts. */
-  sharedToken?: TokenSource
-}
+/** The gateway family's token endpoint, below its base URL. */
+const TOKEN_PATH = '/v2/auth/oauth2/token'
 
 /** The demo's account; the sandbox gateway knows it by default. */
 export const DEMO_ACCOUNT: MerchantAccount = {
   merchantCode: 'DEMO',
   secret: 'demo-secret-of-the-sandbox',
-  token: {
-    kind: 'client',
-    url: '/v2/auth/oauth2/token',
-    clientId: 'DEMO',
-    clientSecret: 'sandbox-DEMO',
-  },
+  token: { kind: 'client', url: TOKEN_PATH, clientId: 'DEMO', clientSecret: 'sandbox-DEMO' },
 }
 
 /** Characters of a signing secret: a shorter one may be guessed. */
@@ -55,8 +47,11 @@ export function findShortSecrets(accounts: readonly MerchantAccount[]) {
   )
 }
 
+const ALONE =
+  'use one or the other, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone'
+
 /**
- * Reads the accounts from `MERCHANTS_FILE`, or the single account from the settings.
+ * Reads the accounts from `MERCHANTS_FILE`, or the single one from the settings; and one token for the cards of several.
  * @param demo falls back to the demo's account when no account is set
  * @param problems receives one line per error
  */
@@ -64,22 +59,21 @@ export function readAccounts(
   settings: Settings,
   demo: boolean,
   problems: string[],
-): ConfiguredAccounts {
-  const { MERCHANTS_FILE: file } = settings
+): { accounts: MerchantAccount[]; sharedToken?: TokenSource } {
+  const { MERCHANTS_FILE: file, GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: secret } = settings
   const token = readToken(settings, problems)
   const accounts = file
     ? readMerchantsFile(file, settings.GATEWAY_ALLOW_HTTP, problems)
     : readSingleAccount(settings, demo, problems)
-  const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: secret } = settings
   if (file && (code || secret || settings.GATEWAY_SECRET_PREVIOUS)) {
     problems.push(
-      'MERCHANTS_FILE cannot be combined with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; use one or the other, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
+      `MERCHANTS_FILE cannot be combined with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; ${ALONE}`,
     )
   }
   if (!token) return { accounts }
   if (file && accounts.some((account) => account.token)) {
     problems.push(
-      'MERCHANTS_FILE sets tokens for single accounts, while GATEWAY_ACCESS_TOKEN or GATEWAY_CLIENT_ID sets one for all; use one or the other, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
+      `MERCHANTS_FILE sets tokens for single accounts, while GATEWAY_ACCESS_TOKEN or GATEWAY_CLIENT_ID sets one for all; ${ALONE}`,
     )
   }
   const [only, ...others] = accounts
@@ -88,26 +82,21 @@ export function readAccounts(
 }
 
 function readSingleAccount(
-  settings: Settings,
+  { GATEWAY_MERCHANT_CODE: merchantCode, GATEWAY_SECRET: secret, ...settings }: Settings,
   demo: boolean,
   problems: string[],
 ): MerchantAccount[] {
-  const {
-    GATEWAY_MERCHANT_CODE: merchantCode,
-    GATEWAY_SECRET: secret,
-    GATEWAY_SECRET_PREVIOUS: previousSecret,
-  } = settings
   if (demo && !merchantCode && !secret) return [DEMO_ACCOUNT]
-  if (!merchantCode) {
-    problems.push('GATEWAY_MERCHANT_CODE is not set; for example GATEWAY_MERCHANT_CODE=SHOP1')
+  if (merchantCode && secret) {
+    return [{ merchantCode, secret, previousSecret: settings.GATEWAY_SECRET_PREVIOUS }]
   }
-  if (!secret) {
-    problems.push(
-      'GATEWAY_SECRET is not set; for example GATEWAY_SECRET=<the signing secret issued by the gateway>',
-    )
+  for (const [name, value, example] of [
+    ['GATEWAY_MERCHANT_CODE', merchantCode, 'SHOP1'],
+    ['GATEWAY_SECRET', secret, '<the signing secret issued by the gateway>'],
+  ]) {
+    if (!value) problems.push(`${name} is not set; for example ${name}=${example}`)
   }
-  if (!merchantCode || !secret) return []
-  return [{ merchantCode, secret, previousSecret }]
+  return []
 }
 
 function readToken(settings: Settings, problems: string[]): TokenSource | undefined {
@@ -118,22 +107,16 @@ function readToken(settings: Settings, problems: string[]): TokenSource | undefi
     clientSecret: settings.GATEWAY_CLIENT_SECRET,
     tokenScope: settings.GATEWAY_TOKEN_SCOPE,
   }
-  return resolveTokenSource(members, {
-    allowHttp: settings.GATEWAY_ALLOW_HTTP,
-    describe(member) {
-      const name = `GATEWAY_${member.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
-      const example = member === 'tokenUrl' ? TOKEN_URL_EXAMPLE : '<as issued>'
-      return { name, example: `${name}=${example}` }
-    },
-    report: (problem) => problems.push(problem),
-  })
+  const token = resolveToken(members, 'settings', settings.GATEWAY_ALLOW_HTTP)
+  if (typeof token !== 'string') return token
+  problems.push(token)
+  return undefined
 }
 
 const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
 
 const FILE_ACCOUNT = z.strictObject(ACCOUNT)
 
-/** Reads the accounts file: each account with its signing secret and the source of its access token. */
 function readMerchantsFile(file: string, allowHttp: boolean, problems: string[]) {
   try {
     const entries = z
@@ -145,19 +128,11 @@ function readMerchantsFile(file: string, allowHttp: boolean, problems: string[])
     if (duplicate) {
       problems.push(`MERCHANTS_FILE ${file} lists the account ${duplicate} twice; ${FILE_EXAMPLE}`)
     }
-    return entries.map(({ merchantCode, secret, previousSecret, ...members }) => {
-      const token = resolveTokenSource(members, {
-        allowHttp,
-        describe: (member) => ({ name: member, example: `"${member}":"…"` }),
-        report: (problem) =>
-          problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${problem}`),
-      })
-      return {
-        merchantCode,
-        secret,
-        ...(previousSecret === undefined ? {} : { previousSecret }),
-        ...(token ? { token } : {}),
-      }
+    return entries.map(({ merchantCode, secret, previousSecret, ...members }): MerchantAccount => {
+      const token = resolveToken(members, 'file', allowHttp)
+      if (typeof token !== 'string') return { merchantCode, secret, previousSecret, token }
+      problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${token}`)
+      return { merchantCode, secret }
     })
   } catch (error) {
     problems.push(`MERCHANTS_FILE ${file} ${explain(error)}; ${FILE_EXAMPLE}`)
@@ -167,64 +142,48 @@ function readMerchantsFile(file: string, allowHttp: boolean, problems: string[])
 
 /** Explains what is wrong with the file without quoting it: it holds secrets. */
 function explain(error: unknown): string {
-  if (error instanceof z.ZodError) {
-    const [issue] = error.issues
-    if (issue?.code === 'unrecognized_keys') {
-      const known = Object.keys(FILE_ACCOUNT.shape).join(', ')
-      return `is invalid at ${issue.path.join('.')}: it has an unknown member (known are ${known})`
-    }
-    return `is invalid at ${issue?.path.join('.') || 'the top level'}: ${issue?.message.split('; ')[0]}`
-  }
   if (error instanceof SyntaxError) return 'is not valid JSON'
-  return 'cannot be read'
+  const [issue] = error instanceof z.ZodError ? error.issues : []
+  if (!issue) return 'cannot be read'
+  const place = issue.path.join('.') || 'the top level'
+  if (issue.code !== 'unrecognized_keys') {
+    return `is invalid at ${place}: ${issue.message.split('; ')[0]}`
+  }
+  const known = Object.keys(FILE_ACCOUNT.shape).join(', ')
+  return `is invalid at ${place}: it has an unknown member (known are ${known})`
 }
 
-/** The token's members, from the settings or from one entry of the accounts file. */
 type TokenMembers = Omit<z.infer<typeof FILE_ACCOUNT>, 'merchantCode' | 'secret' | 'previousSecret'>
 
-type TokenRules = {
-  /** A client secret may be sent unencrypted. */
-  allowHttp: boolean
-  /** Returns a member's name where it was configured, and a valid example. */
-  describe: (member: keyof TokenMembers) => { name: string; example: string }
-  report: (problem: string) => void
-}
-
-/** The gateway family's token endpoint, below its base URL. */
-const TOKEN_PATH = '/v2/auth/oauth2/token'
-const TOKEN_URL_EXAMPLE = `https://gateway.example${TOKEN_PATH}`
-
-/** Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4). */
-function resolveTokenSource(
+/**
+ * Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4).
+ * @param place where the members stand: `clientId` of the file is `GATEWAY_CLIENT_ID` of the settings
+ * @returns a text says what is wrong
+ */
+function resolveToken(
   members: TokenMembers,
-  { allowHttp, describe, report }: TokenRules,
-): TokenSource | undefined {
+  place: 'settings' | 'file',
+  allowHttp: boolean,
+): TokenSource | string | undefined {
   const { accessToken, tokenUrl, clientId, clientSecret, tokenScope: scope } = members
-  const clientMember = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
+  const nameOf = (member: keyof TokenMembers) =>
+    place === 'file' ? member : `GATEWAY_${member.replace(/[A-Z]/g, '_$&').toUpperCase()}`
+  const show = (member: keyof TokenMembers, value = '<as issued>') =>
+    place === 'file' ? `"${member}":"…"` : `${nameOf(member)}=${value}`
+  const given = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
     (member) => members[member] !== undefined,
   )
   if (accessToken !== undefined) {
-    if (!clientMember) return { kind: 'static', accessToken }
-    const token = describe('accessToken')
-    report(
-      `${token.name} cannot be combined with ${describe(clientMember).name}; use one or the other, for example ${token.example} alone`,
-    )
-    return undefined
+    if (!given) return { kind: 'static', accessToken }
+    return `${nameOf('accessToken')} cannot be combined with ${nameOf(given)}; use one or the other, for example ${show('accessToken')} alone`
   }
-  if (!clientMember) return undefined
+  if (!given) return undefined
   if (clientId === undefined || clientSecret === undefined) {
-    const missing = describe(clientId === undefined ? 'clientId' : 'clientSecret')
-    report(
-      `${missing.name} is not set, but ${describe(clientMember).name} requires it; for example ${missing.example}`,
-    )
-    return undefined
+    const missing = clientId === undefined ? 'clientId' : 'clientSecret'
+    return `${nameOf(missing)} is not set, but ${nameOf(given)} requires it; for example ${show(missing)}`
   }
   if (tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))) {
-    const url = describe('tokenUrl')
-    report(
-      `${url.name} must start with https:// because the client secret is sent there; for example ${url.example}, or GATEWAY_ALLOW_HTTP=true on a private network`,
-    )
-    return undefined
+    return `${nameOf('tokenUrl')} must start with https:// because the client secret is sent there; for example ${show('tokenUrl', `https://gateway.example${TOKEN_PATH}`)}, or GATEWAY_ALLOW_HTTP=true on a private network`
   }
   return { kind: 'client', url: tokenUrl ?? TOKEN_PATH, clientId, clientSecret, scope }
 }

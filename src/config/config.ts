@@ -1,12 +1,6 @@
 import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts, type TokenSource } from './accounts.ts'
-import {
-  ConfigError,
-  mergeProblems,
-  parseSettings,
-  readSome,
-  refuseProblems,
-} from './environment.ts'
+import { ConfigError, parseSettings, readSome, refuseProblems } from './environment.ts'
 import { isLoopback, isPlainRemote } from './setting-types.ts'
 import type { Environment, Settings } from './settings.ts'
 
@@ -19,34 +13,14 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   bodyTimeoutMs: number
   /** How long what a probe or a scrape read from the database is reused (ms). */
   healthReuseMs: number
-  inboxPatience: InboxPatience
+  /** How long notifications wait (ms): until new ones are refused unread; for a commit to begin; for it to end. */
+  inboxPatience: { staleMs: number; queueTimeoutMs: number; runTimeoutMs: number }
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
   sharedToken?: TokenSource | undefined
 }
 
-/** How long a notification may wait for its commit (ms). */
-export type InboxPatience = {
-  /** While the oldest waits for longer, new ones are refused unread. */
-  staleMs: number
-  /** Until a commit takes it. */
-  queueTimeoutMs: number
-  /** From then on. */
-  runTimeoutMs: number
-}
-
-const BODY_TIMEOUT_MS = 10_000
-const HEALTH_REUSE_MS = 1_000
-/**
- * A late answer is useless, because the sender has given up. New requests are refused before they cost memory and time.
- * A waiting one is refused within a second, one whose commit is running after a few: it may well be stored.
- */
-const INBOX_PATIENCE: InboxPatience = { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 }
-
-/**
- * Reads the service's configuration. This file is the only one that accesses the environment.
- * @throws ConfigError
- */
+/** Reads the service's configuration. No other file accesses the environment. @throws ConfigError */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
   const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
@@ -57,7 +31,7 @@ export function readConfig(env: Environment = process.env): Config {
   const conflicts = findConflicts(settings, demo)
   const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
   const [first, ...others] = accounts
-  refuseProblems(mergeProblems(parsed.problems, conflicts))
+  refuseProblems(parsed.problems, conflicts)
   if (!first) throw new Error('an installation without an account was not refused')
   return {
     ...settings,
@@ -65,26 +39,25 @@ export function readConfig(env: Environment = process.env): Config {
     // Only in demo mode can it be unset here.
     GATEWAY_REFUND_DEDUPES: settings.GATEWAY_REFUND_DEDUPES ?? true,
     webhookReach: decideReach(WEBHOOK_ALLOW_PRIVATE, demo && isLoopback(settings.HOST)),
-    bodyTimeoutMs: BODY_TIMEOUT_MS,
-    healthReuseMs: HEALTH_REUSE_MS,
-    inboxPatience: INBOX_PATIENCE,
+    bodyTimeoutMs: 10_000,
+    healthReuseMs: 1_000,
+    // A late answer is useless, because the sender has given up; but a commit that runs may well be stored.
+    inboxPatience: { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 },
     accounts: [first, ...others],
     ...(sharedToken ? { sharedToken } : {}),
   }
 }
 
-/**
- * Reads what a standalone sandbox gateway needs; without an account it gets the demo's.
- * @throws ConfigError
- */
+/** Reads what a standalone sandbox gateway needs; without an account it gets the demo's. @throws ConfigError */
 export function readSandboxConfig(env: Environment = process.env) {
-  const parsed = parseSettings(env)
-  const { settings } = parsed
+  const { settings, problems } = parseSettings(env)
   const conflicts: string[] = []
   const { accounts, sharedToken } = readAccounts(settings, true, conflicts)
-  refuseProblems(mergeProblems(parsed.problems, conflicts))
-  const options = describeSandbox(settings, accounts, sharedToken)
-  return { ipnUrl: settings.SANDBOX_IPN_URL, options }
+  refuseProblems(problems, conflicts)
+  return {
+    ipnUrl: settings.SANDBOX_IPN_URL,
+    options: describeSandbox(settings, accounts, sharedToken),
+  }
 }
 
 /** Describes a sandbox gateway with the same accounts and wire rules as the service. */
@@ -111,28 +84,26 @@ export function describeSandbox(
   }
 }
 
-const SIGNING_SETTINGS = [
-  'SIGNING_SECRET',
-  'MERCHANTS_FILE',
-  'IPN_HASH_EXCLUDE',
-  'GATEWAY_FIELD_PREFIX',
-  'GATEWAY_MERCHANT_CODE',
-  'GATEWAY_SECRET',
-  'GATEWAY_SECRET_PREVIOUS',
-  'GATEWAY_REFUND_HASH_EXCLUDE',
-] as const
-
 /**
  * Reads what signing on the command line needs: `SIGNING_SECRET`, or else the configured accounts (the demo's
  * if there are none). Other settings may be invalid; with a `SIGNING_SECRET` so may the accounts.
  * @throws ConfigError
  */
 export function readSigningConfig(env: Environment = process.env) {
-  const settings = readSome(env, SIGNING_SETTINGS)
+  const settings = readSome(env, [
+    'SIGNING_SECRET',
+    'MERCHANTS_FILE',
+    'IPN_HASH_EXCLUDE',
+    'GATEWAY_FIELD_PREFIX',
+    'GATEWAY_MERCHANT_CODE',
+    'GATEWAY_SECRET',
+    'GATEWAY_SECRET_PREVIOUS',
+    'GATEWAY_REFUND_HASH_EXCLUDE',
+  ])
   const conflicts: string[] = []
   const { accounts } = readAccounts(parseSettings(env).settings, true, conflicts)
   const { SIGNING_SECRET: secret } = settings
-  if (!secret && conflicts.length > 0) throw new ConfigError(conflicts)
+  if (!secret) refuseProblems([], conflicts)
   return {
     secret,
     previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
@@ -143,10 +114,7 @@ export function readSigningConfig(env: Environment = process.env) {
   }
 }
 
-/**
- * Reads the keys that data is encrypted under, for the command line. Other settings may be invalid.
- * @throws ConfigError
- */
+/** Reads the keys that data is encrypted under; other settings may be invalid. @throws ConfigError */
 export function readDataKeyConfig(env: Environment = process.env) {
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = readSome(env, [
     'DATA_ENCRYPTION_KEY',
@@ -158,11 +126,7 @@ export function readDataKeyConfig(env: Environment = process.env) {
   ])
 }
 
-/**
- * Returns the origin at which people open the console. This machine is called `localhost`: browsers bind passkeys to a
- * name, never to an address.
- * @param port where the service listens
- */
+/** Where people open the console: at `localhost`, because browsers bind passkeys to a name. */
 export function findConsoleUrl(
   { CONSOLE_BASE_URL }: Pick<Settings, 'CONSOLE_BASE_URL'>,
   port: number | string,
@@ -176,10 +140,7 @@ function decideReach(allowPrivate: boolean | undefined, isLocalDemo: boolean): A
   return isLocalDemo ? 'loopback' : 'public'
 }
 
-/**
- * Reports whether someone tries the service on a laptop: no setting of a production installation is set, and the
- * environment does not declare one.
- */
+/** Whether someone tries the service on a laptop: nothing is set that belongs to a production installation. */
 function isDemoByDefault(settings: Settings, env: Environment): boolean {
   const production = /^(DATABASE_URL(_FILE)?|MERCHANTS_FILE|API_KEY(_FILE)?|GATEWAY_.*)$/
   const isProduction =
@@ -188,9 +149,6 @@ function isDemoByDefault(settings: Settings, env: Environment): boolean {
   return !isProduction && isLoopback(settings.HOST)
 }
 
-/** A rule between settings that are valid on their own: the line that says how it is violated, if it is. */
-type Rule = (settings: Settings, demo: boolean) => string | false | undefined
-
 /** Pairs of a setting, the setting it must not be less than, and an example. */
 const MINIMA = [
   ['SYNC_BACKOFF_MAX_MS', 'SYNC_BACKOFF_MS', 3_600_000],
@@ -198,58 +156,37 @@ const MINIMA = [
   ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS', 1_000],
 ] as const
 
-const RULES: readonly Rule[] = [
-  ({ METRICS_HOST, METRICS_PORT }) =>
-    METRICS_HOST !== undefined &&
-    METRICS_PORT === undefined &&
-    'METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464',
-  ({ HOST, PORT, METRICS_HOST = HOST, METRICS_PORT }) =>
-    METRICS_PORT === PORT &&
-    doPortsClash(PORT, HOST, METRICS_HOST) &&
-    `METRICS_PORT must differ from PORT at the same address, because metrics get a listener of their own (got "${PORT}"); for example METRICS_PORT=9464`,
-  ({ HOST, PORT, SANDBOX_HOST, SANDBOX_PORT, GATEWAY_BASE_URL }, demo) =>
-    demo &&
-    !GATEWAY_BASE_URL &&
-    SANDBOX_PORT === PORT &&
-    doPortsClash(PORT, HOST, SANDBOX_HOST) &&
-    `SANDBOX_PORT must differ from PORT at the same address, because the sandbox gateway gets a listener of its own (got "${PORT}"); for example SANDBOX_PORT=${PORT === 4_010 ? 4_011 : 4_010}`,
-  ({ GATEWAY_BASE_URL: base }, demo) =>
-    !base &&
-    !demo &&
-    'GATEWAY_BASE_URL is not set, but is required outside demo mode; for example GATEWAY_BASE_URL=https://gateway.example, or DEMO=true to run the demo on any HOST',
-  ({ GATEWAY_BASE_URL: base, GATEWAY_ALLOW_HTTP: allowHttp }) =>
-    base !== undefined &&
-    !allowHttp &&
-    isPlainRemote(new URL(base)) &&
-    `GATEWAY_BASE_URL must start with https:// because only TLS authenticates the gateway's answers (got "${base}"); for example GATEWAY_BASE_URL=https://gateway.example, or GATEWAY_ALLOW_HTTP=true on a private network`,
-  ({ DATA_ENCRYPTION_KEY: key }, demo) =>
-    !key &&
-    !demo &&
-    'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>',
-  ({ GATEWAY_REFUND_DEDUPES: dedupes }, demo) =>
-    dedupes === undefined &&
-    !demo &&
-    'GATEWAY_REFUND_DEDUPES is not set, but is required outside demo mode: true if the gateway refuses a request id it has seen, false if it does not or you do not know; for example GATEWAY_REFUND_DEDUPES=false',
-  ({ GATEWAY_CARDS_SUCCESS_CODE: success, GATEWAY_CARDS_NOT_FOUND_CODES: notFound }) =>
-    notFound.includes(success) &&
-    `GATEWAY_CARDS_NOT_FOUND_CODES must not contain ${success}, which is GATEWAY_CARDS_SUCCESS_CODE; for example GATEWAY_CARDS_NOT_FOUND_CODES=404`,
-  ...MINIMA.map(
-    ([name, minimum, example]): Rule =>
-      (settings) =>
-        settings[name] < settings[minimum] &&
-        `${name} must be at least ${minimum}; for example ${name}=${example}`,
-  ),
-]
-
 /** Checks the rules between settings that are valid on their own. @returns one line per violated rule */
 function findConflicts(settings: Settings, demo: boolean): string[] {
-  return RULES.flatMap((rule) => rule(settings, demo) || [])
-}
-
-/** The addresses that stand for every address of this machine. */
-const EVERY_HOST = ['0.0.0.0', '::']
-
-/** Whether a port cannot be listened on at both addresses. With 0 the system picks a free port for each. */
-function doPortsClash(port: number, one: string, other: string): boolean {
-  return port !== 0 && (one === other || [one, other].some((host) => EVERY_HOST.includes(host)))
+  const { HOST, PORT, METRICS_HOST, METRICS_PORT, SANDBOX_HOST, SANDBOX_PORT } = settings
+  const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
+  const { GATEWAY_CARDS_NOT_FOUND_CODES: notFound } = settings
+  // With port 0 the system picks a free one for each; `0.0.0.0` and `::` are every address of this machine.
+  const clashes = (port: number | undefined, host: string) =>
+    port === PORT &&
+    port !== 0 &&
+    (host === HOST || [host, HOST].some((one) => ['0.0.0.0', '::'].includes(one)))
+  const violated: Record<string, boolean> = {
+    'METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464':
+      METRICS_HOST !== undefined && METRICS_PORT === undefined,
+    [`METRICS_PORT must differ from PORT at the same address, because metrics get a listener of their own (got "${PORT}"); for example METRICS_PORT=9464`]:
+      clashes(METRICS_PORT, METRICS_HOST ?? HOST),
+    [`SANDBOX_PORT must differ from PORT at the same address, because the sandbox gateway gets a listener of its own (got "${PORT}"); for example SANDBOX_PORT=${PORT === 4_010 ? 4_011 : 4_010}`]:
+      demo && !base && clashes(SANDBOX_PORT, SANDBOX_HOST),
+    'GATEWAY_BASE_URL is not set, but is required outside demo mode; for example GATEWAY_BASE_URL=https://gateway.example, or DEMO=true to run the demo on any HOST':
+      !base && !demo,
+    [`GATEWAY_BASE_URL must start with https:// because only TLS authenticates the gateway's answers (got "${base}"); for example GATEWAY_BASE_URL=https://gateway.example, or GATEWAY_ALLOW_HTTP=true on a private network`]:
+      base !== undefined && !settings.GATEWAY_ALLOW_HTTP && isPlainRemote(new URL(base)),
+    'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>':
+      !settings.DATA_ENCRYPTION_KEY && !demo,
+    'GATEWAY_REFUND_DEDUPES is not set, but is required outside demo mode: true if the gateway refuses a request id it has seen, false if it does not or you do not know; for example GATEWAY_REFUND_DEDUPES=false':
+      settings.GATEWAY_REFUND_DEDUPES === undefined && !demo,
+    [`GATEWAY_CARDS_NOT_FOUND_CODES must not contain ${success}, which is GATEWAY_CARDS_SUCCESS_CODE; for example GATEWAY_CARDS_NOT_FOUND_CODES=404`]:
+      notFound.includes(success),
+  }
+  for (const [name, minimum, example] of MINIMA) {
+    violated[`${name} must be at least ${minimum}; for example ${name}=${example}`] =
+      settings[name] < settings[minimum]
+  }
+  return Object.keys(violated).filter((line) => violated[line])
 }

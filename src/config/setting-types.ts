@@ -9,26 +9,13 @@ import {
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
-/** @param must completes the message "must …" */
-export function text({
-  form = /./,
-  must = 'be text',
-  example,
-}: {
-  form?: RegExp
-  must?: string
-  example: string
-}) {
-  return z.string().regex(form, `must ${must}; ${example}`)
+/** @param rule completes the message "must …" */
+export function text(rule: string, form: RegExp | ((value: string) => boolean) = /./) {
+  const isValid = form instanceof RegExp ? (value: string) => form.test(value) : form
+  return z.string().refine(isValid, `must ${rule}`)
 }
 
-export function wholeNumber({
-  min = 0,
-  max = Number.MAX_SAFE_INTEGER,
-}: {
-  min?: number
-  max?: number
-} = {}) {
+export function wholeNumber(min = 0, max = Number.MAX_SAFE_INTEGER) {
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
   const message = `must be a whole number ${range}; ${Math.max(min, Math.min(max, 1_000))}`
   return z
@@ -49,16 +36,16 @@ export function trueOrFalse() {
     .optional()
 }
 
+const DATABASE = 'postgres://user:password@db.internal:5432/ipn'
+
 export function databaseUrl() {
-  return z
-    .string()
-    .refine(
-      (value) => parseDatabaseUrl(value) !== undefined,
-      'must be a URL that starts with postgres://; postgres://user:password@db.internal:5432/ipn',
-    )
+  return text(
+    `be a URL that starts with postgres://; ${DATABASE}`,
+    (url) => !!parseDatabaseUrl(url),
+  )
     .refine(
       hasKnownParameters,
-      'may have the parameters sslmode, sslrootcert, target_session_attrs and application_name; postgres://user:password@db.internal:5432/ipn?sslmode=verify-full',
+      `may have the parameters sslmode, sslrootcert, target_session_attrs and application_name; ${DATABASE}?sslmode=verify-full`,
     )
     .refine(
       requestsWritableServer,
@@ -67,58 +54,45 @@ export function databaseUrl() {
     .optional()
 }
 
+/** A name that needs no quotes, of which Postgres keeps `pg_…` for itself. */
+export function databaseSchema() {
+  const must =
+    'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_'
+  return text(`${must}; cell1`, /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/)
+}
+
 /** An API key of the operator's choice. Random ones have many different characters, and do not go on repeating. */
 export function apiKey() {
   const example = '<the output of: openssl rand -hex 32>'
-  const must = 'be 32 to 256 visible ASCII characters without spaces'
-  return text({ form: /^[\x21-\x7e]{32,256}$/, must, example }).refine(
+  const rule = `be 32 to 256 visible ASCII characters without spaces; ${example}`
+  return text(rule, /^[\x21-\x7e]{32,256}$/).refine(
     (key) => key.length < 32 || isUnforeseen(key),
     `must not be easy to guess: it has too few different characters, or repeats them; ${example}`,
   )
 }
 
-/** Characters of a key that do not follow from those before. */
-const LEAST_UNFORESEEN = 14
-
-/** Whether a text has many different characters, also without those that go on as in `aaaaa` or `12345`, and repeats nothing. */
-function isUnforeseen(text: string): boolean {
-  const codes = [...text].map((one) => one.charCodeAt(0))
+/** Whether many characters differ, also without those that go on as in `aaaaa` or `12345`, and nothing is repeated. */
+function isUnforeseen(key: string): boolean {
+  const codes = [...key].map((one) => one.charCodeAt(0))
   const step = (at: number) => (codes[at] ?? 0) - (codes[at - 1] ?? 0)
   const unforeseen = codes.filter((_, at) => at < 2 || step(at) !== step(at - 1))
-  return new Set(text).size >= 10 && !isRepetition(text) && unforeseen.length >= LEAST_UNFORESEEN
-}
-
-/** Whether a text goes on as it began, in steps of at most half its length. */
-function isRepetition(text: string): boolean {
-  const steps = Array.from({ length: text.length >> 1 }, (_, index) => index + 1)
-  return steps.some((step) => text.slice(step) === text.slice(0, -step))
+  const repeats = codes.some((_, at) => at >= key.length / 2 && key.startsWith(key.slice(-at)))
+  return new Set(key).size >= 10 && unforeseen.length >= 14 && !repeats
 }
 
 /** A URL of host and path: a user, query or fragment would silently be ignored. */
 export function webAddress(example: string) {
-  return z
-    .string()
-    .refine(
-      isWebAddress,
-      `must be a URL that starts with https:// or http:// and has no user, query or fragment; ${example}`,
-    )
-    .optional()
+  const rule = 'be a URL that starts with https:// or http:// and has no user, query or fragment'
+  return text(`${rule}; ${example}`, isWebAddress).optional()
 }
 
 /** The origin of pages: browsers keep sessions only over https, and over http with this machine. */
 export function webOrigin(example: string) {
-  return z
-    .string()
-    .refine(
-      isSecureOrigin,
-      `must be a URL that starts with https://, or http:// for localhost, and has no path; ${example}`,
-    )
+  const rule = 'be a URL that starts with https://, or http:// for localhost, and has no path'
+  const isOrigin = (url: URL) => url.pathname === '/' && !isPlainRemote(url)
+  return text(`${rule}; ${example}`, (url) => isWebAddress(url) && isOrigin(new URL(url)))
     .transform((value) => new URL(value).origin)
     .optional()
-}
-
-function isSecureOrigin(value: string): boolean {
-  return isWebAddress(value) && new URL(value).pathname === '/' && !isPlainRemote(new URL(value))
 }
 
 function isWebAddress(value: string): boolean {
@@ -130,17 +104,16 @@ function isWebAddress(value: string): boolean {
 /** A comma-separated list; `none` is the empty one. @param item the source of a regular expression */
 export function list(item: string, what: string, example: string) {
   const form = new RegExp(`^(none|${item}(,${item})*)$`)
-  return z
-    .string()
-    .regex(form, `must be a comma-separated list of ${what}, or none; ${example}`)
-    .transform((value) => (value === 'none' ? [] : value.split(',')))
+  return text(`be a comma-separated list of ${what}, or none; ${example}`, form).transform(
+    (value) => (value === 'none' ? [] : value.split(',')),
+  )
 }
 
 /** A response code of the gateway: a whole number as it is written. */
 const CODE = '(0|-?[1-9]\\d{0,8})'
 
 export function responseCode() {
-  return text({ form: new RegExp(`^${CODE}$`), must: 'be a whole number', example: '1' })
+  return text('be a whole number; 1', new RegExp(`^${CODE}$`))
 }
 
 /** @param never codes that must not be listed: they never prove a failure */
@@ -151,17 +124,14 @@ export function responseCodes(example: string, never: readonly string[] = []) {
   )
 }
 
-/** An amount of one currency, as a decimal string. */
-export type CurrencyAmount = { currency: string; amount: string }
-
-/** A comma-separated list of amounts, one for each currency. */
+/** A comma-separated list of amounts, decimal strings, one for each currency. */
 export function amountsByCurrency() {
   const form = 'must be amounts by currency, each currency once; VND:5000000,USD:200'
   return z
     .string()
     .regex(/^[A-Z]{3}:\d{1,18}(\.\d{1,4})?(,[A-Z]{3}:\d{1,18}(\.\d{1,4})?)*$/, form)
     .transform((value) =>
-      value.split(',').map((part): CurrencyAmount => {
+      value.split(',').map((part) => {
         const [currency = '', amount = ''] = part.split(':')
         return { currency, amount }
       }),
@@ -171,25 +141,20 @@ export function amountsByCurrency() {
 
 /** A time zone by its IANA name. An offset is not one: Postgres reads its sign the other way round. */
 export function timeZone() {
-  const message = 'must be the name of an IANA time zone; Asia/Ho_Chi_Minh'
-  return z
-    .string()
-    .regex(/^[A-Za-z][\w+-]*(\/[\w+-]+)*$/, message)
-    .refine(isTimeZone, message)
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
-  } catch {
-    return false
-  }
+  return text('be the name of an IANA time zone; Asia/Ho_Chi_Minh', (name) => {
+    if (!/^[A-Za-z][\w+-]*(\/[\w+-]+)*$/.test(name)) return false
+    try {
+      return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+    } catch {
+      return false
+    }
+  })
 }
 
 export function cidrs() {
   return z
     .string()
-    .transform((value, ctx): Cidr[] =>
+    .transform((value, ctx) =>
       value.split(',').flatMap((part) => {
         const cidr = parseCidr(part.trim())
         if (cidr) return [cidr]
@@ -211,14 +176,12 @@ export function parseCidr(value: string): Cidr | undefined {
   return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/
-
-/** Reports whether a host name or address is on this machine. */
+/** Whether a host name or address is on this machine. */
 export function isLoopback(host: string): boolean {
-  return LOOPBACK.test(host)
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/.test(host)
 }
 
-/** Reports whether a call to this URL would leave the machine unencrypted. */
+/** Whether a call to this URL would leave the machine unencrypted. */
 export function isPlainRemote(url: URL): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

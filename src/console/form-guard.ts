@@ -26,7 +26,7 @@ export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget:
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c)) {
       if (c.req.header('sec-fetch-site') !== 'same-origin') throw new ForeignFormError()
-      c.set('form', await readFormBody(c.env.incoming, config.bodyTimeoutMs, budget))
+      c.set('form', await readFormBody(c.env, config.bodyTimeoutMs, budget))
     }
     await next()
   })

@@ -65,9 +65,11 @@ export async function migrateDatabase(
   try {
     // Without a lock: a process starts while another one migrates, if it has nothing to apply itself.
     if ((await planMigrations(sql, folder)).length === 0) return []
+    await createSchema(sql)
     const pid = await takeLock(sql, log)
     const session = { sql, pid, log, limits: { ...LIMITS, ...limits } }
-    await createTable(sql)
+    await sql`
+      create table if not exists migrations (id serial primary key, hash text not null, created_at bigint)`
     // While it waited, another process may have applied some.
     for (const next of await planMigrations(sql, folder)) {
       const start = performance.now()
@@ -91,7 +93,7 @@ async function takeLock(sql: Sql, log: MigrationLog): Promise<number> {
   let reportAt = 0
   for (;;) {
     const [row] = await sql<{ locked: boolean; pid: number }[]>`
-      select pg_try_advisory_lock(${MIGRATION_LOCK}) as locked, pg_backend_pid() as pid`
+      select pg_try_advisory_lock(${sql.unsafe(MIGRATION_LOCK)}) as locked, pg_backend_pid() as pid`
     if (row?.locked) return row.pid
     if (performance.now() >= reportAt) {
       reportAt = performance.now() + REPORT_MS
@@ -101,14 +103,18 @@ async function takeLock(sql: Sql, log: MigrationLog): Promise<number> {
   }
 }
 
-/** Creates the table of migrations as drizzle-kit does. */
-async function createTable(sql: Sql): Promise<void> {
-  const [table] = await sql`select where to_regclass('drizzle.__drizzle_migrations') is not null`
-  if (table) return
-  await sql`create schema if not exists drizzle`
-  await sql`
-    create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
+/** Creates the schema of the session, which others may do at the same time, before it takes the lock there. */
+async function createSchema(sql: Sql): Promise<void> {
+  const [schema] = await sql<{ name: string }[]>`
+    select quote_ident(current_setting('search_path')) as name where current_schema() is null`
+  if (!schema) return
+  await sql.unsafe(`create schema if not exists ${schema.name}`).catch((error: unknown) => {
+    if (!(error instanceof postgres.PostgresError && error.code === UNIQUE_VIOLATION)) throw error
+  })
 }
+
+/** What `if not exists` leaves to whoever is later in the same moment. */
+const UNIQUE_VIOLATION = '23505'
 
 /** Applies a migration and records it. Attempts that cannot lock their tables at once are repeated. */
 async function applyMigration(session: Session, migration: Migration): Promise<void> {
@@ -186,9 +192,8 @@ export async function requireSession({ pid }: Pick<Session, 'pid'>, tx: Tx | Sql
   )
 }
 
-/** As drizzle-kit records it. */
 async function record(tx: Tx | Sql, { hash, when }: Migration): Promise<void> {
-  await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${when})`
+  await tx`insert into migrations (hash, created_at) values (${hash}, ${when})`
 }
 
 /** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */

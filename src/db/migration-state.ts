@@ -87,9 +87,9 @@ async function readState(sql: Sql, folder?: string) {
   own ??= loadMigrations()
   const migrations = await (folder === undefined ? own : loadMigrations(folder))
   const applied = await sql<{ when: number; hash: string }[]>`
-    select created_at::float8 as "when", hash from drizzle.__drizzle_migrations order by created_at`.catch(
+    select created_at::float8 as "when", hash from migrations order by created_at`.catch(
     (error: unknown) => {
-      // The table or its schema does not exist.
+      // The table or the schema does not exist.
       if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
         return []
       }

@@ -1,5 +1,5 @@
 /**
- * Every NOTIFY channel. A notification only shortens a wait: every listener also polls, so a lost
+ * Every NOTIFY channel, as the schema `public` has them: another one prepends its name. A notification only shortens a wait: every listener also polls, so a lost
  * notification delays work but never loses it.
  */
 
@@ -18,28 +18,32 @@ export const EVENT_RECORDED = 'event_recorded'
 /** Wakes readers of the change feed and webhook delivery: events were published. */
 export const EVENTS_PUBLISHED = 'events_published'
 
-/** Every advisory lock. The numbers are arbitrary, but every process must use the same ones. */
+/**
+ * Every advisory lock, as an expression of SQL. The numbers are arbitrary, but every process must use the same ones.
+ * Postgres has one set of locks for a database, so each schema in it has numbers of its own.
+ */
+const inSchema = (number: number) => `${number}::bigint # hashtextextended(current_schema(), 0)`
 
 /** Held by the one process that migrates, from its first migration to its last. Wait for it only by trying again. */
-export const MIGRATION_LOCK = 0x69706e70
+export const MIGRATION_LOCK = inSchema(0x69706e70)
 
 /** Held until commit by the one process that publishes events. */
-export const PUBLISHING_LOCK = 4_815_162_342
+export const PUBLISHING_LOCK = inSchema(4_815_162_342)
 
 /** Held until commit by the one process that deletes expired events. */
-export const EXPIRY_LOCK = 4_815_162_343
+export const EXPIRY_LOCK = inSchema(4_815_162_343)
 
 /** Held until commit by the one process that opens the data keys. */
-export const DATA_KEYS_LOCK = 4_815_162_344
+export const DATA_KEYS_LOCK = inSchema(4_815_162_344)
 
 /** Held until commit by the one process that stores the key of `API_KEY`. */
-export const FIRST_KEY_LOCK = 4_815_162_345
+export const FIRST_KEY_LOCK = inSchema(4_815_162_345)
 
 /** Held while a webhook endpoint is registered, so that the limit per account holds. */
-export const REGISTRATION_LOCK = 7_620_115_003
+export const REGISTRATION_LOCK = inSchema(7_620_115_003)
 
 /** Held until commit by the one process that adds a checkpoint of the audit log, or deletes an expired one. */
-export const AUDIT_CHECKPOINT_LOCK = 4_815_162_346
+export const AUDIT_CHECKPOINT_LOCK = inSchema(4_815_162_346)
 
 /** The class of the locks of a key's days, by the hash of both: held until the commit of a refund that counts on it. */
 export const CAPS_LOCK = 0x63_61_70_73

@@ -8,7 +8,6 @@ export type OrderFacts = OrderIds & { currency: string | null }
 export const ORDER_ID_COLUMNS = 't.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"'
 export const ORDER_COLUMNS = `t.currency, ${ORDER_ID_COLUMNS}`
 
-/** Picks the facts of an order from an object that has them. */
 export function pickOrder({ currency, orderId, merchantTxnId }: OrderFacts): OrderFacts {
   return { currency, orderId, merchantTxnId }
 }

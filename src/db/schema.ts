@@ -109,8 +109,7 @@ export const processes = pgTable(
     ...requiredTexts('role', 'version'),
     ...texts('commit'),
     ...timesFromNow('startedAt', 'seenAt'),
-    /** Since when it could write without a gap. */
-    ...timesFromNow('writingSince'),
+    ...timesFromNow('writingSince'), // Since when it could write without a gap.
   },
   (t) => [check('processes_role_known', sql`${t.role} in ('all', 'web', 'worker')`)],
 )
@@ -121,8 +120,7 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   ...timesFromNow('firstSeenAt'),
   /** With a call rate set: until when the calls of all processes have used up the rate. */
   throttledUntil: time('paid_until').notNull().defaultNow(),
-  /** Who records an attempt to send a refund locks the row (`for key share`) first. */
-  hold: hold(),
+  hold: hold(), // Who records an attempt to send a refund locks the row (`for key share`) first.
 })
 
 /** One row: which server the database is, and the epoch of what readers were given, which `cli restored` raises. Another
@@ -172,10 +170,8 @@ export const dataKeys = pgTable(
   {
     purpose: text('purpose', { enum: ['seal', 'fingerprint'] }).notNull(),
     ...requiredTexts('id'),
-    /** Encrypted. */
-    ...requiredBytes('wrapped'),
-    /** The newest of a purpose is in use a minute later. */
-    ...timesFromNow('createdAt'),
+    ...requiredBytes('wrapped'), // Encrypted.
+    ...timesFromNow('createdAt'), // The newest of a purpose is in use a minute later.
   },
   (t) => [key('data_keys_pkey', t.purpose, t.id)],
 )
@@ -187,30 +183,24 @@ export const actors = pgTable(
     id: uuid('id').primaryKey().defaultRandom(),
     kind: text('kind', { enum: ['key', 'person'] }).notNull(),
     ...requiredTexts('name'),
-    /** As `foldName` compares it. */
-    ...requiredTexts('foldedName'),
+    ...requiredTexts('foldedName'), // As `foldName` compares it.
     ...someBytes('hash'),
     /** Of a key; a person's follow from the roles (`src/access/types.ts`). */
     ...textLists('scopes', 'roles'),
-    /** Or `*` for all accounts. */
-    merchants: text('merchants').array().notNull(),
+    merchants: text('merchants').array().notNull(), // Or `*` for all accounts.
     /** The caps of a single refund and of a day of `CAPS_TIME_ZONE`; null = no cap. */
     ...amounts('refundMax', 'refundDailyMax'),
     /** By currency, as decimal strings; refunds in one without a cap are refused. */
     refundMaxByCurrency: jsonb('refund_max_by_currency').$type<Record<string, string>>(),
     refundDailyMaxByCurrency: jsonb('refund_daily_max_by_currency').$type<Record<string, string>>(),
-    /** Null = the default (`src/access/key-use.ts`). */
-    ...integers('ratePerMinute'),
-    /** CIDR; null = any. */
-    networks: text('networks').array(),
-    /** Recorded about once a minute. */
-    ...times('lastUsedAt'),
+    ...integers('ratePerMinute'), // Null = the default (`src/access/key-use.ts`).
+    networks: text('networks').array(), // CIDR; null = any.
+    ...times('lastUsedAt'), // Recorded about once a minute.
     ...texts('lastUsedFrom'),
     ...ids('replaces'),
     /** The first key of a chain of rotations, to which caps and rate apply as a whole. */
     ...requiredIds('chainId'),
-    /** The person, or for whom a key was created. */
-    ...texts('person', 'foldedPerson'),
+    ...texts('person', 'foldedPerson'), // The person, or for whom a key was created.
     /** Who is one and the same where a second person has to decide: a person with all their keys, or a chain. */
     principal: text('principal')
       .notNull()
@@ -251,14 +241,10 @@ export const sessions = pgTable(
     ...timesFromNow('createdAt'),
     ...requiredBytes('linkHash'),
     ...requiredTimes('linkUntil'),
-    /** From here on null until it is opened. */
-    ...someBytes('tokenHash'),
-    /** When the person last proved who they are. */
-    ...times('signedInAt', 'lastUsedAt'),
-    /** The latest end, however much it is used. */
-    ...times('expiresAt'),
-    /** The client that opened it; the user agent is cut. */
-    ...texts('address', 'userAgent'),
+    ...someBytes('tokenHash'), // From here on null until it is opened.
+    ...times('signedInAt', 'lastUsedAt'), // When the person last proved who they are.
+    ...times('expiresAt'), // The latest end, however much it is used.
+    ...texts('address', 'userAgent'), // The client that opened it; the user agent is cut.
     ...times('endedAt'),
   },
   (t) => [
@@ -280,13 +266,11 @@ export const auditEntries = pgTable(
   {
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     ...timesFromNow('at'),
-    /** Null for the command line. */
-    ...ids('keyId'),
+    ...ids('keyId'), // Null for the command line.
     /** The name, or the operating system user on the command line. */
     ...requiredTexts('actor', 'operation'),
     ...texts('merchantCode', 'objectId', 'requestId'),
-    /** `done`, or the problem code of the refusal. */
-    ...requiredTexts('outcome'),
+    ...requiredTexts('outcome'), // `done`, or the problem code of the refusal.
   },
   (t) => [index('audit_entries_object').on(t.objectId), index('audit_entries_at').on(t.at, t.id)],
 )
@@ -317,8 +301,7 @@ export const ipnEvents = pgTable(
   {
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     ...requiredTexts('merchantCode'),
-    /** Of the signed text: equal for every way to cut it into members. */
-    ...requiredIds('textHash'),
+    ...requiredIds('textHash'), // Of the signed text: equal for every way to cut it into members.
     /** The place among the readings of a text: 1 is trusted; any other leads to a query, and names nothing. Above 2: about a
      * refund of ours to the letter, with a result (3) or without one (4). */
     reading: smallint('reading').notNull().default(1),
@@ -332,8 +315,7 @@ export const ipnEvents = pgTable(
     ...texts('code'),
     /** Of a payment: hints, which verified notifications may disagree about. */
     ...texts('currency', 'orderId', 'merchantTxnId'),
-    /** When a refund's was applied. */
-    ...times('handledAt'),
+    ...times('handledAt'), // When a refund's was applied.
     verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
     /** Masked; of members that any sender can add, the names. At most 8 KiB. */
     ...requiredTexts('body', 'address'),
@@ -382,28 +364,23 @@ export const transactions = pgTable(
     ...flags('duplicatePayment'),
     /** Other transactions of the same verified order that are paid as well: the customer paid twice. */
     ...textLists('sameOrder'),
-    /** `sameOrder` has to be determined again. */
-    ...flags('orderCheckDue'),
+    ...flags('orderCheckDue'), // `sameOrder` has to be determined again.
     /** The newest answer has entries that are unreadable, or of another transaction's payment. */
     ...flags('unappliedEntries'),
-    /** The ETag. */
-    version: counter('version').notNull().default(1),
+    version: counter('version').notNull().default(1), // The ETag.
 
-    /** Schedule, lease and backoff at once; null = no query is due. */
-    ...times('dueAt'),
+    ...times('dueAt'), // Schedule, lease and backoff at once; null = no query is due.
     /** The fencing token: a worker that lost its lease writes nothing. */
     ...ids('leaseId', 'leaseOwner'),
     /** How often a query was requested, and that count at the running claim. */
     want: counter('want').notNull().default(1),
     claimed: counter('claimed').notNull().default(0),
-    /** Consecutive failed queries, and answers that were not final. */
-    ...counts('attempts', 'polls'),
+    ...counts('attempts', 'polls'), // Consecutive failed queries, and answers that were not final.
     ...texts('lastError'),
     ...times('abandonedAt', 'firstPaidAt'),
     /** The last notification or sync request: polling ends `SYNC_REPOLL_FOR_MS` later. */
     ...timesFromNow('askedForAt'),
-    /** The last claim, and the least time to the next one in a burst. */
-    ...times('queriedAt'),
+    ...times('queriedAt'), // The last claim, and the least time to the next one in a burst.
     ...counts('gapMs'),
     /** When the query was sent whose answer is stored: an older one never overwrites it. */
     ...times('asOf'),
@@ -413,8 +390,7 @@ export const transactions = pgTable(
     ...counts('ipnCount'),
     /** Known only by a request to sync, whose id may be mistyped. In no list, never abandoned, soon deleted. */
     ...flags('unconfirmed'),
-    /** Whose request that was: a chain of keys. */
-    ...ids('askedBy'),
+    ...ids('askedBy'), // Whose request that was: a chain of keys.
     ...timesFromNow('firstSeenAt', 'updatedAt'),
   },
   (t) => [
@@ -447,14 +423,12 @@ export const payments = pgTable(
   'payments',
   {
     ...requiredTexts('merchantCode', 'paymentId', 'transactionId'),
-    /** Also if it is not one of the documented values. */
-    ...requiredTexts('status'),
+    ...requiredTexts('status'), // Also if it is not one of the documented values.
     ...requiredAmounts('amount', 'refundedAmount'),
     /** `refundedAmount` when it was first seen: growth is measured against it. */
     ...requiredAmounts('refundedAtFirst'),
     ...requiredTimes('firstAsOf'),
-    /** Since which query it is not listed. */
-    ...times('unlistedSince'),
+    ...times('unlistedSince'), // Since which query it is not listed.
     ...requiredTexts('paymentMethod'),
     /** SUCCESS while the newest answer gives a succeeded payment an unknown status. */
     ...texts('countedStatus'),
@@ -467,8 +441,7 @@ export const payments = pgTable(
     ...times('refundedFellAt'),
     /** By how much it may fall at once: two people said that refunds in it came back. */
     ...amounts('expectedFall'),
-    /** Two answers at least a minute apart omitted it. */
-    ...flags('missing'),
+    ...flags('missing'), // Two answers at least a minute apart omitted it.
     /** The newest answer lists it with unreadable values; the row keeps the last readable ones. */
     ...flags('unreadable'),
     hold: hold(),
@@ -503,11 +476,9 @@ export const refunds = pgTable(
     ...texts('reason'),
     /** Encrypted; has the full bank account number only until the refund has ended. */
     ...someBytes('receiver'),
-    /** Encrypted, masked: shown by the API. */
-    ...someBytes('receiverShown'),
+    ...someBytes('receiverShown'), // Encrypted, masked: shown by the API.
     eraseReceiverAt: time('forget_receiver_at'),
-    /** Of what was paid beyond one success of the order. */
-    ...flags('surplus'),
+    ...flags('surplus'), // Of what was paid beyond one success of the order.
     ...requiredTexts('idempotencyKey'),
     /** HMAC of payment id and body: an idempotency key reused for another request. */
     ...requiredBytes('fingerprint'),
@@ -519,8 +490,7 @@ export const refunds = pgTable(
     capDay: date('cap_day', { mode: 'string' }),
     ...texts('capCurrency', 'onBehalfOf', 'foldedOnBehalfOf'),
     metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
-    /** Nothing is sent before another principal approves. */
-    ...flags('needsApproval'),
+    ...flags('needsApproval'), // Nothing is sent before another principal approves.
     /** Who approved or declined it. */
     ...texts('decidedBy', 'foldedDecidedBy', 'decidedPrincipal', 'decidedReason'),
     ...times('declinedAt', 'approvedAt'),
@@ -536,28 +506,21 @@ export const refunds = pgTable(
     ...times('firstSentAt', 'lastSentAt'),
     /** An attempt had no answer: no response code proves any more that nothing happened. */
     ...flags('unanswered'),
-    /** The payment's `refundedAmount` at the first attempt. */
-    ...amounts('refundedBefore'),
-    /** The non-zero response code of the only attempt. */
-    ...texts('refusedCode'),
+    ...amounts('refundedBefore'), // The payment's `refundedAmount` at the first attempt.
+    ...texts('refusedCode'), // The non-zero response code of the only attempt.
     ...times('refusedAt'),
-    /** As notified, until a snapshot confirms it. */
-    ...texts('failureCode'),
+    ...texts('failureCode'), // As notified, until a snapshot confirms it.
     ...times('failureNotifiedAt'),
     ...texts('gatewayRefundId'),
     ...amounts('fee'),
-    /** As notified; null also while two readings of a hash differ. */
-    ...texts('notifiedReference'),
-    /** The gateway's, as notified, until a snapshot confirms it. */
-    ...texts('failureWords'),
+    ...texts('notifiedReference'), // As notified; null also while two readings of a hash differ.
+    ...texts('failureWords'), // The gateway's, as notified, until a snapshot confirms it.
     /** Since when answers after its failure show no growth of its amount; `REFUND_CONFIRM_FAILED_MS` of that confirm it. */
     ...times('noGrowthSince'),
     ...flags('inferred'),
-    /** Its amount is part of the growth of the payment's refunded amount. */
-    ...flags('matched'),
+    ...flags('matched'), // Its amount is part of the growth of the payment's refunded amount.
     ...times('successNotifiedAt'),
-    /** It is older than the payment's first answer: no growth shows it. */
-    ...flags('inFirstSight'),
+    ...flags('inFirstSight'), // It is older than the payment's first answer: no growth shows it.
     /** Why it is in `needs_review`; null there means contradicted. */
     review: text('review', { enum: ['contradicted', 'no_evidence', 'rule_missing'] }),
     failureSource: text('failure_source', { enum: ['gateway', 'service', 'merchant'] }),
@@ -566,16 +529,13 @@ export const refunds = pgTable(
     resolution: jsonb('resolution').$type<StoredResolution>(),
     ...texts('resolvedPrincipal'),
     ...times('resolvedAt'),
-    /** The unexplained growth that the person had before them. */
-    ...amounts('decidedGrowth'),
+    ...amounts('decidedGrowth'), // The unexplained growth that the person had before them.
     /** While it is `returned`: 1 once an answer showed the refunded amount lower by it; 2 when its amount is released, by a second
      * such answer or person. */
     ...counts('returnSightings'),
-    /** Null also when a second person released it. */
-    ...times('returnSeenAt'),
+    ...times('returnSeenAt'), // Null also when a second person released it.
 
-    /** Null = it has ended, or waits for approval. */
-    ...times('dueAt'),
+    ...times('dueAt'), // Null = it has ended, or waits for approval.
     ...counts('polls'),
     ...timesFromNow('requestedAt', 'updatedAt'),
   },
@@ -652,8 +612,7 @@ export const refundReviews = pgTable(
     ...requiredTexts('merchantCode'),
     ...requiredIds('refundId'),
     ...texts('assignee'),
-    /** Oldest first. */
-    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]),
+    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]), // Oldest first.
   },
   (t) => [key('refund_reviews_pkey', t.merchantCode, t.refundId)],
 )
@@ -665,17 +624,14 @@ export const refundAttempts = pgTable(
     id: bigserial('id', { mode: 'number' }).notNull(),
     ...requiredTexts('merchantCode'),
     ...requiredIds('refundId'),
-    /** Of the bytes sent (`src/gateway/types.ts`). */
-    ...requiredBytes('bodyHmac'),
-    /** The data key of the HMAC. */
-    ...requiredTexts('bodyKeyId'),
+    ...requiredBytes('bodyHmac'), // Of the bytes sent (`src/gateway/types.ts`).
+    ...requiredTexts('bodyKeyId'), // The data key of the HMAC.
     ...requiredCounters('snapshotCallId'),
     ...requiredTimes('recordedAt'),
     outcome: text('outcome', { enum: OUTCOMES }),
     ...integers('httpStatus'),
     ...texts('code'),
-    /** The answer's message, or why there is none, e.g. a timeout. */
-    ...texts('message'),
+    ...texts('message'), // The answer's message, or why there is none, e.g. a timeout.
     ...integers('durationMs'),
     /** What was received, as JSON (`src/gateway/storable.ts`); null for nothing. */
     ...texts('received'),
@@ -692,8 +648,7 @@ export const externalRefunds = pgTable(
   {
     id: uuid('id').notNull().defaultRandom(),
     ...requiredTexts('merchantCode'),
-    /** Of one that a person entered, made up here. */
-    ...requiredTexts('requestId', 'paymentId'),
+    ...requiredTexts('requestId', 'paymentId'), // Of one that a person entered, made up here.
     ...requiredAmounts('amount'),
     source: text('source', { enum: ['notification', 'person'] })
       .notNull()
@@ -706,8 +661,7 @@ export const externalRefunds = pgTable(
     resolution: jsonb('resolution').$type<StoredResolution>(),
     ...counters('ipnEventId'),
     ...times('notifiedAt'),
-    /** Contradicts the success: a person decides. */
-    ...times('failureNotifiedAt'),
+    ...times('failureNotifiedAt'), // Contradicts the success: a person decides.
     ...timesFromNow('firstSeenAt'),
   },
   (t) => [
@@ -735,15 +689,13 @@ export const discrepancies = pgTable(
     /** How often it was observed, and when last; null if once. */
     times: integer('times').notNull().default(1),
     ...times('lastSeenAt'),
-    /** When the sides agreed again, or a person resolved it. */
-    ...times('resolvedAt'),
+    ...times('resolvedAt'), // When the sides agreed again, or a person resolved it.
     /** Null when the sides agreed again. It stays resolved while both sides are the same. */
     ...texts('resolvedBy', 'resolution'),
     /** When they agreed again after a person had resolved it: once more, it is open again. */
     ...times('overAt'),
     ...texts('assignee'),
-    /** Oldest first. */
-    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]),
+    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]), // Oldest first.
   },
   (t) => [
     key('discrepancies_pkey', t.merchantCode, t.id),
@@ -768,21 +720,16 @@ export const gatewayCalls = pgTable(
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     ...requiredTexts('merchantCode', 'transactionId'),
     command: text('command', { enum: ['QUERY_PT', 'REFUND'] }).notNull(),
-    /** Of the bytes sent (`src/gateway/types.ts`). */
-    ...requiredBytes('bodyHmac'),
-    /** The data key of the HMAC. */
-    ...requiredTexts('bodyKeyId'),
+    ...requiredBytes('bodyHmac'), // Of the bytes sent (`src/gateway/types.ts`).
+    ...requiredTexts('bodyKeyId'), // The data key of the HMAC.
     ...requiredTimes('sentAt'),
     durationMs: integer('duration_ms').notNull(),
     outcome: text('outcome', { enum: OUTCOMES }).notNull(),
     ...integers('httpStatus'),
     ...texts('code'),
-    /** The answer's message, or why there is none, e.g. a timeout. */
-    ...texts('message'),
-    /** The entries the answer listed, masked, at most 64 KiB. */
-    answer: jsonb('answer'),
-    /** What was received beside these, or instead (`src/gateway/storable.ts`). */
-    ...texts('received'),
+    ...texts('message'), // The answer's message, or why there is none, e.g. a timeout.
+    answer: jsonb('answer'), // The entries the answer listed, masked, at most 64 KiB.
+    ...texts('received'), // What was received beside these, or instead (`src/gateway/storable.ts`).
   },
   (t) => [
     index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
@@ -818,8 +765,7 @@ export const eventOutbox = pgTable('event_outbox', {
   /** Assigned while the commit holds the transaction's row: its events are in order. */
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...requiredTexts('merchantCode', 'transactionId', 'type'),
-  /** The object as of the commit, as its route returns it. */
-  data: json('data').notNull(),
+  data: json('data').notNull(), // The object as of the commit, as its route returns it.
   ...timesFromNow('at'),
 })
 
@@ -850,30 +796,24 @@ export const webhookEndpoints = pgTable(
   'webhook_endpoints',
   {
     id: uuid('id').primaryKey().defaultRandom(),
-    /** Or `*`. */
-    ...requiredTexts('merchantCode'),
+    ...requiredTexts('merchantCode'), // Or `*`.
     /** Whose it is: a chain of keys, or the key of a person. It gets what that key may read, and ends with it. */
     ...requiredIds('keyChainId'),
     ...requiredTexts('url'),
     types: text('types').array().notNull(),
     ...requiredTexts('apiVersion'),
-    /** Encrypted. */
-    ...requiredBytes('secret'),
-    /** Signs beside `secret` until its time has come. */
-    ...someBytes('previousSecret'),
+    ...requiredBytes('secret'), // Encrypted.
+    ...someBytes('previousSecret'), // Signs beside `secret` until its time has come.
     ...times('previousSecretUntil'),
     /** Up to this one events were accepted, wait in `webhook_retries`, or are not wanted. */
     ...requiredCounters('cursor'),
     /** The few after the cursor that were accepted or wait already. */
     ahead: counter('ahead').array().notNull().default([]),
-    /** Schedule, lease, and the pause of an endpoint that fails. */
-    ...timesFromNow('dueAt'),
+    ...timesFromNow('dueAt'), // Schedule, lease, and the pause of an endpoint that fails.
     /** The fencing token: a worker that lost its lease writes nothing. A change of the endpoint takes it away. */
     ...ids('leaseId'),
-    /** Whose calls may be under way, even if its lease was taken away. */
-    ...ids('leaseOwner'),
-    /** Without a success since. */
-    ...times('failingSince', 'disabledAt'),
+    ...ids('leaseOwner'), // Whose calls may be under way, even if its lease was taken away.
+    ...times('failingSince', 'disabledAt'), // Without a success since.
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing', 'key_ended'] }),
     ...timesFromNow('createdAt'),
   },
@@ -891,11 +831,9 @@ export const webhookRetries = pgTable(
     ...requiredIds('endpointId'),
     ...requiredCounters('eventId'),
     ...requiredTexts('merchantCode', 'transactionId'),
-    /** 0 for one that waits behind another, or is replayed. */
-    ...counts('attempts'),
+    ...counts('attempts'), // 0 for one that waits behind another, or is replayed.
     ...timesFromNow('dueAt'),
-    /** Shows whether all failures were within one outage of the endpoint. */
-    ...times('failingSince'),
+    ...times('failingSince'), // Shows whether all failures were within one outage of the endpoint.
     ...texts('lastError'),
   },
   (t) => [
@@ -922,10 +860,8 @@ export const webhookAttempts = pgTable(
     ...requiredTimes('sentAt'),
     ...requiredCounters('durationMs'),
     ...counters('httpStatus'),
-    /** Null when the endpoint accepted the event. */
-    ...texts('error'),
-    /** The beginning of the answer, masked. */
-    ...texts('answer'),
+    ...texts('error'), // Null when the endpoint accepted the event.
+    ...texts('answer'), // The beginning of the answer, masked.
   },
   (t) => [
     key('webhook_attempts_pkey', t.merchantCode, t.endpointId, t.id),

@@ -11,16 +11,13 @@ import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { FeedContext, FeedPage } from './context.ts'
 import { awaitEvents, type FeedQuery, readFeed } from './read-feed.ts'
 
-/** How long a client waits before it reconnects (ms), sent as `retry`. */
+/** Sent as `retry`: how long a client waits before it reconnects (ms). */
 const RETRY_MS = 2_000
 
 /**
- * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops
- * reading, its key ends, or the process stops. Each page waits until the one before is written: a slow client
- * holds one page in memory.
- * @param path the request field that held the cursor, for the problem
- * @throws DomainError as `readFeed` does, and `unavailable` when the key or the process has its maximum of
- *   streams
+ * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops reading, its key
+ * ends, or the process stops. A slow client holds one page in memory.
+ * @throws DomainError as `readFeed` does, and `unavailable` at the maximum of streams
  */
 export async function openStream(
   ctx: FeedContext,

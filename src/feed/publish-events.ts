@@ -13,20 +13,17 @@ const BATCH = 1_000
 const PACE_MS = 20
 
 /**
- * Numbers committed events in the feed, in the order they were recorded. Only one process publishes at a time,
- * and its lock is released after its commit: positions become visible in order, so no event ever appears
- * behind a reader's cursor. An event that commits late is published late, and no commit waits.
+ * Numbers committed events in the feed, in the order they were recorded. One process at a time, until its commit: positions
+ * become visible in order, so no event ever appears behind a reader's cursor. What commits late is published late.
  *
- * It is a single statement, which the server finishes even if this process dies. Its snapshot may predate the
- * lock: rows published meanwhile are skipped, rows not visible yet are left to the next call. While the database may have
- * lost commits nothing is published: the positions were given before, to events that it does not know.
- * @param limit rows of this statement
- * @returns how many events it published; `limit` when there may be more
+ * A single statement, which the server finishes even if this process dies. Its snapshot may predate the lock: rows published
+ * meanwhile are skipped, rows not visible yet are left. While the database may have lost commits nothing is published.
+ * @returns how many; `limit` when there may be more
  */
 export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     with turn as materialized (
-      select pg_advisory_xact_lock(${PUBLISHING_LOCK})
+      select pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})
     ), taken as (
       delete from event_outbox
       where id in (select id from event_outbox order by id limit ${sql.unsafe(String(limit))})
@@ -43,7 +40,7 @@ export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promi
   return count
 }
 
-/** Runs one round of the publishing loop. A batch that is not full counts as none, so that the loop rests. */
+/** A batch that is not full counts as none, so that the loop rests. */
 export async function beginPublishing(
   ctx: Pick<Context, 'sql' | 'stopping'>,
 ): Promise<WorkerRound> {

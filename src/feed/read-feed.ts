@@ -16,10 +16,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 import type { FeedContext, FeedFilter, FeedPage } from './context.ts'
 import { refuseCursor } from './view.ts'
 
-/**
- * Returns the filter for the events that a key may read, or for the requested types.
- * @throws DomainError `scope_missing` when a requested type needs a scope that the key lacks
- */
+/** What a key may read, or the requested types of it. @throws DomainError `scope_missing` */
 export function filterByScope(
   access: Access,
   asked: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
@@ -40,7 +37,6 @@ export function filterByScope(
   return { merchants, types, withRefunds }
 }
 
-/** Whether a reader gets an event. */
 export function isWanted(event: EventRow, { merchants, types, withRefunds }: FeedFilter): boolean {
   return (
     (merchants?.includes(event.merchantCode) ?? true) &&
@@ -49,7 +45,7 @@ export function isWanted(event: EventRow, { merchants, types, withRefunds }: Fee
   )
 }
 
-/** Filters a page that was read without a filter, and cuts it to `limit` events. */
+/** Filters a page that was read for all, and cuts it. */
 export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): FeedPage {
   const wanted = page.events.filter((event) => isWanted(event, filter))
   const events = wanted.slice(0, limit)
@@ -57,10 +53,10 @@ export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): F
   return last === undefined ? { ...page, events } : { events, next: last, atEnd: false }
 }
 
-/** Rows one read scans: the cursor of a rare type advances all the same, and no read takes long. */
+/** Rows one read scans: the cursor of a rare type advances all the same. */
 const MAX_SCANNED = 10_000
 
-/** Returns the cursor at the end of the feed: only what is published from now on comes after it. */
+/** The cursor at the end of the feed. */
 export async function readEnd({ reads }: Pick<FeedContext, 'reads'>): Promise<number> {
   const [row] = await reads.run(
     HOLDER,
@@ -82,12 +78,10 @@ type Row = (EventRow | { id: null }) & {
 }
 
 /**
- * Reads the events after a cursor, oldest first.
- * @param filter undefined reads every event, for `filterPage`
- * @param after undefined begins with the oldest event kept
+ * Reads the events after a cursor, oldest first; without one from the oldest kept, without a filter all.
  * @param path the request field that held the cursor, for the problem
  * @throws DomainError `cursor_expired` when events after it were deleted, or it is from before a restore; `invalid_request`
- *   for a cursor beyond the end of the feed: it was never issued, and an empty page would hide the events it skips
+ *   for a cursor beyond the end: it was never issued, and an empty page would hide the events it skips
  */
 export async function readFeed(
   { reads }: Pick<FeedContext, 'reads'>,
@@ -115,30 +109,13 @@ export async function readFeed(
   return page
 }
 
-/**
- * Selects the events after a cursor, oldest first, whatever was deleted there.
- * @param filter undefined selects every event
- */
+/** What `readFeed` reads, whatever was deleted there. */
 export async function selectEvents(
   sql: Sql,
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
 ): Promise<FeedPage & Pick<Row, 'removed' | 'head' | 'isStopped'>> {
-  const rows = await selectRows(sql, filter, after, limit)
-  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
-  const events = rows.flatMap(pickEvent)
-  const last = events.length === limit ? events.at(-1)?.id : undefined
-  const next = last ?? reach ?? head
-  return { events, next, atEnd: next === head, removed, head, isStopped }
-}
-
-async function selectRows(
-  sql: Sql,
-  filter: FeedFilter | undefined,
-  after: number | undefined,
-  limit: number,
-): Promise<readonly Row[]> {
   const [only, second] = filter?.merchants ?? []
   // Reads by the index of the account, or by the primary key.
   const ofOne = only !== undefined && second === undefined
@@ -152,7 +129,7 @@ async function selectRows(
         and type = any(${[...filter.types]})
         ${filter.withRefunds ? sql`` : sql`and not ${namesRefund}`}`
     : sql``
-  return await sql<Row[]>`
+  const rows = await sql<Row[]>`
     with removals as materialized (
       select coalesce((select removed_up_to from event_removals), 0) as removed
     ), bounds as materialized (
@@ -170,25 +147,22 @@ async function selectRows(
       at::text as at, ${namesRefund} as "namesRefund", ${sql.unsafe(listOrderIds('e'))}
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
+  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
+  const events = rows.flatMap((row) => {
+    if (row.id === null) return []
+    const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
+    return [event]
+  })
+  const last = events.length === limit ? events.at(-1)?.id : undefined
+  const next = last ?? reach ?? head
+  return { events, next, atEnd: next === head, removed, head, isStopped }
 }
 
-function pickEvent(row: Row): EventRow[] {
-  if (row.id === null) return []
-  const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
-  return [event]
-}
-
-/** Events of one read that is shared by all waiting readers. */
 const SHARED_LIMIT = 200
 
-/** A request for events; `after` is undefined at the beginning of the feed. */
 export type FeedQuery = { filter: FeedFilter; after: number | undefined; limit: number }
 
-/**
- * Waits for the next events that match a query.
- * @returns them as soon as there are any, or an empty page after `ms` or when `signal` aborts
- * @throws DomainError as `readFeed` does
- */
+/** Waits for the next events: an empty page after `ms` or when `signal` aborts. @throws DomainError as `readFeed` does */
 export async function longPoll(
   ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,
   { filter, after, limit }: FeedQuery,
@@ -207,8 +181,8 @@ export async function longPoll(
 }
 
 /**
- * Does the same for a reader at the end of the feed. Waiting costs no statement, and new events are read once
- * for all readers with the same cursor, whatever their filters.
+ * The same at the end of the feed. Waiting costs no statement, and new events are read once for all readers with the same
+ * cursor, whatever their filters.
  */
 export async function awaitEvents(
   ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,

@@ -9,7 +9,7 @@ import { ExternalRefund } from '../refunds/external-view.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
 
-/** The schema of one event type. `data` is the object as the event's commit left it, shaped as its own route returns it. */
+/** `data` is the object as the event's commit left it, as its own route returns it. */
 function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
   return z.strictObject({
     id: z
@@ -30,7 +30,6 @@ function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
   })
 }
 
-/** An event as readers of the feed and webhook endpoints get it. */
 export const Event = z
   .discriminatedUnion('type', [
     eventOf('payment.created', Payment),
@@ -55,13 +54,11 @@ export type EventView = z.infer<typeof Event>
 
 const { shape: HEAD } = eventOf('payment.created', Payment)
 
-/** The columns of the feed as CSV: the object of an event is JSON, because each type has other members. */
+/** As CSV the object is JSON, because each type has other members. */
 export const CsvEvent = z.strictObject({ ...HEAD, data: z.unknown() })
 
-/** A page of the feed. `nextCursor` is never null. */
 export const EventPage = z.strictObject({ data: z.array(Event), nextCursor: z.string() })
 
-/** Event types as a query parameter, separated by commas. */
 export const TypesParameter = z
   .string()
   .transform((list) => list.split(','))
@@ -74,7 +71,6 @@ export const TypesParameter = z
 
 const NOT_ISSUED = 'is not a cursor of this feed'
 
-/** A position in the feed, as a query parameter or a header. */
 export const Cursor = z
   .string()
   .regex(/^\d{1,18}$/, NOT_ISSUED)
@@ -87,7 +83,6 @@ export const Cursor = z
       'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
   })
 
-/** Where to begin, as a query parameter: a cursor, or `latest`. */
 export const After = z
   .union([z.literal('latest'), Cursor], 'is neither a cursor of this feed nor `latest`')
   .optional()
@@ -99,9 +94,8 @@ export const After = z
   })
 
 /**
- * Makes the refusal of a cursor that this feed never issued.
+ * Refuses a cursor that this feed never issued.
  * @param path the request field that held it
- * @param hint what to do instead
  */
 export function refuseCursor(path: string, hint: string): DomainError {
   const message = `${NOT_ISSUED}${hint}`

@@ -3,12 +3,14 @@ import { isLosslessNumber, type LosslessNumber, parse, stringify } from 'lossles
 import { z } from 'zod'
 import { parseAmount } from '../money.ts'
 import { maskCardData } from '../platform/crypto/masking.ts'
+import { attempt, isObject } from './parse-body.ts'
 import {
   formatMembers,
   formatText,
+  isId,
   isPrintable,
   keepWithin,
-  MAX_RECEIVED,
+  MAX_ID,
   toMessage,
   toStorable,
 } from './storable.ts'
@@ -19,8 +21,6 @@ import type {
   ReadAnswer,
   RoundedAmount,
 } from './types.ts'
-
-const MAX_TEXT = 128
 
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
@@ -34,7 +34,7 @@ export const responseCode = number.transform(({ value }, ctx) => {
 const text = z
   .string('is not a string')
   .min(1, 'is empty')
-  .max(MAX_TEXT, `is longer than ${MAX_TEXT} characters`)
+  .max(MAX_ID, `is longer than ${MAX_ID} characters`)
   .refine(isPrintable, 'holds control characters')
 
 const paymentList = z.array(z.unknown(), 'is not an array').transform(readPayments)
@@ -62,10 +62,7 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
   return { answer, received: formatMembers(Object.fromEntries(rest), elsewhere) }
 }
 
-/**
- * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without the gateway's id
- * of it.
- */
+/** The answer to REFUND (specification 4.3.2): code 0 accepts it, with or without the gateway's id of it. */
 export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
   const members = parseObject(body)
   return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
@@ -96,12 +93,8 @@ function judgeAnswer<T>(
 }
 
 export function parseObject(body: Buffer): Record<string, unknown> | undefined {
-  try {
-    const value = parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = attempt(() => parse(new TextDecoder('utf-8', { fatal: true }).decode(body)))
+  return isObject(value) ? value : undefined
 }
 
 /** Binary floating point leaves differences far below this when it adds decimals of four places. */
@@ -112,15 +105,16 @@ const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?$/
 const MEMBERS = ['id', 'status', 'amount', 'refundedAmount', 'paymentMethod'] as const
 const AMOUNTS = ['amount', 'refundedAmount'] as const
 
-/**
- * Reads the entries of an answer to QUERY_PT (specification 2.4), each by itself: one that cannot be read is kept
- * beside the others.
- */
+/** The entries of QUERY_PT (specification 2.4), each by itself: what cannot be read is kept beside the others. */
 function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
   const counts = new Map<string | undefined, number>()
   for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const list: PaymentList = { payments: [], unreadable: [], rounded: [], json: '', omittedBytes: 0 }
+  const list: Omit<PaymentList, 'json' | 'omittedBytes'> = {
+    payments: [],
+    unreadable: [],
+    rounded: [],
+  }
   const texts = entries.map((entry, index) => {
     const id = ids[index]
     const text = formatEntry(entry)
@@ -132,9 +126,7 @@ function readPayments(entries: readonly unknown[]): PaymentList {
     }
     return text
   })
-  list.json = `[${texts.join(',')}]`
-  if (Buffer.byteLength(list.json) <= MAX_RECEIVED) return list
-  const { kept, omittedBytes } = keepWithin(texts, 2, (at) => shortenEntry(entries[at]))
+  const { kept, omittedBytes } = keepWithin(texts, 1, (at) => shortenEntry(entries[at]))
   return { ...list, json: `[${kept.join(',')}]`, omittedBytes }
 }
 
@@ -161,8 +153,7 @@ function readEntry(entry: unknown, id: string | undefined, isRepeated: boolean) 
 
 function readId(entry: unknown): string | undefined {
   const id = isObject(entry) ? readMember(entry, 'id') : undefined
-  if (typeof id !== 'string' || id === '' || id.length > MAX_TEXT) return undefined
-  return isPrintable(id) ? id : undefined
+  return typeof id === 'string' && isId(id) ? id : undefined
 }
 
 /** An amount of at most four decimals, or one that binary floating point has shifted off such a decimal. */
@@ -179,8 +170,8 @@ function readAmount(text: string): { value: string; isRounded: boolean } | undef
 
 /** Any other value than a clean text becomes its JSON, so that it never equals a documented value. */
 function readWord(value: unknown): string {
-  if (value === undefined || value === null) return ''
-  if (typeof value === 'string' && isPrintable(value) && value.length <= MAX_TEXT) return value
+  if (value === undefined || value === null || value === '') return ''
+  if (typeof value === 'string' && isId(value)) return value
   return cut(stringify(toStorable(value)) ?? '')
 }
 
@@ -197,15 +188,9 @@ function shortenEntry(entry: unknown): string {
 }
 
 function cut(text: string): string {
-  return text.slice(0, MAX_TEXT).toWellFormed()
+  return text.slice(0, MAX_ID).toWellFormed()
 }
 
 function readMember(entry: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(entry, name) ? entry[name] : undefined
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return (
-    typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
-  )
 }

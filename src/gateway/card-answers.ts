@@ -1,5 +1,5 @@
+import { z } from '@hono/zod-openapi'
 import { isLosslessNumber, type LosslessNumber } from 'lossless-json'
-import { z } from 'zod'
 import { maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
 import { parseObject, responseCode } from './answers.ts'
 import { toMessage } from './storable.ts'
@@ -64,10 +64,7 @@ const OWNERS = {
     .transform(({ docs }) => docs.map(({ merchantCode }) => merchantCode ?? undefined)),
 }
 
-/**
- * Reads a response to a card operation, other than 401. It has failed if its code or its data is not as
- * specified; a redirect is not followed.
- */
+/** Reads a response other than 401. One has failed if its code or data is not as specified; so has a redirect. */
 export function readCardResponse(
   { status, body }: { status: number; body: Buffer },
   rules: CardEnvelopeRules,
@@ -102,32 +99,23 @@ function fail(reason: string): CardAnswer {
 
 /** The identifiers, dates and policies of specification 2.2 and 2.3: masked they could not be used, nor compared. */
 const CARD: UnmaskedMembers = {
-  requestId: true,
-  virtualCardRequestId: true,
-  merchantId: true,
-  merchantCode: true,
-  createdAt: true,
-  updatedAt: true,
-  cardData: { cardExpiryDate: true },
+  ...pass('requestId', 'virtualCardRequestId', 'merchantId', 'merchantCode'),
+  ...pass('createdAt', 'updatedAt'),
+  cardData: pass('cardExpiryDate'),
   cardPolicy: {
-    policyRequestId: true,
-    policyRevision: true,
-    cardCurrency: true,
-    cardLimit: true,
-    minTransAmount: true,
-    maxTransAmount: true,
-    autoCloseCard: true,
-    activeOnCreate: true,
-    supportedMccGroup: true,
+    ...pass('policyRequestId', 'policyRevision', 'cardCurrency', 'cardLimit', 'minTransAmount'),
+    ...pass('maxTransAmount', 'autoCloseCard', 'activeOnCreate', 'supportedMccGroup'),
   },
+}
+
+function pass(...names: readonly string[]): UnmaskedMembers {
+  return Object.fromEntries(names.map((name) => [name, true]))
 }
 
 function maskEnvelope(value: unknown, prefix: string): CardEnvelope {
   const masked = maskCardData(value, {
-    code: true,
-    state: true,
-    [`${prefix}ResponseId`]: true,
-    data: { ...CARD, docs: CARD, totalDocs: true, totalPages: true },
+    ...pass('code', 'state', `${prefix}ResponseId`),
+    data: { ...CARD, docs: CARD, ...pass('totalDocs', 'totalPages') },
   })
   return typeof masked === 'object' && masked !== null ? { ...masked } : {}
 }

@@ -50,10 +50,7 @@ export type CardOutcome =
 
 const CARDS_PATH = '/v2/vc/virtual-cards'
 
-/**
- * Creates a client of the gateway's card operations. It has connections of its own, so reads take no call slot
- * of queries and refunds. Reads beyond `maxConcurrency` wait for a connection, at most `timeoutMs`.
- */
+/** Has connections of its own: reads take no call slot of queries and refunds, and wait `timeoutMs` for one. */
 export function createCardGateway(settings: CardGatewaySettings) {
   const { timeoutMs, maxConcurrency } = settings
   const base = new URL(settings.baseUrl)

@@ -1,15 +1,8 @@
 import { createHmac, hash } from 'node:crypto'
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount, shortenAmount } from '../money.ts'
-import {
-  computeSecureHash,
-  ifSignable,
-  joinTexts,
-  listSignedParams,
-  type SignatureRule,
-  type SignedMember,
-  type WireParams,
-} from './signature.ts'
+import type { SignatureRule, SignedMember, WireParams } from './signature.ts'
+import { computeSecureHash, ifSignable, joinTexts, listSignedParams } from './signature.ts'
 
 /** A signed message, and what its sender may have confused. */
 type SignedMessage = {

@@ -1,6 +1,21 @@
 import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json'
 import type { WireParams } from './signature.ts'
 
+/** What untrusted text is parsed to; undefined if it cannot be. */
+export function attempt<T>(parseIt: () => T): T | undefined {
+  try {
+    return parseIt()
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether parsed JSON is an object: `LosslessNumber` is one in JavaScript only. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  const isAny = typeof value === 'object' && value !== null
+  return isAny && !Array.isArray(value) && !isLosslessNumber(value)
+}
+
 /** Why a message was refused; the text is sent to its sender. */
 export type Malformed = { problem: string }
 
@@ -59,23 +74,14 @@ export function parseNotification(
 
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 
-/**
- * Parses a JSON body. Numbers keep their text, because the signature covers it. A name given twice with different
- * values is refused, and so is `__proto__`.
- */
+/** Numbers keep their text, which is signed. A name given twice with different values is refused. */
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   const flat = parseFlat(text)
   if (flat) return { params: flat }
-  try {
-    const value = parse(text)
-    if (typeof value !== 'object' || !value || Array.isArray(value) || isLosslessNumber(value)) {
-      return { problem: 'the body is not a JSON object' }
-    }
-    if (Object.hasOwn(value, '__proto__')) return PROTO
-    return { params: { ...value } }
-  } catch {
-    return { problem: 'the body is not valid JSON' }
-  }
+  const value = attempt(() => parse(text))
+  if (value === undefined) return { problem: 'the body is not valid JSON' }
+  if (!isObject(value)) return { problem: 'the body is not a JSON object' }
+  return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }
 }
 
 /**
@@ -83,7 +89,8 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
  * the same text: then no name was given twice, and every number is its own text. Undefined for anything else.
  */
 function parseFlat(text: string): WireParams | undefined {
-  const params = parsePlain(text)
+  if (!text.startsWith('{')) return undefined
+  const params: Record<string, unknown> | undefined = attempt(() => JSON.parse(text))
   if (!params || Object.hasOwn(params, '__proto__')) return undefined
   const numbers: string[] = []
   for (const name in params) {
@@ -96,35 +103,17 @@ function parseFlat(text: string): WireParams | undefined {
   return params
 }
 
-/** What begins with a brace and is JSON is an object. */
-function parsePlain(text: string): Record<string, unknown> | undefined {
-  if (!text.startsWith('{')) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Parses a form or a query string. A name given twice is refused: either value may be the signed one. */
 export function parseFormParams(text: string): { params: WireParams } | Malformed {
-  if (!isEncodedUtf8(text)) return { problem: 'the body is not UTF-8 text' }
+  // `URLSearchParams` would decode other bytes to a replacement character. A bare `%` stands for itself.
+  const decoded = attempt(() => decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25')))
+  if (decoded === undefined) return { problem: 'the body is not UTF-8 text' }
   const entries = [...new URLSearchParams(text)]
   const params = Object.fromEntries(entries)
   if (Object.keys(params).length !== entries.length) {
     return { problem: 'a parameter is given twice' }
   }
   return Object.hasOwn(params, '__proto__') ? PROTO : { params }
-}
-
-/** `URLSearchParams` would decode other bytes to a replacement character. A bare `%` stands for itself. */
-function isEncodedUtf8(text: string): boolean {
-  try {
-    decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25'))
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** A text, or a number as it was written. Any other value counts as missing. */

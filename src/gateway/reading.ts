@@ -5,10 +5,7 @@ import { isPrintable } from './storable.ts'
 
 export type NotificationKind = 'payment' | 'refund'
 
-/**
- * A way to cut a signed text into members: the hash joins values without names or separators, so one hash is
- * valid for many.
- */
+/** A way to cut a signed text into members: the hash joins values without names or separators. */
 export type Reading = {
   /**
    * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a verified text, whatever secret
@@ -33,11 +30,7 @@ type Signed = {
 }
 
 /** The form of a gateway's notifications, as the settings name it. */
-type SignedForm = {
-  prefix: string
-  known: readonly string[]
-  refundHashExclude: readonly string[]
-}
+type SignedForm = { prefix: string; known: readonly string[]; refundHashExclude: readonly string[] }
 
 /**
  * Identifies a notification by what is signed, whatever its unsigned members; an empty value contributes nothing
@@ -117,10 +110,7 @@ function isRefundText(text: string, own: string): boolean {
 /** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
 
-/**
- * An id of the gateway's payments. In documented notifications a message and a transaction id stand in its place,
- * which are not digits alone.
- */
+/** In documented notifications a message and a transaction id stand in its place, which are not digits alone. */
 const PAYMENT_ID = /^\d+$/
 
 /** With which the text of every request of this service ends. */
@@ -131,10 +121,7 @@ const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const NO_REQUEST = { documented: true, requestOf: undefined }
 const REQUEST = { documented: false, requestOf: undefined }
 
-/**
- * Compares a refund's text with this service's REFUND requests, signed with the same secret: only a notification
- * has its fee between the command and the merchant code.
- */
+/** Our REFUND requests have the same secret: only a notification has its fee before the merchant code. */
 function compareWithRequests(text: string, merchantCode: string, form: SignedForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST

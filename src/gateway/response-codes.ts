@@ -28,10 +28,7 @@ export function isResultCode(text: string): boolean {
   return /^(0|-?[1-9]\d{0,8})$/.test(text)
 }
 
-/**
- * The gateway's message, or the published meaning of its code, marked as such; empty without either. Only people
- * read it: no decision depends on it.
- */
+/** The gateway's message, or the published meaning, marked as such. Only people read it: it decides nothing. */
 export function explainCode(code: string, message: string): string {
   if (message.trim() !== '') return message
   const meaning = Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined

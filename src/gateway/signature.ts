@@ -125,9 +125,7 @@ export const MESSAGE_TITLES = {
 
 export type MessageKind = keyof typeof MESSAGE_TITLES
 
-/**
- * A refund request and a refund notification share one command, but only the notification has a response code.
- */
+/** Request and notification of a refund share a command, but only a notification has a response code. */
 export function detectMessageKind(params: WireParams, prefix: string): MessageKind {
   const command = params[`${prefix}_Command`]
   if (command === 'QUERY_PT') return 'query'

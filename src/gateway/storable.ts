@@ -6,11 +6,17 @@ import {
   maskCardData,
   maskCardText,
 } from '../platform/crypto/masking.ts'
+import { attempt } from './parse-body.ts'
 
 /** Whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
 }
+
+/** Characters of an id, and of any word that is compared. */
+export const MAX_ID = 128
+
+export const isId = (text: string) => text !== '' && text.length <= MAX_ID && isPrintable(text)
 
 const MAX_MESSAGE = 500
 
@@ -74,8 +80,7 @@ export function maskNested(value: unknown): unknown {
 }
 
 /**
- * Masks the credentials of a text, and the card data of one that is JSON. Where nothing is masked it stays as
- * written: it may be signed.
+ * Masks credentials, and card data in JSON. Where nothing is masked a text stays as written: it may be signed.
  */
 export function maskText(text: string): string {
   if (isHarmless(text)) return text
@@ -87,7 +92,7 @@ export function maskText(text: string): string {
     return maskJsonText(decoded) === decoded ? text : HIDDEN
   }
   const hidden = hideSecretsInText(text)
-  const decoded = decodePercent(hidden)
+  const decoded = attempt(() => decodeURIComponent(hidden)) ?? hidden
   const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
   return masked === decoded ? hidden : masked
 }
@@ -104,32 +109,18 @@ function maskMembers(value: unknown): unknown {
 
 function maskJsonText(text: string): string {
   if (text.includes(NUMBER_MARK)) return maskCardText(hideSecretsInText(text))
-  try {
-    const value = parse(text)
-    const masked = stringify(maskMembers(value)) ?? text
-    return masked === stringify(value) ? text : masked
-  } catch {
-    return hideSecretsInText(text)
-  }
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  const value = attempt(() => parse(text))
+  if (value === undefined) return hideSecretsInText(text)
+  const masked = stringify(maskMembers(value)) ?? text
+  return masked === stringify(value) ? text : masked
 }
 
 /** How much of an answer is kept, in bytes. */
-export const MAX_RECEIVED = 65_536
+const MAX_RECEIVED = 65_536
 /** More than the longest number of a card is written with, so that one at the end is masked before the text is cut. */
 const MARGIN = 256
 
-/**
- * Keeps those texts of an answer that fit into `MAX_RECEIVED` bytes, `used` elsewhere included; `shorten` gives
- * what stands in for one that does not fit.
- */
+/** Keeps what fits beside the bytes `used` elsewhere; `shorten` gives what stands in for a text that does not. */
 export function keepWithin(
   texts: readonly string[],
   used: number,

@@ -10,21 +10,16 @@ import {
 import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
 import { isListedMember, type NotificationKind } from './reading.ts'
 import type { SignatureRule, WireParams } from './signature.ts'
-import { hide, isHarmless, isPrintable, maskNested, maskText, toMessage } from './storable.ts'
+import { hide, isHarmless, isId, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
 const MAX_BYTES = 8 * 1024
 /** Of a value that is cut. Two unsigned ones leave room for what is signed, in any encoding. */
 const MAX_CHARACTERS = 200
 
-function isShort(body: string): boolean {
-  return body.length * 3 <= MAX_BYTES || Buffer.byteLength(body) <= MAX_BYTES
-}
+const isShort = (body: string) => Buffer.byteLength(body) <= MAX_BYTES
 
-/**
- * Writes members as a body that can be stored, long values cut and marked: first those that are not signed, whose
- * length any sender can choose, then all.
- */
+/** Cuts long values and marks them: first those not signed, whose length any sender can choose, then all. */
 function writeBody(
   members: Record<string, unknown>,
   format: 'json' | 'form',
@@ -108,12 +103,11 @@ function classifyNames({ kind, known, signature: { prefix, exclude } }: Notifica
   const start = `${prefix}_`
   const isSigned = (name: string) =>
     name.startsWith(start) && !exclude.includes(name.slice(start.length))
-  const isKept = (name: string) =>
-    isSigned(name) ||
-    (name.startsWith(start) && isListedMember(name.slice(start.length), { kind, known }))
+  const isListed = (name: string) =>
+    name.startsWith(start) && isListedMember(name.slice(start.length), { kind, known })
   const kinds = new Map<string, NameKind>([[`${prefix}_SecureHash`, 'hash']])
   const classify = (name: string): NameKind => {
-    if (!isKept(name)) return 'unlisted'
+    if (!isSigned(name) && !isListed(name)) return 'unlisted'
     return isSecretName(name) ? 'secret' : CARD_NAME.test(name) ? 'card' : 'plain'
   }
   const findKind = (name: string): NameKind => {
@@ -127,8 +121,7 @@ function classifyNames({ kind, known, signature: { prefix, exclude } }: Notifica
 }
 
 function shortenName(name: string): string {
-  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, so that a number at the end is seen
-  // whole.
+  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, to see one at the end whole.
   const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
   const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
   return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
@@ -142,10 +135,7 @@ function isFlat(value: unknown): boolean {
 
 function maskMember(name: string, value: unknown, kind: NameKind): unknown {
   if (kind === 'secret') return hide(value)
-  if (kind === 'card') {
-    const masked = maskCardData({ [name]: value })
-    return typeof masked === 'object' && masked !== null ? Reflect.get(masked, name) : HIDDEN
-  }
+  if (kind === 'card') return Object.values(Object(maskCardData({ [name]: value })))[0]
   return typeof value === 'string' ? maskText(value) : maskNested(value)
 }
 
@@ -153,11 +143,9 @@ export type ShownMember = { name: string; value: string }
 
 /** Numbers of these members that look like card numbers are ids, by which people search. */
 const ID_NAME = /id$/i
-const MAX_ID = 128
 
 /**
- * Lists the members of a stored notification, its hash hidden: with it, guesses of the secret could be tried at
- * leisure. Undefined for a body that cannot be read.
+ * Without the hash: with it, guesses of the secret could be tried at leisure. Undefined for an unreadable body.
  */
 export function listShownMembers(body: string): ShownMember[] | undefined {
   const params = parseStored(body)
@@ -180,19 +168,17 @@ export type RefundDetails = {
 }
 
 /**
- * Reads the details of a stored notification, whose signature, ids and amount the caller has checked. The words
- * (`ResponseMsg`, specification 6) are also those of a payment's.
+ * The caller has checked signature, ids and amount. The words (specification 6) are also those of a payment's.
  */
 export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const params = parseStored(body) ?? {}
   const read = (name: string) => readText(params, `${prefix}_${name}`)
   const message = toMessage(read('ResponseMsg')).trim()
   const reference = read('TransactionID')?.trim()
-  const isId = reference && reference.length <= MAX_ID && isPrintable(reference)
   return {
     fee: parseAmount(read('Fee') ?? ''),
     message: message === '' ? undefined : message.toWellFormed(),
-    reference: isId ? reference : undefined,
+    reference: reference && isId(reference) ? reference : undefined,
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { TokenSource } from '../config/accounts.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
+import { attempt } from './parse-body.ts'
 import type { OutcomeKind } from './types.ts'
 
 type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
@@ -18,13 +19,9 @@ type TokenAnswer = z.infer<typeof tokenAnswer>
 
 /** Reads a flat answer, or one nested under `data`, as some deployments send it. */
 export function readTokenAnswer(body: Buffer): TokenAnswer | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString())
-    const nested = z.object({ data: tokenAnswer }).safeParse(value)
-    return nested.success ? nested.data.data : tokenAnswer.parse(value)
-  } catch {
-    return undefined
-  }
+  const value: unknown = attempt(() => JSON.parse(body.toString()))
+  const nested = z.object({ data: tokenAnswer }).safeParse(value)
+  return nested.success ? nested.data.data : tokenAnswer.safeParse(value).data
 }
 
 /** A token, or the reason why there is none now; `timedOut` when the request for it timed out. */

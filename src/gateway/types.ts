@@ -12,9 +12,7 @@ export type ListedPayment = {
   paymentMethod: string
 }
 
-/**
- * An amount that was read as the decimal next to it: binary floating point had shifted it from what is `written`.
- */
+/** The decimal next to what is `written`, which binary floating point had shifted. */
 export type RoundedAmount = {
   id: string
   field: 'amount' | 'refundedAmount'
@@ -24,10 +22,7 @@ export type RoundedAmount = {
 
 export type PaymentList = {
   payments: ListedPayment[]
-  /**
-   * The entries that cannot be read: why, as a predicate ("has no refundedAmount"), and the masked JSON. Without
-   * an `id` nobody can say which payment it is about.
-   */
+  /** Why each cannot be read, as a predicate, and its masked JSON. Without an id it may be any payment's. */
   unreadable: { id: string | undefined; reason: string; text: string }[]
   rounded: RoundedAmount[]
   /** The entries as a JSON array, with every member they had, masked, at most 64 KiB. */
@@ -84,9 +79,6 @@ export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }
 /** A call whose bytes are final, so that they can be recorded before they are sent. */
 export type PreparedCall<T> = {
   bodyHmac: BodyHmac
-  /**
-   * Sends the request once, without retries, with the circuit breaker's permit if the caller has one. Never
-   * rejects.
-   */
+  /** Sends the request once, with the breaker's permit if the caller has one. Never rejects. */
   send(signal?: AbortSignal, permit?: BreakerPermit): Promise<GatewayCall<T>>
 }

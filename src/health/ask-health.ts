@@ -4,19 +4,13 @@ import type { Environment } from '../config/settings.ts'
 
 /** What a health check asks: whether the process takes work, or whether it runs at all. */
 export const HEALTH_PATHS = ['/readyz', '/healthz'] as const
-export type HealthPath = (typeof HEALTH_PATHS)[number]
-
-/** How long the answer may take (ms): less than the time-out that the image gives to its health check. */
-const TIMEOUT_MS = 4_000
 
 /** @returns whether a running service answered 200, and a line for the person who reads the container's state */
-export async function askHealth(
-  origin: string,
-  path: HealthPath,
-): Promise<{ healthy: boolean; line: string }> {
+export async function askHealth(origin: string, path: (typeof HEALTH_PATHS)[number]) {
   const url = `${origin}${path}`
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    // Less than the time-out that the image gives to its health check.
+    const answer = await fetch(url, { signal: AbortSignal.timeout(4_000) })
     const text = (await answer.text()).slice(0, 500)
     return { healthy: answer.status === 200, line: `${url}: ${answer.status} ${text}` }
   } catch (error) {

@@ -8,10 +8,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { countPendingSql } from '../webhooks/endpoints.ts'
 
-/**
- * Where a process stands between its start and its end. Only while it is `ready` does `/readyz` ask for requests; what
- * reaches it before or after is served all the same.
- */
+/** Only while it is `ready` does `/readyz` ask for requests; what reaches it before or after is served all the same. */
 export type Lifecycle = { phase: 'starting' | 'ready' | 'stopping' }
 
 export type HealthContext = Context & {
@@ -27,19 +24,14 @@ const COUNT_TIMEOUT_MS = 250
 /** Counting stops here to stay cheap: beyond it the exact number does not matter. */
 const MAX_COUNTED = 10_000
 
-/** The public statuses of refunds that have not ended. */
-const OPEN_STATUSES = [
-  'awaiting_approval',
-  'pending',
-  'accepted',
-  'unknown',
-  'needs_review',
-] as const
-
 const OPEN_REFUND = isUnendedSql('refunds')
 const PUBLIC_STATUS = "case status when 'sending' then 'pending' else status end as status"
+/** The public statuses of refunds that have not ended. */
+const OPEN_STATUS = {
+  name: 'status',
+  values: ['awaiting_approval', 'pending', 'accepted', 'unknown', 'needs_review'],
+}
 
-/** A gauge of what all processes have stored. */
 type StoredGauge = {
   /** The name of the metric. */
   gauge: string
@@ -65,13 +57,13 @@ const STORED_GAUGES: readonly StoredGauge[] = [
   {
     gauge: 'refunds',
     sql: `select ${PUBLIC_STATUS}, count(*) as value from refunds where ${OPEN_REFUND} group by 1`,
-    label: { name: 'status', values: OPEN_STATUSES },
+    label: OPEN_STATUS,
   },
   {
     gauge: 'refund_age_seconds',
     sql: `select ${PUBLIC_STATUS}, extract(epoch from now() - min(requested_at))::float8 as value
       from refunds where ${OPEN_REFUND} group by 1`,
-    label: { name: 'status', values: OPEN_STATUSES },
+    label: OPEN_STATUS,
   },
   {
     gauge: 'missing_account_work',
@@ -168,13 +160,9 @@ function setEndedRefunds({ refunds }: HealthContext['metrics'], ended: EndedRefu
 
 export type EndedRefunds = { succeeded: number; failed: number; returned: number }
 
-/** A count is reused for this many times the time it took. */
-const REUSE_FACTOR = 20
-
 /**
- * Counts refunds that have succeeded, failed or been returned. A count scans the whole table, so a large table is
- * counted less often: in a small installation the numbers are current, with some millions of rows they are a minute old.
- * @returns a function that resolves with the newest count; it throws database errors
+ * Counts refunds that have ended. A count scans the whole table, and is reused for 20 times the time it took: in a small
+ * installation the numbers are current, with some millions of rows they are a minute old. It throws database errors.
  */
 export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> {
   async function count(): Promise<EndedRefunds> {
@@ -185,5 +173,5 @@ export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> 
       from refunds`
     return row ?? { succeeded: 0, failed: 0, returned: 0 }
   }
-  return shareRuns(count, ({ tookMs, failed }) => (failed ? 0 : REUSE_FACTOR * tookMs))
+  return shareRuns(count, ({ tookMs, failed }) => (failed ? 0 : 20 * tookMs))
 }

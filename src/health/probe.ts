@@ -15,7 +15,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   const { healthy, line } = await askHealth(readHealthUrl(), path)
   process.stdout.write(`${line}\n`)
-  process.exitCode = healthy ? 0 : 1
+  if (!healthy) process.exitCode = 1
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

@@ -12,12 +12,14 @@ import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
 import { clearStoredGauges, type HealthContext, setStoredGauges } from './gauges.ts'
 import { proveWrites } from './watch-outages.ts'
 
-/** Why a process is not ready, by phase. */
 const PHASE_REASONS = {
   starting: 'the process is starting: it has not begun all of its work yet',
   ready: undefined,
   stopping: 'the process is stopping',
 }
+
+/** While a database server starts up, the driver delays queries until it accepts connections (ms). */
+const PROBE_TIMEOUT_MS = 2_000
 
 const OTHER_REASON =
   'the database does not answer in time, reports commits that are not durable, or its schema is older than this version'
@@ -26,8 +28,8 @@ const OTHER_REASON =
 const STOPS_WRITES = 'disk'
 
 /**
- * Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. However many ask,
- * the database is asked at most once every `healthReuseMs`, and the text of the metrics is built as often.
+ * Serves orchestrators and Prometheus, without an API key. However many ask, the database is asked at most once every
+ * `healthReuseMs`, and the text of the metrics is built as often.
  * @param showsMetrics false where another listener has `/metrics`
  */
 export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
@@ -36,8 +38,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const checkDatabase = shareRuns(() => findFault(ctx), healthReuseMs)
   const checkWorkers = shareRuns(() => findNotes(ctx), healthReuseMs)
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
-  const router = createRouter()
-  return router
+  return createRouter()
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
       // The signal to stop may arrive while the database is being asked.
@@ -50,8 +51,8 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
       const { verbose } = c.req.valid('query')
       const notes = verbose === undefined ? [] : await checkWorkers()
       const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }
-      const ready = { status: 'ready' as const, ...waits }
-      return c.json({ ...ready, ...(notes.length > 0 ? { notes } : {}) }, 200)
+      const noted = notes.length > 0 ? { notes } : {}
+      return c.json({ status: 'ready' as const, ...waits, ...noted }, 200)
     })
     .openapi(metrics, async (c) => {
       if (!showsMetrics) throw new DomainError('not_found', `There is no path ${c.req.path}`)
@@ -81,50 +82,43 @@ async function findFault({ sql, log }: Pick<HealthContext, 'sql' | 'log'>): Prom
 
 /** What does not make this process unready, but somebody should know. */
 async function findNotes(ctx: HealthContext): Promise<string[]> {
-  const isWithout = await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx)).catch(
-    (error: unknown) => {
-      noteOutage(ctx.log, error, 'probes')
-      return false
-    },
-  )
-  return isWithout ? [NO_WORKER] : []
+  try {
+    return (await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx))) ? [NO_WORKER] : []
+  } catch (error) {
+    noteOutage(ctx.log, error, 'probes')
+    return []
+  }
 }
 
-const tags = ['Operations']
+const common = { method: 'get' as const, tags: ['Operations'], security: [] }
 
-export const liveness = createRoute({
-  method: 'get',
+const Alive = z.strictObject({ status: z.literal('ok') }).openapi('Liveness')
+
+const liveness = createRoute({
+  ...common,
   path: '/healthz',
   operationId: 'checkLiveness',
   summary: 'Check that the process is running',
   description: 'Does not access the database.',
-  tags,
-  security: [],
   responses: {
-    200: describeResponse(
-      'The process is running',
-      z.strictObject({ status: z.literal('ok') }).openapi('Liveness'),
-    ),
+    200: describeResponse('The process is running', Alive),
     ...describePublicRefusals('rate_limited'),
   },
+})
+
+const Paused = z.strictObject({
+  merchantCode: z.string(),
+  operation: z.enum(['query', 'refund', 'cards']),
+  state: z.enum(['closed', 'half-open', 'open']),
+  waitMs: z.number().openapi({ description: 'Time until the next call (ms)' }),
 })
 
 const Ready = z
   .strictObject({
     status: z.literal('ready'),
-    paused: z
-      .array(
-        z.strictObject({
-          merchantCode: z.string(),
-          operation: z.enum(['query', 'refund', 'cards']),
-          state: z.enum(['closed', 'half-open', 'open']),
-          waitMs: z.number().openapi({ description: 'Time until the next call (ms)' }),
-        }),
-      )
-      .optional()
-      .openapi({
-        description: 'Gateway calls that are paused because the gateway does not answer',
-      }),
+    paused: z.array(Paused).optional().openapi({
+      description: 'Gateway calls that are paused because the gateway does not answer',
+    }),
     notes: z.array(z.string()).optional().openapi({
       description: 'With `verbose`: what somebody should know, such as that no worker runs',
     }),
@@ -139,27 +133,23 @@ const NotReady = z
   .strictObject({ status: z.literal('not ready'), why: z.string() })
   .openapi('NoReadiness')
 
-export const readiness = createRoute({
-  method: 'get',
+const verbose = z
+  .string()
+  .optional()
+  .openapi({
+    param: { name: 'verbose', in: 'query' },
+    description: 'With any value: `notes` as well',
+    example: '',
+  })
+
+const readiness = createRoute({
+  ...common,
   path: '/readyz',
   operationId: 'checkReadiness',
   summary: 'Check that the process can take requests',
   description:
     '200 once everything has started, until the process is asked to stop, while the database accepts writes, with free space on its disk, and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
-  tags,
-  security: [],
-  request: {
-    query: z.object({
-      verbose: z
-        .string()
-        .optional()
-        .openapi({
-          param: { name: 'verbose', in: 'query' },
-          description: 'With any value: `notes` as well',
-          example: '',
-        }),
-    }),
-  },
+  request: { query: z.object({ verbose }) },
   responses: {
     200: describeResponse('The process can take requests', Ready),
     ...describePublicRefusals('rate_limited'),
@@ -167,15 +157,13 @@ export const readiness = createRoute({
   },
 })
 
-export const metrics = createRoute({
-  method: 'get',
+const metrics = createRoute({
+  ...common,
   path: '/metrics',
   operationId: 'readMetrics',
   summary: 'Read the metrics',
   description:
     'Each process reports its own values, at most a second old. With `METRICS_PORT` they are served there, and here is nothing.',
-  tags,
-  security: [],
   responses: {
     200: {
       description: 'The metrics in Prometheus text format',
@@ -185,21 +173,15 @@ export const metrics = createRoute({
   },
 })
 
-/**
- * How long a probe waits for the database (ms). A database server that is starting up refuses connections, and
- * the driver delays queries until it accepts them.
- */
-export const PROBE_TIMEOUT_MS = 2_000
-
-/** Reads all gauges, and renders the metrics in Prometheus text format; those of a silent database are NaN. */
-export async function renderMetrics(ctx: HealthContext): Promise<string> {
+/** Renders the metrics in Prometheus text format; the gauges of a silent database are NaN. */
+async function renderMetrics(ctx: HealthContext): Promise<string> {
   const isUp = await refreshDatabaseGauges(ctx)
   ctx.metrics.databaseUp.set(isUp ? 1 : 0)
   ctx.measure()
   return await ctx.metrics.registry.metrics()
 }
 
-/** @returns whether the database answered in time; otherwise its gauges are cleared */
+/** @returns whether the database answered in time */
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   const reads = ctx.reads.run('metrics', ({ sql }) => setStoredGauges({ ...ctx, sql }))
   try {

@@ -11,11 +11,6 @@ import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry
 const WATCH_EVERY_MS = 1_000
 /** An outage has ended when a commit succeeds and nothing has failed for so long (ms). */
 const QUIET_MS = 5_000
-/** What Postgres keeps in memory before it writes a temporary file; its least. */
-const MEMORY = '64kB'
-/** They fill a file of 280 kB: more than is left where a table cannot grow. */
-const ROWS = 20_000
-
 /**
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
@@ -64,25 +59,20 @@ export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerL
 
 /**
  * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then opens
- * its sessions anew. A server without free space accepts that update, and goes on committing while its log has room: so the
- * rows of a count are written to a temporary file beside the tables, which leaves nothing behind. One that `temp_file_limit`
- * cuts off was written.
+ * its sessions anew. A server without free space accepts it, and goes on committing while its log has room: so the rows of
+ * a count, 280 kB or more than is left where a table cannot grow, spill into a temporary file, which leaves nothing behind.
  * @throws database errors
  */
 export async function proveWrites(sql: Sql): Promise<void> {
   const proof = sql.unsafe(
     `update merchant_accounts set hold = hold where false;
-    set local work_mem = '${MEMORY}'; set local temp_tablespaces = '';
-    select count(*) from generate_series(1, ${ROWS})`,
+    set local work_mem = '64kB'; set local temp_tablespaces = '';
+    select count(*) from generate_series(1, 20000)`,
   )
   await proof.catch((error: unknown) => {
-    if (!isLimitReached(error)) throw error
+    // A file that `temp_file_limit` cuts off (configuration_limit_exceeded) was written.
+    if (!(error instanceof postgres.PostgresError && error.code === '53400')) throw error
   })
-}
-
-/** SQLSTATE configuration_limit_exceeded. */
-function isLimitReached(error: unknown): boolean {
-  return error instanceof postgres.PostgresError && error.code === '53400'
 }
 
 /** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */
@@ -106,12 +96,8 @@ export function classifyOutage(
 ): Condition | undefined {
   const found = describeOutage(error)
   if (found) return { ...found, replaces: BACKLOG.name }
-  if (!isTooLate(error)) return undefined
+  if (!(error instanceof TimeoutError || error instanceof InboxFullError)) return undefined
   return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? BACKLOG
-}
-
-function isTooLate(error: unknown): boolean {
-  return error instanceof TimeoutError || error instanceof InboxFullError
 }
 
 const GATEWAY = 'gateway'

@@ -5,14 +5,14 @@ import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { routePath } from 'hono/route'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
 import { type Cidr, createAddressFinder, nameNetwork } from './client-address.ts'
-import { answerError, answerProblem, type HttpEnv } from './problems.ts'
+import { answerProblem, explainError, type HttpEnv } from './problems.ts'
 import { createRequestMeter } from './raw-response.ts'
 
 export type BaseContext = {
@@ -21,11 +21,7 @@ export type BaseContext = {
   stopping: AbortSignal
 }
 
-/**
- * Creates an application without routes: with request ids, the metric of requests, and problems for errors, unknown
- * paths and wrong methods.
- * @param hint completes the problem of an unknown path
- */
+/** Creates an application without routes. @param hint completes the problem of an unknown path */
 export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpEnv> {
   const app = new OpenAPIHono<HttpEnv>()
   const meter = createRequestMeter(ctx.metrics)
@@ -40,7 +36,12 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
     // A client that keeps its connection open would delay the stop by seconds.
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
-  app.onError((error, c) => answerError(ctx.log, error, c))
+  app.onError((error, c) => {
+    const { method, path } = c.req
+    const failed = { requestId: c.get('requestId'), method, path }
+    const { code, detail, options } = explainError(ctx.log, error, failed)
+    return answerProblem(c, code, detail, options)
+  })
   app.notFound((c) => answerProblem(c, 'not_found', `There is no path ${c.req.path}${hint}`))
   app.use(
     methodNotAllowed({
@@ -54,31 +55,27 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
   return app
 }
 
-/**
- * Creates a router whose routes declare their input and responses. Input that does not match is refused
- * with `invalid_request`, with an error for each field.
- */
+/** Creates a router that refuses input which its routes do not declare, with an error for each field. */
 export function createRouter() {
   return new OpenAPIHono<HttpEnv>({
     defaultHook: (result) => {
       if (result.success) return
-      const errors = result.error.issues.flatMap((issue) => {
-        const message = explainIssue(issue)
-        const names = issue.code === 'unrecognized_keys' ? issue.keys : [undefined]
-        return names.map((name) => ({
-          path: [...issue.path, ...(name === undefined ? [] : [name])].join('.') || 'body',
-          message: name === undefined ? message : 'is not known here',
-        }))
-      })
+      const errors = result.error.issues.flatMap((issue) =>
+        issue.code === 'unrecognized_keys'
+          ? issue.keys.map((key) => ({
+              path: [...issue.path, key].join('.'),
+              message: 'is not known here',
+            }))
+          : [{ path: issue.path.join('.') || 'body', message: explainIssue(issue) }],
+      )
       const detail = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
       throw new DomainError('invalid_request', detail, { errors })
     },
   })
 }
 
-/** Phrases an issue so that it can follow the field's name; the library's messages are sentences of their own. */
+/** Phrases an issue so that it can follow the field's name. A schema's own message is more precise. */
 function explainIssue(issue: z.core.$ZodIssue): string {
-  // A schema's own message is more precise than the issue's code.
   if (!issue.message.startsWith('Invalid ')) return issue.message
   if (issue.code === 'invalid_type') {
     const isMissing = issue.message.endsWith('received undefined')
@@ -101,10 +98,7 @@ export function describeMethod(method: string): string {
   return METHODS.has(method) ? method : '_OTHER'
 }
 
-/**
- * Records a span for each request with a valid key, as a child of the client's span. Runs after the key is
- * checked: a request without one starts no span, and does not influence sampling.
- */
+/** Records a span for each request whose key was checked: one without a valid key does not influence sampling. */
 export function traceRequests({ tracing }: { tracing: Tracing }) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (!tracing.enabled) return await next()
@@ -132,9 +126,8 @@ const PACE: Rate = { perMinute: 12_000, burst: 200 }
 const MAX_PACE_MS = 1_000
 
 /**
- * Spaces out requests that need no key, by the network of the client, so that one that asks without a pause slows down
- * itself instead of everybody else. What exceeds the pace waits up to a second, and is refused beyond that:
- * `rate_limited`. One of it stands before all of them: they share the pace.
+ * Spaces out requests that need no key, by the network of the client: what exceeds the pace waits up to a second, and is
+ * refused beyond that. One of it stands before all of them: they share the pace.
  */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()
@@ -143,8 +136,7 @@ export function paceRequests(proxies: readonly Cidr[]) {
     const network = nameNetwork(findAddress(c.env.incoming))
     const { waitMs } = paced.peek(network, PACE)
     if (waitMs > MAX_PACE_MS) {
-      // Jittered, so that those who wait do not all come back at once.
-      await pause(MAX_PACE_MS * (0.5 + Math.random()))
+      await pauseAbout(MAX_PACE_MS)
       const detail = `This network may send ${PACE.burst} requests per second here`
       throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
     }
@@ -154,9 +146,7 @@ export function paceRequests(proxies: readonly Cidr[]) {
   })
 }
 
-/** Long enough that a client which repeats at once costs little, short enough for one that waits for its answer (ms). */
-const HOLD_MS = 200
-/** What they may hold in memory. Beyond it refusals are answered at once. */
+/** What those that are held back may hold in memory. Beyond it refusals are answered at once. */
 const MAX_HELD = 2_000
 
 /** Holds each 429 back: clients that repeat a refused request at once would otherwise keep this process busy with it. */
@@ -165,36 +155,33 @@ export function holdRefusals() {
   return createMiddleware<HttpEnv>(async (c, next) => {
     await next()
     const release = c.res.status === 429 ? held.tryTake('all') : undefined
-    // Spread out, so that refusals which began together do not end together.
-    if (release) await pause(HOLD_MS * (0.5 + Math.random()))
+    if (release) await pauseAbout(200)
     release?.()
   })
 }
 
+/** Jittered, so that refusals which began together do not come back together. */
+const pauseAbout = (ms: number) => pause(ms * (0.5 + Math.random()))
+
 /**
- * Refuses a URL with percent-escapes that are not UTF-8. The framework would take them literally, and
- * `%FF` would name the same object as `%25FF`. Also refuses a host that no URL can have (`shop.1`): the
- * framework would find out only when the whole request is first read.
+ * Refuses a URL with percent-escapes that are not UTF-8, which the framework would take literally: `%FF` would name the
+ * same object as `%25FF`. Also a host that no URL can have (`shop.1`).
  * @throws DomainError `invalid_address`, `invalid_request`
  */
 export const requireValidUrl = createMiddleware<HttpEnv>(async (c, next) => {
   if (!URL.canParse(c.req.url))
     throw new DomainError('invalid_address', 'Host: is not a valid host')
   const [path = '', query = ''] = c.req.url.split(/\?(.*)/s)
-  const invalid = isDecodable(path) ? query.split('&').find((part) => !isDecodable(part)) : path
-  if (invalid === undefined) return await next()
-  const field = invalid === path ? 'path' : (invalid.split('=')[0] ?? '')
-  const message = 'has percent-escapes that are not UTF-8 text'
-  throw new DomainError('invalid_request', `${field}: ${message}`, {
-    errors: [{ path: field, message }],
-  })
+  const isInvalid = (text: string) => tryDecodeURIComponent(text) === undefined
+  const field = isInvalid(path) ? 'path' : query.split('&').find(isInvalid)?.split('=')[0]
+  if (field === undefined) return await next()
+  throw invalidField(field, 'has percent-escapes that are not UTF-8 text')
 })
 
-function isDecodable(text: string): boolean {
+function tryDecodeURIComponent(text: string): string | undefined {
   try {
-    decodeURIComponent(text)
-    return true
+    return decodeURIComponent(text)
   } catch {
-    return false
+    return undefined
   }
 }

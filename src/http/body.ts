@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
@@ -8,39 +9,20 @@ import type { HttpEnv } from './problems.ts'
 /** `over_budget`: the bodies in flight already hold all the memory they may. */
 type Unread = 'too_large' | 'too_slow' | 'broken' | 'over_budget'
 
-export type BodyResult = { kind: 'whole'; bytes: Buffer } | { kind: Unread }
+/** The memory left for the bodies of all routes in flight, beyond the first few KiB of each. */
+export type BodyBudget = { bytes: number }
 
-/** Limits the memory that bodies in flight hold together, beyond the first few KiB of each. */
-export type BodyBudget = { take(bytes: number): boolean; release(bytes: number): void }
+/** Many slow senders must not exhaust the memory. */
+export const createBodyBudget = (): BodyBudget => ({ bytes: 32 * 1024 * 1024 })
 
-/** Shared by all routes: many slow senders must not exhaust the memory (bytes). */
-const BUDGET_BYTES = 32 * 1024 * 1024
 /** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
 const FREE_BYTES = 4 * 1024
 
-/** Creates the budget for all bodies of a process: 32 MiB, unless a test sets another size. */
-export function createBodyBudget(bytes = BUDGET_BYTES): BodyBudget {
-  let left = bytes
-  return {
-    take(wanted) {
-      if (wanted > left) return false
-      left -= wanted
-      return true
-    },
-    release(released) {
-      left += released
-    },
-  }
-}
-
-/**
- * Reads a request's body, at most `limit` bytes within `timeoutMs`. Never rejects. The rest of a refused
- * body is not read, so the connection should be closed after the response.
- */
+/** Reads at most `limit` bytes. Never rejects. What it refuses is not read to the end. */
 export function readBody(
   request: IncomingMessage,
   { limit, timeoutMs, budget }: { limit: number; timeoutMs: number; budget: BodyBudget },
-): Promise<BodyResult> {
+): Promise<{ kind: 'whole'; bytes: Buffer } | { kind: Unread }> {
   if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
     return Promise.resolve({ kind: 'too_large' })
@@ -49,28 +31,29 @@ export function readBody(
     const chunks: Buffer[] = []
     let size = 0
     let taken = 0
-    const timer = setTimeout(() => end({ kind: 'too_slow' }), timeoutMs)
+    const timer = setTimeout(() => end('too_slow'), timeoutMs)
 
-    function end(result: BodyResult): void {
+    function end(unread?: Unread): void {
       clearTimeout(timer)
-      budget.release(taken)
+      budget.bytes += taken
       taken = 0
       request.off('data', append).off('end', finish).off('close', fail).off('error', fail)
-      if (result.kind !== 'whole') request.pause()
-      resolve(result)
+      if (unread) request.pause()
+      resolve(unread ? { kind: unread } : { kind: 'whole', bytes: Buffer.concat(chunks) })
     }
     function append(chunk: Buffer): void {
       size += chunk.length
       const more = Math.max(0, size - FREE_BYTES) - taken
-      if (size > limit) end({ kind: 'too_large' })
-      else if (!budget.take(more)) end({ kind: 'over_budget' })
+      if (size > limit) end('too_large')
+      else if (more > budget.bytes) end('over_budget')
       else {
+        budget.bytes -= more
         taken += more
         chunks.push(chunk)
       }
     }
-    const finish = () => end({ kind: 'whole', bytes: Buffer.concat(chunks) })
-    const fail = () => end({ kind: 'broken' })
+    const finish = () => end()
+    const fail = () => end('broken')
     request.on('data', append).on('end', finish).on('close', fail).on('error', fail)
   })
 }
@@ -78,32 +61,18 @@ export function readBody(
 /** How long a body may be (bytes). */
 export const MAX_BODY_BYTES = 64 * 1024
 
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
-
 /**
- * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of
- * another type would be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
- * @param budget shared with every other reader of bodies
- * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json`, or
- *   `unavailable` when the budget is exhausted
+ * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would be
+ * ignored, and an empty one declared as JSON refused. No body counts as `{}`.
  */
 export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
-    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
-    if (body.kind !== 'whole') {
-      // The rest of the body is not read: the connection cannot be used again.
-      c.header('connection', 'close')
-      throw refuseBody(body.kind, timeoutMs)
-    }
-    const type = c.req.header('content-type')?.split(';')[0]?.trim() ?? ''
-    if (body.bytes.length > 0 && !JSON_TYPE.test(type)) {
-      throw new DomainError('unsupported_media_type', 'Send the body as `application/json`')
-    }
+    const body = await readText(c.env, timeoutMs, budget, JSON_FORM)
     const { method, url, signal } = c.req.raw
     const headers = new Headers(c.req.raw.headers)
     headers.set('content-type', 'application/json')
-    c.req.raw = new Request(url, { method, headers, signal, body: decodeBody(body.bytes) || '{}' })
+    c.req.raw = new Request(url, { method, headers, signal, body: body || '{}' })
     await next()
   })
 }
@@ -113,45 +82,51 @@ function hasRoute(c: HttpContext): boolean {
   return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
-/** Creates the refusal of a body that was not read to its end. */
-function refuseBody(kind: Unread, timeoutMs: number): DomainError {
-  const [code, detail] = {
-    too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
-    too_slow: ['body_too_slow', `The body was not complete after ${timeoutMs} ms`] as const,
-    over_budget: ['unavailable', 'Too many request bodies are in flight; try again'] as const,
-    broken: ['invalid_json', 'The connection closed before the body was complete'] as const,
-  }[kind]
-  return new DomainError(code, detail)
-}
-
-/** @throws DomainError `invalid_json` when it is not UTF-8 */
-function decodeBody(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
-  }
-}
-
-const FORM_TYPE = 'application/x-www-form-urlencoded'
-
-/**
- * Reads the fields of a form that a browser sent, by name; of a repeated field the last. Without a body there are none.
- * @param budget shared with every other reader of bodies
- * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json` for text that is not
- *   UTF-8, or `unavailable` when the budget is exhausted
- */
+/** Reads the fields of a form that a browser sent; of a repeated field the last. @throws DomainError */
 export async function readFormBody(
-  request: IncomingMessage,
+  env: HttpBindings,
   timeoutMs: number,
   budget: BodyBudget,
 ): Promise<Record<string, string>> {
-  const body = await readBody(request, { limit: MAX_BODY_BYTES, timeoutMs, budget })
-  if (body.kind !== 'whole') throw refuseBody(body.kind, timeoutMs)
-  if (body.bytes.length === 0) return {}
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
-  if (type !== FORM_TYPE) {
-    throw new DomainError('unsupported_media_type', `Send the form as \`${FORM_TYPE}\``)
+  const text = await readText(env, timeoutMs, budget, URL_FORM)
+  return Object.fromEntries(new URLSearchParams(text))
+}
+
+const JSON_FORM = {
+  type: /^application\/([\w.+-]+\+)?json$/i,
+  advice: 'Send the body as `application/json`',
+}
+const URL_FORM = {
+  type: /^application\/x-www-form-urlencoded$/i,
+  advice: 'Send the form as `application/x-www-form-urlencoded`',
+}
+
+/** Reads a body of a type; an empty one has none. @throws DomainError */
+async function readText(
+  { incoming, outgoing }: HttpBindings,
+  timeoutMs: number,
+  budget: BodyBudget,
+  { type, advice }: typeof JSON_FORM,
+): Promise<string> {
+  const body = await readBody(incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
+  if (body.kind !== 'whole') {
+    // The rest of the body is not read: the connection cannot be used again.
+    outgoing.setHeader('connection', 'close')
+    const [code, detail] = {
+      too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,
+      too_slow: ['body_too_slow', `The body was not complete after ${timeoutMs} ms`] as const,
+      over_budget: ['unavailable', 'Too many request bodies are in flight; try again'] as const,
+      broken: ['invalid_json', 'The connection closed before the body was complete'] as const,
+    }[body.kind]
+    throw new DomainError(code, detail)
   }
-  return Object.fromEntries(new URLSearchParams(decodeBody(body.bytes)))
+  const given = incoming.headers['content-type']?.split(';')[0]?.trim() ?? ''
+  if (body.bytes.length > 0 && !type.test(given)) {
+    throw new DomainError('unsupported_media_type', advice)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body.bytes)
+  } catch {
+    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
+  }
 }

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import type { Log } from '../platform/telemetry/log.ts'
 
 /** A network in CIDR notation, parsed. */
 export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
 
-/** Returns whether an address lies in one of the networks. */
+/** Whether an address lies in one of the networks. */
 export type NetworkTest = (address: string) => boolean
 
 export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
@@ -18,9 +19,8 @@ export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
 }
 
 /**
- * Returns the client's address: the peer, or, behind trusted proxies, the rightmost address in
- * `X-Forwarded-For` that is not a trusted proxy. The addresses to the left of it are unverified: the client
- * may have written them.
+ * The client's address: the peer, or, behind trusted proxies, the rightmost address in `X-Forwarded-For` that is not a
+ * trusted proxy. Those to the left of it are unverified: the client may have written them.
  */
 export function findClientAddress(
   peer: string,
@@ -37,12 +37,11 @@ export function findClientAddress(
   return address
 }
 
-/** Makes a function that finds the address of a request's client, behind the trusted proxies. */
-export function createAddressFinder(
-  proxies: readonly Cidr[],
-): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string {
+type AddressedRequest = Pick<IncomingMessage, 'headers' | 'socket'>
+
+export function createAddressFinder(proxies: readonly Cidr[]) {
   const isTrusted = compileNetworks(proxies)
-  return ({ headers, socket }) =>
+  return ({ headers, socket }: AddressedRequest): string =>
     findClientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), isTrusted)
 }
 
@@ -58,22 +57,11 @@ function readHop(hop: string): string | undefined {
  * Makes a function that warns, once, of a request whose `X-Forwarded-For` is not believed: a proxy that nobody listed
  * makes all its clients one, for every limit and every log line.
  */
-export function createForwardedWarning({
-  log,
-  proxies,
-}: {
-  log: Pick<Log, 'warn'>
-  proxies: readonly Cidr[]
-}): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => void {
+export function createForwardedWarning(log: Pick<Log, 'warn'>, proxies: readonly Cidr[]) {
   const isTrusted = compileNetworks(proxies)
   let isWarned = false
-  let lastTrusted: string | undefined
-  return ({ headers, socket: { remoteAddress: peer } }) => {
-    if (isWarned || headers['x-forwarded-for'] === undefined || peer === lastTrusted) return
-    if (peer !== undefined && isTrusted(unmapIpv4(peer))) {
-      lastTrusted = peer
-      return
-    }
+  return ({ headers, socket: { remoteAddress: peer = '' } }: AddressedRequest): void => {
+    if (isWarned || headers['x-forwarded-for'] === undefined || isTrusted(unmapIpv4(peer))) return
     isWarned = true
     log.warn(
       { peer },
@@ -87,17 +75,11 @@ function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
 }
 
-/**
- * Names who an address belongs to, for limits: an IPv6 client controls at least a /64 (RFC 6177), whose addresses count
- * as one.
- */
+/** Names whose an address is, for limits: an IPv6 client controls at least a /64 (RFC 6177). */
 export function nameNetwork(address: string): string {
   const [bare = ''] = address.split('%')
   if (!isIPv6(bare)) return bare
-  // The URL parser writes the canonical form (RFC 5952), without a dotted-decimal tail.
-  const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail ? tail.split(':') : []
-  const zeros = Array(tail === undefined ? 0 : 8 - left.length - right.length).fill('0')
-  return [...left, ...zeros, ...right].slice(0, 4).join(':')
+  const { parts } = ipaddr.IPv6.parse(bare)
+  const network = parts.slice(0, 4)
+  return network.map((part) => part.toString(16)).join(':')
 }

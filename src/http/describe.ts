@@ -8,7 +8,7 @@ const always = (description: string, schema: object = text) => {
   return { description, required: true, schema }
 }
 
-/** The response headers that clients may rely on, by name. */
+/** The response headers that clients may rely on. */
 export const HEADERS = {
   'X-Request-Id': always(
     'The id that the client sent, or a new one; it is also in problems, the log and the audit log',
@@ -22,19 +22,16 @@ export const HEADERS = {
   },
   'Idempotent-Replayed': {
     description: 'The same request was accepted before: this is its object in its current state',
-    schema: { type: 'string', enum: ['true'] },
+    schema: { ...text, enum: ['true'] },
   },
-  'Retry-After': always('Seconds to wait before the next attempt', {
-    type: 'integer',
-    minimum: 0,
-  }),
+  'Retry-After': always('Seconds to wait before the next attempt', { type: 'integer', minimum: 0 }),
   'RateLimit-Policy': {
     description: 'The requests (`q`) that the key may make in so many seconds (`w`)',
-    schema: { type: 'string', example: '"key";q=600;w=60' },
+    schema: { ...text, example: '"key";q=600;w=60' },
   },
   RateLimit: {
     description: 'The requests left (`r`), and the seconds until all are back (`t`)',
-    schema: { type: 'string', example: '"key";r=599;t=60' },
+    schema: { ...text, example: '"key";r=599;t=60' },
   },
   'WWW-Authenticate': always('The authentication scheme: `Bearer`'),
   Allow: always('The methods that this path supports'),
@@ -42,12 +39,14 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS
 
-/** Refers to headers of a response, for a route's declaration: the document defines each of them once. */
+/** Refers to headers: the document defines each of them once. */
 export function referToHeaders(names: readonly HeaderName[]): Record<string, { $ref: string }> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/** Describes a JSON response with its own headers, for a route's declaration. */
+// What follows is for the declarations of routes.
+
+/** A JSON response with its own headers. */
 export function describeResponse<T extends z.ZodType>(
   description: string,
   schema: T,
@@ -60,37 +59,31 @@ export function describeResponse<T extends z.ZodType>(
   }
 }
 
-/**
- * Describes a JSON response that is written as text, because `c.json` would reformat its numbers. The
- * returned type leaves the schema out.
- */
+/** JSON that is written as text, because `c.json` would reformat its numbers: the type leaves the schema out. */
 export const describeTextResponse = (
   description: string,
   schema: z.ZodType,
 ): { description: string } => describeResponse(description, schema)
 
-/** Describes server-sent events whose data is JSON, for a route's declaration. */
+/** Server-sent events whose data is JSON. */
 export function describeEventStream(description: string, schema: z.ZodType) {
   const content: object = { 'text/event-stream': { schema } }
   return { description, content }
 }
 
-/** Describes a response without a body, for a route's declaration. */
 export function describeEmptyResponse(description: string, ...headers: HeaderName[]) {
   return { description, headers: referToHeaders(headers) }
 }
 
-/** Possible on every route. */
-const COMMON: readonly RefusalCode[] = ['invalid_address', 'internal_error']
+const EVERY_ROUTE: readonly RefusalCode[] = ['invalid_address', 'internal_error']
 
-/** Possible on every merchants' route, most of them before the route is reached. */
+/** Most of them before the route is reached. */
 const MERCHANT_ROUTE: readonly RefusalCode[] = [
-  ...COMMON,
+  ...EVERY_ROUTE,
   ...(['unauthenticated', 'scope_missing', 'network_not_allowed'] as const),
   ...(['rate_limited', 'invalid_request', 'unavailable'] as const),
 ]
 
-/** The refusals of a body, for the declaration of a route that has one. */
 export const BODY_REFUSALS: readonly RefusalCode[] = [
   'invalid_json',
   'body_too_slow',
@@ -98,7 +91,7 @@ export const BODY_REFUSALS: readonly RefusalCode[] = [
   'unsupported_media_type',
 ]
 
-/** The failures behind this service, for the declaration of a route that calls the gateway at once. */
+/** Of a route that calls the gateway at once. */
 export const GATEWAY_REFUSALS: readonly RefusalCode[] = [
   'gateway_refused',
   'gateway_failed',
@@ -106,25 +99,17 @@ export const GATEWAY_REFUSALS: readonly RefusalCode[] = [
   'gateway_timeout',
 ]
 
-/**
- * Describes the refusals of a merchants' route, for its declaration: those that all of them share, and its
- * own. The type holds no status, because refusals are thrown.
- */
+/** Of a merchants' route: those that all of them share, and its own. The type holds no status: refusals are thrown. */
 export function describeRefusals(...own: readonly RefusalCode[]): Record<never, RefusalResponse> {
   return groupByStatus([...MERCHANT_ROUTE, ...own])
 }
 
-/** Describes the refusals of a route that needs no key. */
+/** Of a route that needs no key. */
 export const describePublicRefusals = (
   ...own: readonly RefusalCode[]
-): Record<never, RefusalResponse> => groupByStatus([...COMMON, ...own])
+): Record<never, RefusalResponse> => groupByStatus([...EVERY_ROUTE, ...own])
 
-/** A response with one of several problems. */
-type RefusalResponse = {
-  description: string
-  headers: Record<string, { $ref: string }>
-  content: { 'application/problem+json': { schema: object } }
-}
+type RefusalResponse = ReturnType<typeof describeProblem>
 
 const STATUS_HEADERS: Record<number, readonly HeaderName[]> = {
   401: ['WWW-Authenticate'],
@@ -132,22 +117,24 @@ const STATUS_HEADERS: Record<number, readonly HeaderName[]> = {
   503: ['Retry-After'],
 }
 
-/** Describes a response for each status, with the codes that share it. */
 function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalResponse> {
-  const statuses = new Set(codes.map((code) => REFUSALS[code].status))
-  return Object.fromEntries(
-    Array.from(statuses, (status) => {
-      const sharing = [...new Set(codes)].filter((code) => REFUSALS[code].status === status)
-      const schema = {
-        allOf: [{ $ref: '#/components/schemas/Problem' }],
-        properties: { status: { const: status }, code: { enum: sharing } },
-      }
-      const response = {
-        description: sharing.map((code) => REFUSALS[code].title).join('; '),
-        headers: referToHeaders(STATUS_HEADERS[status] ?? []),
-        content: { 'application/problem+json': { schema } },
-      }
-      return [status, response]
-    }),
-  )
+  const byStatus: Record<number, RefusalResponse> = {}
+  for (const { status } of codes.map((code) => REFUSALS[code])) {
+    const sharing = codes.filter((code) => REFUSALS[code].status === status)
+    byStatus[status] = describeProblem(status, [...new Set(sharing)])
+  }
+  return byStatus
+}
+
+/** A response with one of several problems of a status. */
+function describeProblem(status: number, codes: readonly RefusalCode[]) {
+  const schema = {
+    allOf: [{ $ref: '#/components/schemas/Problem' }],
+    properties: { status: { const: status }, code: { enum: codes } },
+  }
+  return {
+    description: codes.map((code) => REFUSALS[code].title).join('; '),
+    headers: referToHeaders(STATUS_HEADERS[status] ?? []),
+    content: { 'application/problem+json': { schema } },
+  }
 }

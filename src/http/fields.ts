@@ -9,10 +9,7 @@ export const Id = z
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
   .openapi({ minLength: 1, description: 'An id that the gateway assigned, or one it knows' })
 
-/**
- * Returns whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts
- * no other.
- */
+/** Whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts no other. */
 export function isUuid(id: string): boolean {
   return z.guid().safeParse(id).success
 }
@@ -22,7 +19,6 @@ export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example:
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
 
-/** The ids that a transaction's notification named. */
 export const OrderId = z
   .string()
   .nullable()
@@ -32,7 +28,6 @@ export const MerchantTxnId = z
   .nullable()
   .openapi({ description: 'Your own transaction id, from the notification; null if it had none' })
 
-/** The merchant account, as a parameter or a member of a request. */
 export const MerchantCode = z.string().optional().openapi({
   description: 'The merchant account, e.g. `UFLIYL`; for keys that hold several',
 })
@@ -73,18 +68,23 @@ export const AmountParameter = z
     example: '10000.50',
   })
 
-const INVALID_WAIT = 'must be whole seconds from 0 to 60'
+/** @param unit of the number, in the refusal of another one */
+export function integerParameter(
+  unit: string,
+  [minimum, maximum]: [number, number],
+  shown: { description: string; default?: number; example?: number },
+) {
+  const message = `must be ${unit} from ${minimum} to ${maximum}`
+  return z
+    .string()
+    .regex(/^\d{1,3}$/, message)
+    .transform(Number)
+    .refine((value) => value >= minimum && value <= maximum, message)
+    .optional()
+    .openapi({ type: 'integer', minimum, maximum, ...shown })
+}
 
-/** How long to hold a request open (s), at most 60. */
-export const WaitParameter = z
-  .string()
-  .regex(/^\d{1,3}$/, INVALID_WAIT)
-  .transform(Number)
-  .refine((seconds) => seconds <= 60, INVALID_WAIT)
-  .optional()
-  .openapi({
-    type: 'integer',
-    minimum: 0,
-    maximum: 60,
-    description: 'Holds the request open for up to this many seconds, until the condition is met',
-  })
+/** How long to hold a request open (s). */
+export const WaitParameter = integerParameter('whole seconds', [0, 60], {
+  description: 'Holds the request open for up to this many seconds, until the condition is met',
+})

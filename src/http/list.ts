@@ -2,8 +2,9 @@ import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext, TypedResponse } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { JSONParsed } from 'hono/utils/types'
-import { DomainError } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import { referToHeaders } from './describe.ts'
+import { integerParameter } from './fields.ts'
 import type { HttpEnv } from './problems.ts'
 
 /** The position of a row in a list ordered by time, then id; rows inserted meanwhile do not shift it. */
@@ -11,17 +12,10 @@ export type Position = { time: string; id: string; merchantCode: string }
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
 
-/** A text column cannot hold NUL. */
-const hasNoNul = (text: string) => !text.includes('\0')
-
-const POSITION = z.tuple([
-  z
-    .string()
-    .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\+00$/)
-    .refine(isTime),
-  z.string().min(1).refine(hasNoNul),
-  z.string().refine(hasNoNul),
-])
+const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\+00$/
+// A text column cannot hold NUL.
+const Text = z.string().refine((text) => !text.includes('\0'))
+const POSITION = z.tuple([z.string().regex(TIME).refine(isTime), Text.min(1), Text])
 
 /** The pattern accepts the 31st of February; the database would not. */
 function isTime(text: string): boolean {
@@ -29,41 +23,27 @@ function isTime(text: string): boolean {
   return !iso.startsWith('0000') && z.iso.datetime().safeParse(iso).success
 }
 
-const INVALID_LIMIT = 'must be a whole number from 1 to 200'
+export const DEFAULT_LIMIT = 50
 
 /** Query parameters of every list. */
 export const pageParameters = {
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, INVALID_LIMIT)
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= 200, INVALID_LIMIT)
-    .optional()
-    .openapi({
-      type: 'integer',
-      minimum: 1,
-      maximum: 200,
-      default: 50,
-      description: 'The maximum number of rows on a page',
-      example: 50,
-    }),
+  limit: integerParameter('a whole number', [1, 200], {
+    default: DEFAULT_LIMIT,
+    description: 'The maximum number of rows on a page',
+    example: 50,
+  }),
   cursor: z.string().max(1_000).optional().openapi({
     description: '`nextCursor` of the previous page; opaque, and valid only for the same list',
   }),
 }
 
-export const DEFAULT_LIMIT = 50
-
-/** Encodes the position of the last row that the client received; opaque to the client. */
 function writeCursor({ time, id, merchantCode }: Position): string {
   return Buffer.from(JSON.stringify([time, id, merchantCode])).toString('base64url')
 }
 
 /**
- * Decodes a cursor.
  * @param idForm the form of this list's ids, where the database type requires one
- * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another
- *   list's cursor
+ * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another list's cursor
  */
 export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string()): Position {
   try {
@@ -78,15 +58,11 @@ export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string(
   }
 }
 
-export function refuseCursor(): DomainError {
-  const message = 'is not a cursor of this list'
-  const errors = [{ path: 'cursor', message }]
-  return new DomainError('invalid_request', `cursor: ${message}`, { errors })
-}
+export const refuseCursor = () => invalidField('cursor', 'is not a cursor of this list')
 
 /**
- * Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. Reading may
- * also have stopped before the page was full; then the next one begins behind the last row that was examined.
+ * Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. If reading
+ * stopped before the page was full, the next one begins behind the last row that was examined.
  */
 export function cutPage<Row, T>(
   { rows, stoppedAt }: { rows: readonly Row[]; stoppedAt?: Row | undefined },
@@ -100,17 +76,6 @@ export function cutPage<Row, T>(
   return { data: shown.map(show), nextCursor }
 }
 
-/** Describes a page of a list, for a route's declaration. */
-function pageOf<T extends z.ZodType>(item: T) {
-  return z.strictObject({
-    data: z.array(item),
-    nextCursor: z.string().nullable().openapi({
-      description:
-        'Pass it as `cursor` to get the next page; null on the last page. With a filter that leaves much out, a page may be short or empty although it is not null',
-    }),
-  })
-}
-
 const JSON_TYPE = 'application/json'
 const CSV_TYPE = 'text/csv'
 
@@ -121,9 +86,13 @@ export type PageResponse<T> =
   | CsvResponse
   | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
 
-/** Describes a page of a list, as JSON or as CSV, for a route's declaration. Answer it with `respondPage`. */
+/** Describes a page of a list, as JSON or as CSV. Answer it with `respondPage`. */
 export function describePage<T extends z.ZodType>(item: T, description = 'A page') {
-  return describeWithCsv(pageOf(item), description)
+  const nextCursor = z.string().nullable().openapi({
+    description:
+      'Pass it as `cursor` to get the next page; null on the last page. With a filter that leaves much out, a page may be short or empty although it is not null',
+  })
+  return describeWithCsv(z.strictObject({ data: z.array(item), nextCursor }), description)
 }
 
 /** The same for a page that is written as text; the returned type leaves the schema out. */
@@ -132,19 +101,12 @@ export function describeTextPage(page: z.ZodType): { description: string } {
 }
 
 function describeWithCsv<T extends z.ZodType>(page: T, description: string) {
-  return {
-    description,
-    headers: referToHeaders(['Link']),
-    content: {
-      [JSON_TYPE]: { schema: page },
-      [CSV_TYPE]: {
-        schema: z.string().openapi({
-          description:
-            'The same rows (RFC 4180), with a header row: members of nested objects as `object.member`, lists as JSON',
-        }),
-      },
-    },
-  }
+  const csv = z.string().openapi({
+    description:
+      'The same rows (RFC 4180), with a header row: members of nested objects as `object.member`, lists as JSON',
+  })
+  const content = { [JSON_TYPE]: { schema: page }, [CSV_TYPE]: { schema: csv } }
+  return { description, headers: referToHeaders(['Link']), content }
 }
 
 /** Whether the request prefers CSV to JSON (RFC 9110, 12.5.1). The response states that it depends on that. */
@@ -154,10 +116,7 @@ export function prefersCsv(c: HttpContext<HttpEnv>): boolean {
   return accepts(c, { header: 'Accept', supports, default: JSON_TYPE }) === CSV_TYPE
 }
 
-/**
- * Answers with a page of a list, as CSV if the request prefers that; then `Link` leads to the next page (RFC 8288).
- * @param schema of a row
- */
+/** Answers with a page of rows of a schema, as CSV if the request prefers that. */
 export function respondPage<T extends object>(
   c: HttpContext<HttpEnv>,
   page: Page<T>,
@@ -167,11 +126,7 @@ export function respondPage<T extends object>(
   return respondCsv(c, writeCsv(schema, page.data), page.nextCursor, 'cursor')
 }
 
-/**
- * Answers with CSV.
- * @param next the cursor of the next page; null without one
- * @param parameter the query parameter that takes it
- */
+/** Answers with CSV; `Link` leads to the next page (RFC 8288), whose cursor is `next`, in the query as `parameter`. */
 export function respondCsv(
   c: HttpContext,
   csv: string,
@@ -185,7 +140,7 @@ export function respondCsv(
   return c.body(csv, 200, { ...headers, link: `<${url.pathname}${url.search}>; rel="next"` })
 }
 
-/** A member of the rows, and the names that lead to it: one, or several within nested objects. */
+/** The names that lead to a member of the rows: one, or several within nested objects. */
 type Column = readonly string[]
 
 /** Written before a text that a spreadsheet would take for a formula. */
@@ -197,19 +152,14 @@ const SEPARATOR = /[",\r\n]/
 /**
  * Writes rows as CSV (RFC 4180) with a header row: a column for each member of their schema, the members of a nested
  * object as `object.member`, a list as its JSON. Text that begins with `= + - @`, tab or CR gets a `'` before it.
- * @param schema of a row; its columns are the same whatever the rows hold
  */
 export function writeCsv(schema: z.ZodType, rows: readonly object[]): string {
-  const columns = listColumns(schema)
-  const header = columns.map((column) => column.join('.'))
-  const lines = rows.map((row) => columns.map((column) => writeCell(readMember(row, column))))
-  return [header, ...lines].map((cells) => `${cells.join(',')}\r\n`).join('')
-}
-
-/** The columns of a schema, in its order. Of a union they are those of all its members, each once. */
-function listColumns(schema: z.ZodType): Column[] {
+  // The members of a union may share columns: each once.
   const columns = new Map(findColumns(schema, []).map((column) => [column.join('.'), column]))
-  return [...columns.values()]
+  const lines = rows.map((row) =>
+    [...columns.values()].map((column) => writeCell(readMember(row, column))),
+  )
+  return [[...columns.keys()], ...lines].map((cells) => `${cells.join(',')}\r\n`).join('')
 }
 
 function findColumns(schema: z.ZodType, path: Column): Column[] {
@@ -232,12 +182,9 @@ function unwrap(schema: z.ZodType): z.ZodType {
 }
 
 function readMember(row: object, column: Column): unknown {
-  let value: unknown = row
-  for (const name of column) {
-    if (typeof value !== 'object' || value === null) return undefined
-    value = Object.entries(value).find(([key]) => key === name)?.[1]
-  }
-  return value
+  return column.reduce<unknown>((value, name) => {
+    return Object.entries(value ?? {}).find(([key]) => key === name)?.[1]
+  }, row)
 }
 
 function writeCell(value: unknown): string {
@@ -246,10 +193,7 @@ function writeCell(value: unknown): string {
   return typeof value === 'string' ? quoteCell(value, SEPARATOR) : String(value)
 }
 
-/**
- * Writes a text as a cell of CSV, which no spreadsheet takes for a formula.
- * @param separator what a text holds that has to stand in quotes
- */
+/** Writes a text as a cell that no spreadsheet takes for a formula, in quotes if it holds what `separator` finds. */
 export function quoteCell(text: string, separator: RegExp): string {
   return quote(GUARD.test(text) ? `'${text}` : text, separator)
 }

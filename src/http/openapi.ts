@@ -1,6 +1,6 @@
 import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import { PACKAGE } from '../version.ts'
-import { HEADERS, type HeaderName, referToHeaders } from './describe.ts'
+import { HEADERS, referToHeaders } from './describe.ts'
 import { type HttpEnv, Problem } from './problems.ts'
 
 /** The parts of the document that concern the API as a whole. */
@@ -14,14 +14,13 @@ export type ApiInfo = {
 }
 
 /**
- * What each parameter is, in a sentence of its own, by its name, or by `<operationId>.<name>` where that means something
- * else; and an example for those in paths: the same schema, such as that of an id, serves many parameters.
+ * What each parameter is, by its name, or by `<operationId>.<name>` where that means something else, with an example for
+ * those in paths: the same schema, such as that of an id, serves many parameters.
  */
-export type ParameterTable = Readonly<Record<string, { description: string; example?: string }>>
+export type ParameterTable = Readonly<Record<string, string | [text: string, example: string]>>
 
 /**
  * Builds the document of all declared routes, as JSON text. What all responses share is added here.
- * @param app with all its routers mounted
  * @param examples replace those of the parameters that have one, by the same names
  */
 export function buildDocument(
@@ -51,16 +50,15 @@ export function buildDocument(
   })
   const used = JSON.stringify(document)
   const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
+  const ApiKey = {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key; create one with `npm run cli -- keys create`',
+  }
   const components = {
     ...document.components,
     headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
-    securitySchemes: {
-      ApiKey: {
-        type: 'http',
-        scheme: 'bearer',
-        description: 'An API key; create one with `npm run cli -- keys create`',
-      },
-    },
+    securitySchemes: { ApiKey },
   }
   const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
   const paths = describeParameters(document.paths ?? {}, parameters, examples)
@@ -70,18 +68,16 @@ export function buildDocument(
 /** Adds the headers that all responses have, and the scope to the description. */
 function completeRoute(route: RouteConfig): RouteConfig {
   const scope = route.security?.flatMap((one) => Object.values(one).flat()).join(', ')
-  const description = [route.description, ...(scope ? [`Scope: \`${scope}\`.`] : [])]
+  const description = [route.description, scope && `Scope: \`${scope}\`.`].filter(Boolean)
   const responses = Object.entries(route.responses).map(([status, response]) => {
     if ('$ref' in response) return [status, response]
-    const shared: HeaderName[] =
-      scope && status !== '401'
-        ? ['X-Request-Id', 'RateLimit-Policy', 'RateLimit']
-        : ['X-Request-Id']
-    return [status, { ...response, headers: { ...response.headers, ...referToHeaders(shared) } }]
+    const limits = scope && status !== '401' ? (['RateLimit-Policy', 'RateLimit'] as const) : []
+    const shared = referToHeaders(['X-Request-Id', ...limits])
+    return [status, { ...response, headers: { ...response.headers, ...shared } }]
   })
   return {
     ...route,
-    description: description.filter((text) => text !== undefined).join('\n\n'),
+    description: description.join('\n\n'),
     request: { ...route.request, ...capitaliseHeaders(route.request?.headers) },
     responses: Object.fromEntries(responses),
   }
@@ -112,13 +108,13 @@ function describeParameters(
   const described = Paths.parse(paths)
   for (const operation of Object.values(described).flatMap((item) => Object.values(item))) {
     operation.parameters = operation.parameters?.map((parameter) => {
-      const names = [`${operation.operationId}.${parameter.name}`, parameter.name]
-      const text = names.flatMap((name) => table[name] ?? []).at(0)
-      if (!text) return parameter
-      const { description, example } = text
+      const own = `${operation.operationId}.${parameter.name}`
+      const found = table[own] ?? table[parameter.name]
+      if (found === undefined) return parameter
+      const [description, example] = [found].flat()
       if (parameter.in === 'query' || example === undefined) return { ...parameter, description }
-      const given = names.flatMap((name) => examples.get(name) ?? []).at(0)
-      return { ...parameter, description, example: given ?? example }
+      const given = examples.get(own) ?? examples.get(parameter.name) ?? example
+      return { ...parameter, description, example: given }
     })
   }
   return described

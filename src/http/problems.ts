@@ -3,7 +3,6 @@ import { type HttpBindings, RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../errors.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
@@ -15,7 +14,7 @@ export type HttpEnv = {
   Bindings: HttpBindings
   Variables: {
     requestId: string
-    /** The code of the problem in the response; undefined before that and for other responses. */
+    /** The code of the problem in the response. */
     refusal: RefusalCode | undefined
     /** The request would write nothing: its refusal is no refused write. */
     isDryRun: true | undefined
@@ -48,18 +47,11 @@ export const Problem = z
   .openapi('Problem', { description: 'A refusal or a failure (RFC 9457)' })
 
 /** What a problem adds to its code and detail. */
-export type ProblemOptions = {
+type ProblemOptions = {
   errors?: readonly FieldError[]
   extra?: Readonly<Record<string, string>>
   retryAfterS?: number | undefined
   headers?: Readonly<Record<string, string>>
-}
-
-/** A problem as it is sent. */
-export type WrittenProblem = {
-  status: ContentfulStatusCode
-  headers: Record<string, string>
-  body: string
 }
 
 /** Writes a problem, with its own headers but the request id's. */
@@ -68,32 +60,21 @@ export function writeProblem(
   detail: string,
   requestId: string,
   { errors = [], extra = {}, retryAfterS, headers = {} }: ProblemOptions = {},
-): WrittenProblem {
+) {
   const { status, title } = REFUSALS[code]
-  const problem = {
-    type: `urn:ipn-processor:problem:${code}`,
-    title,
-    status,
-    detail,
-    code,
-    requestId,
-    ...(errors.length > 0 ? { errors } : {}),
-    ...extra,
-  }
+  const type = `urn:ipn-processor:problem:${code}`
+  const listed = errors.length > 0 ? { errors } : {}
   const waitS = retryAfterS ?? (status === 503 ? 1 : undefined)
-  return {
-    status,
-    headers: {
-      'content-type': 'application/problem+json',
-      ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
-      ...(waitS === undefined ? {} : { 'retry-after': String(waitS) }),
-      ...headers,
-    },
-    body: JSON.stringify(problem),
+  const allHeaders: Record<string, string> = {
+    'content-type': 'application/problem+json',
+    ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
+    ...(waitS === undefined ? {} : { 'retry-after': String(waitS) }),
+    ...headers,
   }
+  const body = JSON.stringify({ type, title, status, detail, code, requestId, ...listed, ...extra })
+  return { status, headers: allHeaders, body }
 }
 
-/** Creates the response for a problem. */
 export function answerProblem(
   c: HttpContext<HttpEnv>,
   code: RefusalCode,
@@ -102,15 +83,8 @@ export function answerProblem(
 ): Response {
   c.set('refusal', code)
   const { status, headers, body } = writeProblem(code, detail, c.get('requestId'), options)
-  for (const [name, value] of Object.entries(headers)) c.header(name, value)
-  return c.body(body, status)
+  return c.body(body, status, headers)
 }
-
-/** The request that failed, for the log; `path` is masked there. */
-export type FailedRequest = { requestId: string; method: string; path: string }
-
-/** The problem that an error becomes. */
-export type ExplainedError = { code: RefusalCode; detail: string; options?: ProblemOptions }
 
 const UNREPLICATED =
   'Whether this was done is unknown, because no standby of the database has confirmed it; repeat the same request in a moment, with the same Idempotency-Key if it had one'
@@ -119,19 +93,15 @@ const UNREPLICATED =
 export function explainError(
   log: Log,
   error: unknown,
-  { requestId, method, path }: FailedRequest,
-): ExplainedError {
-  if (error instanceof UnreplicatedError) {
-    if (!noteOutage(log, error, 'requests')) {
-      log.error({ err: error, requestId }, 'no standby has confirmed a commit: it may be lost')
-    }
-    return { code: 'unavailable', detail: UNREPLICATED }
-  }
-  if (isDatabaseUnavailable(error)) {
-    if (!noteOutage(log, error, 'requests')) {
-      log.error({ err: error, requestId }, 'the database is unreachable')
-    }
-    return { code: 'unavailable', detail: 'The database is unreachable; retry in a moment' }
+  { requestId, method, path }: { requestId: string; method: string; path: string },
+): { code: RefusalCode; detail: string; options?: ProblemOptions } {
+  const isUnreplicated = error instanceof UnreplicatedError
+  if (isUnreplicated || isDatabaseUnavailable(error)) {
+    const [line, detail] = isUnreplicated
+      ? ['no standby has confirmed a commit: it may be lost', UNREPLICATED]
+      : ['the database is unreachable', 'The database is unreachable; retry in a moment']
+    if (!noteOutage(log, error, 'requests')) log.error({ err: error, requestId }, line)
+    return { code: 'unavailable', detail }
   }
   if (error instanceof DomainError) {
     return { code: error.code, detail: error.message, options: error }
@@ -143,17 +113,9 @@ export function explainError(
   return { code: 'internal_error', detail: `Unexpected error; quote request ${requestId}` }
 }
 
-/** Turns an error into a problem. */
-export function answerError(log: Log, error: Error, c: HttpContext<HttpEnv>): Response {
-  const { method, path } = c.req
-  const failed = { requestId: c.get('requestId'), method, path }
-  const { code, detail, options } = explainError(log, error, failed)
-  return answerProblem(c, code, detail, options)
-}
-
 /**
- * Creates the response for a request that never reached the app: a target with a backslash, an invalid host
- * (RFC 9112, 3.2). The app handles every other error itself.
+ * The response for a request that never reached the app: a target with a backslash, an invalid host (RFC 9112, 3.2). The
+ * app handles every other error itself.
  */
 export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()

@@ -3,9 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { Metrics } from '../metrics.ts'
 
 /**
- * The headers of every response, for a browser that gets to see it: cache nothing, run nothing, embed
- * nothing, sniff no type. A route may override each of them. There is no `Strict-Transport-Security`: it
- * must not be sent over plain HTTP (RFC 6797, 7.2), so the proxy that terminates TLS has to add it.
+ * Of every response, for a browser that gets to see it; a route may override each. `Strict-Transport-Security` is the TLS
+ * proxy's to add: it must not be sent over plain HTTP (RFC 6797, 7.2).
  */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
@@ -17,7 +16,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const HEADERS = Object.entries(SECURITY_HEADERS)
 
-/** Sets the security headers of a response, before anything of it is written. */
+/** Before anything of the response is written. */
 export function setSecurityHeaders(response: ServerResponse): void {
   for (const [name, value] of HEADERS) response.setHeader(name, value)
 }
@@ -29,10 +28,7 @@ export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && GIVEN.test(given) ? given : randomUUID()
 }
 
-/**
- * Measures requests by route, method and status class: as many series as there are routes, and never one for a path that a
- * client made up. Each is looked up once, because the intake would pay for every look-up.
- */
+/** Measures requests by route. Each series is looked up once: the intake would pay for every look-up. */
 export function createRequestMeter({ httpRequest }: Pick<Metrics, 'httpRequest'>) {
   const series = new Map<string, { observe(seconds: number): void }>()
   return (route: string, method: string, status: number, ms: number): void => {

@@ -4,16 +4,16 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
-import { DomainError } from '../errors.ts'
+import { DomainError, type RefusalCode } from '../errors.ts'
 import { createRouter } from './app.ts'
 import { describePublicRefusals, describeTextResponse } from './describe.ts'
 import { type ApiInfo, buildDocument } from './openapi.ts'
 import type { HttpEnv } from './problems.ts'
 
-/** What the reference fills in, by the names of parameters. The demo adds its own ids. */
+/** What the reference fills in, by the names of parameters: the demo adds its own ids. */
 export type ReferenceContext = { referenceExamples: Map<string, string> }
 
-/** The page's Content-Security-Policy: only this origin's files, nothing inline. */
+/** Only this origin's files, nothing inline. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -61,7 +61,6 @@ const LIBRARY_FILES = new Map([
   ['favicon-32x32.png', 'image/png'],
 ])
 
-/** A file whose bytes and tag are made once, however often it is asked for. */
 type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
 
 function tagFile(type: string, content: string | Uint8Array): TaggedFile {
@@ -71,7 +70,7 @@ function tagFile(type: string, content: string | Uint8Array): TaggedFile {
 
 const assets = new Map([['start.js', tagFile(SCRIPT, START_SCRIPT)]])
 
-/** Returns a file of the page, undefined when there is none. Each is read from disk once. */
+/** A file of the page. Each is read from disk and tagged once, however often it is asked for. */
 function findAsset(name: string): TaggedFile | undefined {
   const type = LIBRARY_FILES.get(name)
   if (type !== undefined && !assets.has(name)) {
@@ -81,7 +80,12 @@ function findAsset(name: string): TaggedFile | undefined {
 }
 
 const common = { method: 'get' as const, tags: ['Operations'], security: [] }
-const UNCHANGED = { description: 'Not changed: `If-None-Match` has its `ETag`' }
+
+const serves = <T extends object>(found: T, ...refusals: RefusalCode[]) => ({
+  200: found,
+  304: { description: 'Not changed: `If-None-Match` has its `ETag`' },
+  ...describePublicRefusals(...refusals, 'rate_limited'),
+})
 
 const documentRoute = createRoute({
   ...common,
@@ -89,12 +93,10 @@ const documentRoute = createRoute({
   operationId: 'readDocument',
   summary: 'Get this document',
   description: 'Generated from the schemas that parse the requests and describe the responses.',
-  responses: {
-    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
+  responses: serves(describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() }))),
 })
+
+const text = { schema: z.string() }
 
 const pageRoute = createRoute({
   ...common,
@@ -102,11 +104,7 @@ const pageRoute = createRoute({
   operationId: 'showReference',
   summary: 'Show this document as an interactive page',
   description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
-  responses: {
-    200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
+  responses: serves({ description: 'The page', content: { 'text/html': text } }),
 })
 
 const assetRoute = createRoute({
@@ -129,24 +127,17 @@ const assetRoute = createRoute({
       }),
     }),
   },
-  responses: {
-    200: {
+  responses: serves(
+    {
       description: 'The asset',
-      content: {
-        'text/css': { schema: z.string() },
-        'text/javascript': { schema: z.string() },
-        'image/png': {},
-      },
+      content: { 'text/css': text, 'text/javascript': text, 'image/png': {} },
     },
-    304: UNCHANGED,
-    ...describePublicRefusals('not_found', 'invalid_request', 'rate_limited'),
-  },
+    'not_found',
+    'invalid_request',
+  ),
 })
 
-/**
- * Serves the OpenAPI document and the interactive reference, without an API key.
- * @param app whose routes the document describes, including those mounted later
- */
+/** Serves the document of all routes of `app`, also of those mounted later, and the reference, without an API key. */
 export function openapiRoutes(
   { referenceExamples: examples }: ReferenceContext,
   app: OpenAPIHono<HttpEnv>,

@@ -13,37 +13,25 @@ import {
 } from './client-address.ts'
 
 /** Limits on slow, idle and greedy clients (times in ms). */
-export type ServerLimits = {
+export const SERVER_LIMITS = {
   /** Until the head of a request is complete; for the first request counted from the connection. */
-  headersMs: number
-  /** Until a request is complete; a backstop behind the body time-out, which sends a response of its own. */
-  requestMs: number
-  /** Between two requests of a connection. */
-  keepAliveMs: number
-  /** How often the first two are checked. */
-  checkMs: number
-  connections: number
-  /** Of one IPv4 address or one IPv6 /64, unless it is a trusted proxy. */
-  connectionsPerNetwork: number
-}
-
-/**
- * A proxy in front has to close idle connections first, or it may send a request on a connection that is
- * being closed. Common proxies close them after at most 60 s.
- */
-export const SERVER_LIMITS: ServerLimits = {
   headersMs: 10_000,
+  /** Until a request is complete; a backstop behind the body time-out, which sends a response of its own. */
   requestMs: 25_000,
+  /** Between two requests. A proxy has to close idle connections before: common ones do after at most 60 s. */
   keepAliveMs: 65_000,
+  /** How often the first two are checked. */
   checkMs: 1_000,
   connections: 12_000,
+  /** Of one IPv4 address or one IPv6 /64, unless it is a trusted proxy. */
   connectionsPerNetwork: 2_000,
 }
 
+export type ServerLimits = typeof SERVER_LIMITS
+
 /**
- * Creates an HTTP server that slow clients cannot block: a slow request gets 408 and its connection is
- * closed, idle connections are closed, and connections above the limits are closed at once. A response may
- * take any time, because `wait` holds requests open.
+ * Creates an HTTP server that slow clients cannot block: a slow request gets 408, idle connections and those above the
+ * limits are closed. A response may take any time, because `wait` holds requests open.
  */
 export function openServer(
   listener: RequestListener,
@@ -73,10 +61,7 @@ export class ListenError extends Error {}
 /** Where a server listens, and the settings that say so; port 0 is any that is free. */
 export type Binding = { host: string; port: number; settings: { host: string; port: string } }
 
-/**
- * Binds a server, and returns its URL.
- * @throws ListenError
- */
+/** Binds a server, and returns its URL. @throws ListenError */
 export async function listen(server: Server, { host, port, settings }: Binding): Promise<string> {
   const name = host.includes(':') ? `[${host}]` : host
   try {
@@ -100,13 +85,13 @@ export async function listen(server: Server, { host, port, settings }: Binding):
 export type ConnectionPolicy = {
   /** Proxies speak for many clients: their connections count only towards the total. */
   isTrustedProxy: NetworkTest
-  /** Called for each connection that was closed unread: its network has its share, or the process as many as it takes. */
+  /** A connection was closed unread: its network has its share, or the process has as many as it takes. */
   onRefused(reason: 'network' | 'total', address: string): void
 }
 
 /**
- * Gives each network, an IPv4 address or an IPv6 /64, at most `perNetwork` of the server's connections, so that one
- * client cannot keep all others out. One more is closed before a byte of it is read.
+ * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out. One
+ * more is closed before a byte of it is read.
  */
 export function limitConnections(
   server: Server,
@@ -119,10 +104,7 @@ export function limitConnections(
     const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrustedProxy)
     if (isTrustedProxy(address)) return
     const release = open.tryTake(nameNetwork(address))
-    if (release) {
-      socket.once('close', release)
-      return
-    }
+    if (release) return void socket.once('close', release)
     socket.destroy()
     onRefused('network', address)
   })
@@ -137,12 +119,11 @@ const EXPLAINED = {
 }
 
 /** Counts refused connections by reason, and logs one line a minute of each, with the newest address. */
-export function createConnectionPolicy(of: {
-  proxies: readonly Cidr[]
-  refused: Counter<'reason'>
-  log: Log
-}): ConnectionPolicy {
-  const { proxies, refused, log } = of
+export function createConnectionPolicy(
+  proxies: readonly Cidr[],
+  refused: Counter<'reason'>,
+  log: Log,
+): ConnectionPolicy {
   const throttle = createThrottle(60_000)
   return {
     isTrustedProxy: compileNetworks(proxies),

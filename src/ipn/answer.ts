@@ -51,10 +51,7 @@ export function refuse(
 }
 
 /** Names and values in turn, as Node's HTTP server takes them at the least cost. */
-const FIXED_LINES = [
-  ...Object.entries(SECURITY_HEADERS).flat(),
-  ...['content-type', 'application/json'],
-]
+const FIXED_LINES = [...Object.entries(SECURITY_HEADERS).flat(), 'content-type', 'application/json']
 const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
 
 export function sendAnswer(

@@ -9,10 +9,7 @@ const BAD: Rate = { perMinute: 30, burst: 30 }
 /** More than a notification of 64 KiB takes: a pause of the whole process is not its sender's fault (ms). */
 const MAX_CHARGE_MS = 5
 
-/**
- * What a request takes beside its parsing, most of it before a clock of ours could start: the server's part, and
- * that of each byte from the socket to the text.
- */
+/** Beside its parsing, most of it before a clock of ours could start: for itself, and for each byte. */
 const REQUEST_MS = 0.1
 const MS_PER_BYTE = 0.75 / (64 * 1024)
 
@@ -24,19 +21,14 @@ export type Refused = {
   tookMs: number
 }
 
-/**
- * Bounds what refused notifications of a network cost. A well-signed one is never charged, nor refused for what
- * other networks send.
- */
+/** A well-signed notification is never charged, nor refused for what other networks send. */
 export function createGuard(now: () => number = () => performance.now()) {
   const spent = createRateLimiter({ now })
   const bad = createRateLimiter({ now })
   return {
     /** Returns 0, or the time until a request of this network may be read (ms). */
     measureWait: (network: string): number => spent.peek(network, CPU).waitMs,
-    /**
-     * Charges a refused notification; returns 0, or the time until its network may send one more bad one (ms).
-     */
+    /** Returns 0, or the time until the network may send one more bad one (ms). */
     charge(network: string, { isBad, bytes, tookMs }: Refused): number {
       const ms = Math.min(MAX_CHARGE_MS, tookMs) + REQUEST_MS + bytes * MS_PER_BYTE
       spent.charge(network, CPU, ms)

@@ -1,4 +1,4 @@
-import type { InboxPatience } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
@@ -14,10 +14,7 @@ export type IpnContext = Context & {
   inbox: Inbox
 }
 
-/**
- * The gateway has to send it again. One whose commit was already running may be stored all the same; sent again,
- * it is counted twice.
- */
+/** To be sent again. One whose commit was already running may be stored all the same, and is counted twice. */
 export class InboxFullError extends Error {}
 
 const MAX_BATCH = 500
@@ -29,7 +26,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * Commits notifications in batches; an invalid row never fails the rest of its batch. Bounded in number, size and
  * time: a slow database causes refusals, not memory growth.
  */
-export function createInbox(sql: Sql, patience: InboxPatience) {
+export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {

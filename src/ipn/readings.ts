@@ -21,16 +21,14 @@ const UNSETTLED: Outcome = {
 const MAX_TRIES = 10
 
 /**
- * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has many
- * readings. Each takes a place among those of its text, and the unique key of the places decides, also between processes:
- *
+ * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has
+ * many readings. Each takes a place among those of its text, whose unique key decides, also between processes:
  * 1. one in documented form, which is trusted;
  * 2. any other, which leads to a query;
  * 3. one about a refund of ours to the letter, with its result, for which the others left no place;
  * 4. the same without a result.
- *
- * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next waits for
- * the outcome of the first. Never rejects.
+ * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next
+ * waits for the outcome of the first. Never rejects.
  * @returns one result for each notification, in order; an error where it may not be stored
  */
 export async function storeNotifications(
@@ -83,10 +81,8 @@ export function foldReadings(batch: readonly ReceivedNotification[]): PlacedRead
 }
 
 function isSameMeaning(a: ReceivedNotification, b: ReceivedNotification): boolean {
-  return (
-    a.kind === b.kind &&
-    MEANING[a.kind].every((name) => Reflect.get(a, name) === Reflect.get(b, name))
-  )
+  const isSame = (name: string) => Reflect.get(a, name) === Reflect.get(b, name)
+  return a.kind === b.kind && MEANING[a.kind].every(isSame)
 }
 
 /**
@@ -170,10 +166,10 @@ async function compareWithStored(
   sql: Sql,
   readings: readonly PlacedReading[],
 ): Promise<Comparison[]> {
-  const rows = readings.map(({ notification: one }) => ({
-    ...one,
-    refundId: one.kind === 'refund' && REQUEST_ID.test(one.requestId) ? one.requestId : undefined,
-  }))
+  const rows = readings.map(({ notification: one }) => {
+    const isOurs = one.kind === 'refund' && REQUEST_ID.test(one.requestId)
+    return { ...one, refundId: isOurs ? one.requestId : undefined }
+  })
   return await sql<Comparison[]>`
     select known.taken, known.same, r.is_own as "isOwn", p.is_request as "isRequest"
     from ${rowSet(sql, 'k', COLUMNS, rows)} cross join lateral (

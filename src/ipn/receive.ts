@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
+import { attempt } from '../gateway/parse-body.ts'
 import { describeMethod } from '../http/app.ts'
 import { type BodyBudget, readBody } from '../http/body.ts'
 import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
@@ -150,21 +151,18 @@ async function readRequest(
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) return refuse('content_type')
   const body = await readBody(incoming, limits)
-  switch (body.kind) {
-    case 'whole': {
-      const text = decodeText(body.bytes)
-      if (text !== undefined) return { format, body: text }
-      return refuse('malformed', 'the body is not UTF-8 text')
-    }
-    case 'too_large':
-      return refuse('too_large', undefined, CLOSE)
-    case 'too_slow':
-      return refuse('too_slow', `the body did not arrive within ${limits.timeoutMs} ms`, CLOSE)
-    case 'broken':
-      return refuse('malformed', 'the body is incomplete', CLOSE)
-    case 'over_budget':
-      return refuse('overloaded', undefined, { ...retryAfter(1_000), ...CLOSE })
+  if (body.kind === 'whole') {
+    const text = attempt(() => UTF8.decode(body.bytes))
+    // NUL is valid UTF-8, but a Postgres text column rejects it.
+    const isText = text !== undefined && !text.includes('\0')
+    return isText ? { format, body: text } : refuse('malformed', 'the body is not UTF-8 text')
   }
+  if (body.kind === 'too_large') return refuse('too_large', undefined, CLOSE)
+  if (body.kind === 'broken') return refuse('malformed', 'the body is incomplete', CLOSE)
+  if (body.kind === 'over_budget') {
+    return refuse('overloaded', undefined, { ...retryAfter(1_000), ...CLOSE })
+  }
+  return refuse('too_slow', `the body did not arrive within ${limits.timeoutMs} ms`, CLOSE)
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {
@@ -176,34 +174,17 @@ function findFormat(contentType: string): 'json' | 'form' | undefined {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
-/** NUL is valid UTF-8, but a Postgres text column rejects it. */
-function decodeText(bytes: Buffer): string | undefined {
-  try {
-    const text = UTF8.decode(bytes)
-    return text.includes('\0') ? undefined : text
-  } catch {
-    return undefined
-  }
-}
-
 /** The sender is not authenticated yet: its trace is linked, so that it does not decide what is sampled. */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethod(request.method ?? '')
-  const traceParent = request.headers.traceparent
-  return {
-    name: `${method} /ipn`,
-    kind: 'server',
-    attributes: { 'http.request.method': method, 'http.route': '/ipn' },
-    links: [typeof traceParent === 'string' ? traceParent : undefined],
-    requestId,
-  }
+  const attributes = { 'http.request.method': method, 'http.route': '/ipn' }
+  const links = [request.headers.traceparent].flat()
+  return { name: `${method} /ipn`, kind: 'server', attributes, links, requestId }
 }
 
 /** What a received notification is about, for its trace, which the query that follows continues. */
 function describeSubject({ merchantCode, ...one }: Notification): Record<string, string> {
-  const subject =
-    one.kind === 'payment'
-      ? { 'ipn.transaction_id': one.transactionId }
-      : { 'ipn.refund_id': one.requestId }
-  return { 'ipn.merchant_code': merchantCode, ...subject }
+  const subject = { 'ipn.merchant_code': merchantCode }
+  if (one.kind === 'refund') return { ...subject, 'ipn.refund_id': one.requestId }
+  return { ...subject, 'ipn.transaction_id': one.transactionId }
 }

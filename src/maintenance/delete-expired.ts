@@ -28,10 +28,9 @@ const KEPT = {
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
- * Makes a pass that deletes events, notifications and call records older than `RETENTION_DAYS`: one batch of
- * each table per round, oldest first, each in its own commit. A round continues by primary key where the last
- * one stopped, and starts over once it reaches a younger row. Rows that another process is deleting are skipped.
- * @returns the pass, which returns the number of rows deleted; 0 when no expired row was left
+ * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per round, oldest
+ * first, each in its own commit. A round continues by primary key where the last one stopped, and starts over at a younger row.
+ * @returns the pass, which returns the number of rows deleted
  */
 export function createDeleteExpired(retention: Retention): () => Promise<number> {
   const doneUpTo = new Map<string, number>()
@@ -57,7 +56,6 @@ export function createDeleteExpired(retention: Retention): () => Promise<number>
   }
 }
 
-/** Deletes the expired rows of a batch that begins after the id `from`. */
 async function deleteBatch(
   { sql, config }: Retention,
   { table, written, touched }: (typeof TABLES)[number],
@@ -82,13 +80,13 @@ async function deleteBatch(
 }
 
 /**
- * Deletes the oldest events of the feed, up to the first younger one, and records in the same statement how far
- * that goes: a cursor before it has missed events. Deletes none while another process does.
+ * Deletes the oldest events, and records in the same statement how far: a cursor before that has missed some. One process at a
+ * time.
  */
 async function deleteEvents({ sql, config }: Retention): Promise<number> {
   const [row] = await sql<{ removed: number }[]>`
     with turn as materialized (
-      select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine
+      select pg_try_advisory_xact_lock(${sql.unsafe(EXPIRY_LOCK)}) as mine
     ), batch as materialized (
       select id, bool_and(at < now() - ${config.RETENTION_DAYS} * interval '1 day')
         over (order by id) as old
@@ -139,10 +137,7 @@ const ERASURES = {
     where previous_secret_until <= now()`,
 }
 
-/**
- * Deletes or erases a batch of what is no longer needed.
- * @returns the number of rows; 0 when none was left
- */
+/** Deletes or erases a batch of what is no longer needed. @returns the number of rows */
 export async function erase(
   { sql, config }: Retention,
   what: keyof typeof ERASURES,

@@ -10,10 +10,7 @@ import { CLI } from '../version.ts'
 
 const ORDERS = 100
 
-/**
- * Checks the orders that a process left unchecked when it stopped after its commit.
- * @returns the number of transactions whose order was checked
- */
+/** Checks the orders that a process left unchecked when it stopped after its commit. */
 export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>): Promise<number> {
   const due = await ctx.sql<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from transactions
@@ -26,10 +23,8 @@ export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>)
 const BATCH = 500
 
 /**
- * Deletes transactions that neither a notification nor an answer of the gateway has named within `SYNC_REPOLL_FOR_MS`
- * of the last request to sync, with the records of their queries: mistyped ids. One that was never queried, or whose
- * query is in progress, is left for a later round.
- * @returns the number of transactions deleted
+ * Deletes transactions that were only ever asked for, and not for `SYNC_REPOLL_FOR_MS`, with their calls: mistyped ids. One that
+ * was never queried, or is being queried, is left.
  */
 export async function forgetUnconfirmed({
   sql,
@@ -59,9 +54,8 @@ export async function forgetUnconfirmed({
 const MIN_AGE_MS = 5_000
 
 /**
- * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is
- * stored for the first time is seen neither by the intake nor by that commit.
- * @returns the number of transactions made due
+ * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is stored for the
+ * first time is seen neither by the intake nor by that commit.
  */
 export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<number> {
   const [row] = await sql<{ requeued: number }[]>`
@@ -87,7 +81,7 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
 const DAY_MS = 86_400_000
 
 /**
- * Returns a pass that warns of each API key that ends soon and has no successor: at its first round, then once a day.
+ * Returns a pass that warns of each API key that ends soon and has no successor, once a day.
  * @param now monotonic clock (ms)
  */
 export function createExpiryWarning(
@@ -95,7 +89,6 @@ export function createExpiryWarning(
   now = () => performance.now(),
 ) {
   let warnedAt = Number.NEGATIVE_INFINITY
-  /** @returns the number of keys warned of */
   return async (): Promise<number> => {
     if (now() - warnedAt < DAY_MS) return 0
     const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`

@@ -16,10 +16,7 @@ const MAX_COUNTED = 10_000
 const BATCH = 500
 const UNENDED = isUnendedSql('r')
 
-/**
- * Logs a warning for each account that is no longer configured and has refunds that have not ended, or a query due:
- * its transactions cannot be queried, nor its refunds sent. Call it at start.
- */
+/** Warns at the start of each account with open work that is no longer configured: it cannot be queried, nor its refunds sent. */
 export async function warnOfMissingAccounts({
   sql,
   config,
@@ -45,9 +42,8 @@ export async function warnOfMissingAccounts({
 }
 
 /**
- * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, or,
- * if it has none, for the one whose query has been due the longest. Resolves those that are over.
- * @returns the number recorded
+ * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, or, if it has
+ * none, for the one whose query has been due the longest. Resolves those that are over.
  */
 export async function checkMissingAccounts(
   ctx: Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>,

@@ -18,7 +18,7 @@ import { leaseMs } from '../sync/claim-due.ts'
 
 type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'processId'>
 
-/** Writes every few seconds that this process lives. One that only serves HTTP also says once when it sees no worker. */
+/** Writes every few seconds that this process lives. One that only serves HTTP says once when it sees no worker. */
 export function keepSeen(ctx: OwnProcess & Pick<Context, 'stopping'>): WorkerLoop {
   let forgotten = false
   let isWarned = false
@@ -43,16 +43,12 @@ export function keepSeen(ctx: OwnProcess & Pick<Context, 'stopping'>): WorkerLoo
 }
 
 /**
- * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and of
- * webhook endpoints. Otherwise their leases would have to end first.
+ * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and endpoints.
  *
- * The process may be alive: paused, or cut off. Its leases are gone, so no commit of it writes anything. What no fence
- * stops is the call of a refund whose attempt it has recorded, so a transaction with a refund that may be sent, or is
- * being sent, keeps its lease. That is looked up in a statement of its own, under the lock of the row: every refund is
- * requested, and every attempt recorded, under the same lock.
- *
- * Nobody is declared dead while the database takes no writes: this process must have been able to write all that time.
- * @returns the number of transactions made due
+ * It may be alive, paused or cut off. No commit of it writes anything without its lease, but nothing stops the call of a refund
+ * whose attempt it has recorded: a transaction with a refund that may be sent, or is being sent, keeps its lease. That is
+ * looked up in a statement of its own, under the lock of the row, under which refunds are requested and attempts recorded.
+ * Nobody is declared dead while the database takes no writes: this process must have written all that time.
  */
 export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   const { sql, log } = ctx

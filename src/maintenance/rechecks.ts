@@ -18,14 +18,12 @@ import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged, selectKey } from '../transactions/due.ts'
 
-/** Fills the queue of due transactions up to this number at most, so that new ones are not held up. */
+/** So that new ones are not held up. */
 const MAX_DUE = 100
 
 /**
- * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the
- * gateway may have changed its answer without a notification. All others that can still change have a due
- * time of their own. The pass makes no call: the ordinary claim does. A final transaction that was never
- * notified by then is recorded as `ipn_missing`.
+ * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the gateway may have
+ * changed its answer without a notification. One that is final and was never notified is recorded as `ipn_missing`.
  * @returns the number of transactions made due
  */
 export async function recheckFinal(ctx: Context): Promise<number> {
@@ -68,10 +66,8 @@ function describeUnnotified({ merchantCode, transactionId, state }: Rechecked): 
 const BATCH = 100
 
 /**
- * Applies the deadlines of refunds that no query's commit applies: those that nobody approved within
- * `REFUND_APPROVAL_WITHIN_MS`, pending ones that were not sent within `REFUND_SEND_WITHIN_MS` while calls to the gateway are
- * paused, and all that are due of an account that is no longer configured. Their notifications, and attempts whose lease
- * has ended, are handled before. One that fails leaves the others.
+ * Applies the deadlines of refunds that no query's commit applies: those that nobody approved or that were not sent in time,
+ * and all that are due of an account that is no longer configured. One that fails leaves the others.
  * @returns the number of transactions with such refunds
  * @throws the first failure, after all have had their turn
  */

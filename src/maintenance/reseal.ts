@@ -11,9 +11,8 @@ const BATCH = 200
 
 /**
  * Encrypts receivers, webhook secrets and the receivers in events again, with the key in use, while the service runs, until
- * nothing is left under an older key. Each value is replaced only if it is still the one that was read, so nothing that was
- * erased or changed meanwhile comes back. Values that no key can decrypt stay as they are, and are counted.
- * @param batch how many rows are read at once
+ * nothing is left under an older key. A value is replaced only if it is still the one that was read; one that no key can decrypt
+ * stays as it is, and is counted.
  */
 export async function resealData(
   sql: Sql,
@@ -25,8 +24,7 @@ export async function resealData(
   for (let isLeft = true; isLeft; ) {
     const before = done.receivers + done.endpoints + done.events
     done.unreadable = 0
-    await resealReceivers(pass)
-    await resealSecrets(pass)
+    for (const sealed of SEALED) await resealColumn(pass, sealed)
     // The publisher moves events from the first table to the end of the second.
     await resealEvents(pass, 'event_outbox')
     await resealEvents(pass, 'events')
@@ -38,49 +36,49 @@ export async function resealData(
 
 type Pass = { sql: Sql; encryption: Encryption; batch: number; done: Resealed }
 
-async function resealReceivers(pass: Pass): Promise<void> {
+/** An encrypted column, of rows that a merchant and a UUID name. */
+type Sealed = {
+  table: string
+  key: string
+  column: string
+  counted: 'receivers' | 'endpoints'
+  place: (id: string) => Place
+}
+
+const ofRefunds = (column: 'receiver' | 'receiver_shown'): Sealed => ({
+  ...{ table: 'refunds', key: 'refund_id', column, counted: 'receivers' },
+  place: (id) => placeReceiver(column, id),
+})
+const ofEndpoints = (column: 'secret' | 'previous_secret'): Sealed => ({
+  ...{ table: 'webhook_endpoints', key: 'id', column, counted: 'endpoints' },
+  place: (id) => placeSecret(id, column),
+})
+const SEALED = [
+  ...[ofRefunds('receiver'), ofRefunds('receiver_shown')],
+  ...[ofEndpoints('secret'), ofEndpoints('previous_secret')],
+]
+
+async function resealColumn(pass: Pass, sealed: Sealed): Promise<void> {
   const { sql, encryption, batch, done } = pass
+  const { table, key, column, counted, place } = sealed
   const head = encryption.getActiveHead()
-  const isOld = (column: string) =>
-    sql`substring(${sql(column)} from 1 for ${head.length}) <> ${head}`
-  type Row = Record<'receiver' | 'receiver_shown', Buffer | null>
-  for (let last = { merchantCode: '', refundId: '00000000-0000-0000-0000-000000000000' }; ; ) {
-    const rows = await sql<(Row & typeof last)[]>`
-      select merchant_code as "merchantCode", refund_id as "refundId", receiver, receiver_shown
-      from refunds
-      where (merchant_code, refund_id) > (${last.merchantCode}, ${last.refundId}::uuid)
-        and (${isOld('receiver')} or ${isOld('receiver_shown')})
-      order by merchant_code, refund_id limit ${batch}`
-    for (const { merchantCode, refundId, ...columns } of rows) {
-      for (const column of ['receiver', 'receiver_shown'] as const) {
-        const before = columns[column]
-        const after = reseal(pass, before, placeReceiver(column, refundId))
-        if (!after) continue
-        const written = await sql`
-          update refunds set ${sql(column)} = ${after}
-          where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`
-        done.receivers += written.count
-      }
+  for (let last = { merchantCode: '', id: '00000000-0000-0000-0000-000000000000' }; ; ) {
+    const rows = await sql<(typeof last & { before: Buffer })[]>`
+      select merchant_code as "merchantCode", ${sql(key)} as id, ${sql(column)} as before from ${sql(table)}
+      where (merchant_code, ${sql(key)}) > (${last.merchantCode}, ${last.id}::uuid)
+        and substring(${sql(column)} from 1 for ${head.length}) <> ${head}
+      order by merchant_code, ${sql(key)} limit ${batch}`
+    for (const { merchantCode, id, before } of rows) {
+      const after = reseal(pass, before, place(id))
+      if (!after) continue
+      const written = await sql`
+        update ${sql(table)} set ${sql(column)} = ${after}
+        where merchant_code = ${merchantCode} and ${sql(key)} = ${id} and ${sql(column)} = ${before}`
+      done[counted] += written.count
     }
     const end = rows.at(-1)
     if (!end) return
     last = end
-  }
-}
-
-async function resealSecrets(pass: Pass): Promise<void> {
-  const { sql, done } = pass
-  const rows = await sql<{ id: string; secret: Buffer; previous_secret: Buffer | null }[]>`
-    select id, secret, previous_secret from webhook_endpoints order by id`
-  for (const { id, ...columns } of rows) {
-    for (const column of ['secret', 'previous_secret'] as const) {
-      const before = columns[column]
-      const after = reseal(pass, before, placeSecret(id, column))
-      if (!after) continue
-      const written = await sql`
-        update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`
-      done.endpoints += written.count
-    }
   }
 }
 
@@ -106,14 +104,8 @@ async function resealEvents(
   }
 }
 
-/** @returns undefined for nothing, for what is under the key in use already, and for what no key can decrypt */
-function reseal(
-  { encryption, done }: Pass,
-  before: Buffer | null,
-  place: Place,
-): Buffer | undefined {
-  const head = encryption.getActiveHead()
-  if (!before || before.subarray(0, head.length).equals(head)) return undefined
+/** @returns undefined for what no key can decrypt */
+function reseal({ encryption, done }: Pass, before: Buffer, place: Place): Buffer | undefined {
   try {
     return encryption.encrypt(encryption.decrypt(before, place), place)
   } catch {

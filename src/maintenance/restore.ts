@@ -20,7 +20,7 @@ import { listStatusesSql } from '../refunds/lifecycle.ts'
 
 type RestoreContext = Pick<Parameters<typeof changeHold>[0], 'encryption'> & { sql: Sql; log: Log }
 
-/** What a restore led to: the epoch, how many refunds are held for a person, and how many transactions are asked about. */
+/** What a restore led to: how many refunds are held for a person, and transactions asked about. */
 export type Restored = { epoch: number; held: number; asked: number }
 
 const OPERATION = 'restored'
@@ -30,9 +30,8 @@ const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
 
 /**
- * Ends a stop after commits were lost. Every refund that the database knows as not sent is held for a person, the gateway
- * is asked about all that have not ended, and the epoch is raised last: until then nothing is sent, and a call that was
- * interrupted is repeated.
+ * Ends a stop after commits were lost. Every unsent refund is held for a person, the gateway is asked about all that have not
+ * ended, and the epoch is raised last: until then nothing is sent, and a call that was interrupted is repeated.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql, log } = ctx
@@ -50,7 +49,7 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   return { epoch, held, asked }
 }
 
-/** Ends a stop after which nothing was lost, such as a move of the database while nothing ran. Returns the stop. */
+/** Ends a stop after which nothing was lost, such as a move of the database while nothing ran. */
 export async function confirmNothingLost(
   { sql, log }: Pick<RestoreContext, 'sql' | 'log'>,
   actor: Actor,
@@ -68,10 +67,7 @@ const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: nu
 
 type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
 
-/**
- * Holds the refunds that were not sent and are not held, also those that were asked for since: one of them may repeat a
- * request whose row was lost, and that was sent.
- */
+/** Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
   for (let held = 0; ; ) {
     const rows = await ctx.sql<UnsentRefund[]>`
@@ -123,8 +119,8 @@ async function askAboutOpen(sql: Sql): Promise<number> {
 const SAY_EVERY_MS = 60_000
 
 /**
- * Makes a pass that finds out whether the database is another server than before, or continues from an earlier moment: then
- * nothing is sent, which is a line of the log when it is found, and one a minute while it lasts.
+ * Makes a pass that finds out whether the database is another server, or continues from an earlier moment: then nothing is sent,
+ * which the log says when it is found, and once a minute.
  */
 export function createServerWatch({ sql, log }: { sql: Sql; log: Log }): () => Promise<void> {
   const throttle = createThrottle(SAY_EVERY_MS)

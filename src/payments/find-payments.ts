@@ -6,13 +6,8 @@ import { merchantAccounts, payments, type refunds, transactions } from '../db/sc
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import {
-  cutRead,
-  EXAMINATION,
-  type PageRead,
-  pickByKeys,
-  pickNewest,
-} from '../platform/postgres/list-page.ts'
+import type { PageRead } from '../platform/postgres/list-page.ts'
+import { cutRead, EXAMINATION, pickByKeys, pickNewest } from '../platform/postgres/list-page.ts'
 
 /** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {
@@ -22,10 +17,7 @@ export type BalanceFacts = {
   refundedAtFirst: string
   /** Amounts of refunds, own and external, matched to the growth between the two. */
   matched: readonly string[]
-  /**
-   * Amounts of unmatched refunds: own ones that have not failed, and external ones, whose money has moved
-   * although the gateway's ledger lags behind.
-   */
+  /** Of own refunds that have not failed, and of external ones, whose money has moved ahead of the ledger. */
   reserved: readonly string[]
 }
 
@@ -100,10 +92,8 @@ export async function findPayment(
   const [first, second] = await select.execute()
   if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (second) {
-    throw new DomainError(
-      'ambiguous_merchant',
-      'Several merchant accounts have a payment with this id: name one with ?merchantCode=',
-    )
+    const what = 'Several merchant accounts have a payment with this id'
+    throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
   }
   return first
 }

@@ -132,10 +132,7 @@ export function judgeReading(
   return { ...kept, amountChangedAt: since }
 }
 
-/**
- * How long until an answer may confirm an amount, paid or refunded, that the newest one shows and that does not
- * count yet (ms).
- */
+/** Until an answer may confirm an amount, paid or refunded, that is shown and does not count yet (ms). */
 export function measureAmountWait(
   payments: readonly StoredPayment[],
   asOf: string,

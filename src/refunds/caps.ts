@@ -22,7 +22,7 @@ export function countsToday({ refundDailyMax, refundDailyMaxByCurrency }: Access
  */
 export async function lockDay(tx: Tx, { chainId }: Access, zone: string): Promise<void> {
   await tx`
-    select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(${chainId}::text || (now() at time zone ${zone})::date))`
+    select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(current_schema() || ${chainId}::text || (now() at time zone ${zone})::date))`
 }
 
 /**

@@ -7,6 +7,7 @@ import { prepareSchema } from '../db/migrate.ts'
 import { readSchemaName } from '../db/migration-state.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
 import { startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
+import { inSchema } from '../platform/postgres/hosts.ts'
 import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { createLog, type Log } from '../platform/telemetry/log.ts'
@@ -48,7 +49,8 @@ export async function start(
 
 /** Starts the parts in order. What was started is added to `parts` at once, also when a later part fails. */
 async function startParts(config: Config, log: Log, parts: Parts): Promise<void> {
-  const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
+  const server = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
+  const databaseUrl = inSchema(server, config.DATABASE_SCHEMA)
   await prepareSchema(databaseUrl, { mode: config.MIGRATE, log })
   const demo = config.demo ? await import('../demo.ts') : undefined
   const sandbox = config.GATEWAY_BASE_URL ? undefined : await demo?.startDemoGateway(config)

@@ -110,11 +110,8 @@ export function compareAnswers(
 }
 
 /** For the transaction's schedule. Refunds have due times of their own. */
-export function classifyAnswer({
-  call: { outcome },
-  row,
-  applied,
-}: Pick<AppliedAnswer, 'call' | 'row' | 'applied'>): QueryEnd {
+export function classifyAnswer({ call, row, applied }: AppliedAnswer): QueryEnd {
+  const { outcome } = call
   if (outcome.kind === 'rejected') {
     const reason = describeCode(outcome.code, outcome.message)
     return isOpenCode(outcome.code)

@@ -122,10 +122,7 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
   return Math.max(0, Math.ceil(Math.min(maxMs, row?.inMs ?? maxMs, ...paused)))
 }
 
-/**
- * An account whose queries are paused has no share, or one for the probe of its circuit breaker. One of several
- * has no more than its free slots.
- */
+/** None of an account that is paused, one for a probe; of several accounts no more than its free slots. */
 function listShares(
   { config, callSlots, breakers }: Pick<SyncContext, 'config' | 'callSlots' | 'breakers'>,
   limit: number,

@@ -5,10 +5,9 @@ import { recordChanges } from '../events/record-events.ts'
 import { listPaymentChanges, writePayments } from '../payments/apply-payments.ts'
 import { PaymentElsewhereError } from '../payments/odd-readings.ts'
 import { isTransient } from '../platform/postgres/errors.ts'
-import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
+import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { Attempt } from '../refunds/attempt.ts'
-import { lockHold } from '../refunds/attempt.ts'
+import { type Attempt, lockHold } from '../refunds/attempt.ts'
 import { needsReconciliation } from '../refunds/case.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
@@ -24,14 +23,8 @@ import { leaseMs } from './claim-due.ts'
 import { type LockedAnswer, lockAnswers } from './fence.ts'
 import { recordFindings } from './find-disagreements.ts'
 import { finishCommit } from './finish-commit.ts'
-import {
-  type AnswerCommit,
-  type CommittedAnswer,
-  LOST,
-  listAnswered,
-  type QueryAnswer,
-  type SyncContext,
-} from './types.ts'
+import type { AnswerCommit, CommittedAnswer, QueryAnswer, SyncContext } from './types.ts'
+import { LOST, listAnswered } from './types.ts'
 
 /**
  * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that
@@ -56,20 +49,15 @@ export async function commitAnswer(
     const reason = explainRefusedAnswer(error)
     if (reason === undefined) throw error
     const { merchantCode, transactionId } = answer.claim
-    ctx.log.error(
-      { err: error, merchantCode, transactionId },
-      'the answer of the gateway could not be stored; the query is retried',
-    )
+    const what = 'the answer of the gateway could not be stored; the query is retried'
+    ctx.log.error({ err: error, merchantCode, transactionId }, what)
     const record = { ...answer.call.record, received: undefined }
     const call = { outcome: { kind: 'unknown' as const, reason }, record }
     return await commitAlone(ctx, { ...answer, call })
   }
 }
 
-/**
- * Commits several answers together, except those that concern refunds. If the commit fails because of one, all of
- * them need a commit of their own.
- */
+/** All but those that concern refunds. If one makes the commit fail, all of them need one of their own. */
 async function commitTogether(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
@@ -80,8 +68,7 @@ async function commitTogether(
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
       work: async (tx, [locked, concernRefunds]) => {
         const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
-        const { commits, found, last } = await writeAnswers(ctx, tx, own)
-        const committed = new Map(own.map(({ claim }, index) => [claim, commits[index]]))
+        const { committed, found, last } = await writeAnswers(ctx, tx, own)
         const ends = answers.map(({ claim }, index): AnswerCommit => {
           if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
           return committed.get(claim) ?? LOST_ANSWER
@@ -108,19 +95,19 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
   let attempt: Attempt | undefined
   try {
-    const { commits, found } = await runPipelined(ctx.sql, {
+    const written = await runPipelined(ctx.sql, {
       open: (tx) =>
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {
         const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
-        const value = locked ? await writeWithRefunds(ctx, tx, locked, sending) : NOTHING_WRITTEN
-        return { value, last: value.last }
+        const value = locked && (await writeWithRefunds(ctx, tx, locked, sending))
+        return { value, last: value?.last }
       },
     })
-    logFindings(ctx, found, [answer])
-    const [end = LOST_ANSWER] = commits
-    attempt = end.attempt
-    return end
+    if (!written) return LOST_ANSWER
+    logFindings(ctx, written.found, [answer])
+    attempt = written.committed.attempt
+    return written.committed
   } finally {
     if (!attempt) permit?.release()
   }
@@ -128,30 +115,18 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
 
-type WrittenCommit = {
-  commits: CommittedAnswer[]
-  found: readonly RecordedDiscrepancy[]
-  last: LastStatement | undefined
-}
-
-const NOTHING_WRITTEN: WrittenCommit = { commits: [], found: [], last: undefined }
-
 /** Writes answers without refunds, and finishes the commit: all in one round trip. */
-async function writeAnswers(
-  ctx: SyncContext,
-  tx: Tx,
-  locked: readonly LockedAnswer[],
-): Promise<WrittenCommit> {
+async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
   const { answers, changes, recording } = beginWriting(ctx, tx, locked)
   const items = answers.map((one) => {
     const payments = one.applied?.payments ?? one.known
     return { ...describeItem(one), payments, ended: { claim: one.claim, end: classifyAnswer(one) } }
   })
   const { ends, found, last } = await finishCommit(ctx, tx, items, recording, changes)
-  const commits = items.map(({ ended: { end: queryEnd } }, index) => {
-    return { end: ends[index] ?? LOST, queryEnd }
+  const committed = items.map(({ ended: { claim, end: queryEnd } }, index) => {
+    return [claim, { end: ends[index] ?? LOST, queryEnd }] as const
   })
-  return { commits, found, last }
+  return { committed: new Map(committed), found, last }
 }
 
 /** Writes one answer with the payments that it adopts, reconciles the refunds, and finishes the commit. */
@@ -160,7 +135,7 @@ async function writeWithRefunds(
   tx: Tx,
   locked: LockedAnswer,
   sending: ReconcileInput['sending'],
-): Promise<WrittenCommit> {
+) {
   const adopted = await adoptPayments(tx, locked)
   const { answers, changes, recording } = beginWriting(ctx, tx, [adopted.locked])
   // Before the refunds, whose changes follow from these.
@@ -183,7 +158,7 @@ async function writeWithRefunds(
   }
   const all = Promise.resolve([...adopted.found, ...recorded, ...refunds.found])
   const { ends, found, last } = await finishCommit(ctx, tx, [item, ...adopted.losing], all)
-  return { commits: [{ end: ends[0] ?? LOST, queryEnd, attempt }], found, last }
+  return { committed: { end: ends[0] ?? LOST, queryEnd, attempt }, found, last }
 }
 
 function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
@@ -218,8 +193,7 @@ export function logFindings(
 }
 
 /**
- * SQLSTATE classes: data exceptions, violated constraints, exceeded limits. Anything else, such as a deadlock, is
- * no fault of the answer.
+ * SQLSTATE: data exceptions, violated constraints, exceeded limits. A deadlock, say, is no fault of the answer.
  */
 const CAUSED_BY_VALUE = /^(22|23|54)/
 

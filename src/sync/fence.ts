@@ -57,9 +57,7 @@ export async function lockUnclaimed(
   return row
 }
 
-/**
- * Locks the rows of other transactions that no one else has locked: the caller holds one, so it waits for none.
- */
+/** Locks other rows that no one else has locked: the caller holds one, so it waits for none. */
 export async function lockFree(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -87,10 +85,7 @@ export type LockedAnswer = QueryAnswer & {
   moved: string[]
 }
 
-/**
- * Locks the transactions whose leases are still held, then their payments, in one round trip; undefined for a
- * lost lease.
- */
+/** Locks the transactions, then their payments, in one round trip; undefined for a lost lease. */
 export async function lockAnswers(
   tx: Tx,
   answers: readonly QueryAnswer[],
@@ -108,13 +103,14 @@ export async function lockAnswers(
     if (!row) return undefined
     const names = completeNames(row, notified[index] ?? [])
     const own = new Set(dismissed ? dismissed[index] : [])
+    const { unreadable } = listAnswered(answer.call)
     return {
       ...answer,
       row: names ? { ...row, ...names, isNamed: true } : row,
       known: known[index] ?? [],
       notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
-      hasUnreadable: listAnswered(answer.call).unreadable.some(
-        ({ id, text }) => !own.has(identifyEntry(id ?? null, shortenSide(text))),
+      hasUnreadable: unreadable.some(
+        ({ id, text }) => !own.has(identifyEntry(id, shortenSide(text))),
       ),
       hasDismissed: own.size > 0,
       elsewhere: [],
@@ -123,9 +119,8 @@ export async function lockAnswers(
   })
 }
 
-function identifyEntry(paymentId: string | null, text: string): string {
-  return JSON.stringify([paymentId, text])
-}
+const identifyEntry = (paymentId: string | null | undefined, text: string) =>
+  JSON.stringify([paymentId ?? null, text])
 
 /** The unreadable entries of each transaction whose discrepancies a person has resolved. */
 async function readDismissed(tx: Tx, keys: readonly TransactionKey[]): Promise<string[][]> {

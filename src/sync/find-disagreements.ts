@@ -1,36 +1,22 @@
 import { Big } from 'big.js'
-import {
-  type DiscrepancyKind,
-  type NewDiscrepancy,
-  type RecordedDiscrepancy,
-  type ResolvedDiscrepancy,
-  shortenSide,
+import type {
+  DiscrepancyKind,
+  NewDiscrepancy,
+  RecordedDiscrepancy,
 } from '../discrepancies/kinds.ts'
+import { type ResolvedDiscrepancy, shortenSide } from '../discrepancies/kinds.ts'
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import { compareAmounts } from '../money.ts'
-import {
-  type AppliedPayments,
-  getCountedAmount,
-  getCountedStatus,
-  type PaymentChange,
-  type StoredPayment,
-} from '../payments/odd-readings.ts'
+import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/odd-readings.ts'
+import { getCountedAmount, getCountedStatus } from '../payments/odd-readings.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import {
-  hasOpen,
-  listPaid,
-  type PaymentFacts,
-  summarisePayments,
-} from '../transactions/summarise-payments.ts'
+import type { PaymentFacts } from '../transactions/summarise-payments.ts'
+import { hasOpen, listPaid, summarisePayments } from '../transactions/summarise-payments.ts'
 import type { AppliedAnswer } from './apply-answers.ts'
-import {
-  listOrderConflicts,
-  listOtherCurrencies,
-  type NotifiedPayment,
-  type Sides,
-} from './name-transaction.ts'
+import type { NotifiedPayment, Sides } from './name-transaction.ts'
+import { listOrderConflicts, listOtherCurrencies } from './name-transaction.ts'
 import { listAnswered } from './types.ts'
 
 type AnswerToJudge = AppliedAnswer & { applied: AppliedPayments }

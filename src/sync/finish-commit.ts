@@ -1,12 +1,8 @@
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/store.ts'
-import {
-  type ChangeRow,
-  type NewEvent,
-  prepareRecording,
-  recordChanges,
-} from '../events/record-events.ts'
+import type { ChangeRow, NewEvent } from '../events/record-events.ts'
+import { prepareRecording, recordChanges } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { buildPaymentEvents } from '../payments/apply-payments.ts'
 import type { PaymentChange } from '../payments/odd-readings.ts'
@@ -49,9 +45,7 @@ export async function finishCommit(
     found,
   )
   // Rare, so they are read only here.
-  const abandoned = items.flatMap(({ key }, index) =>
-    ends[index]?.next === 'abandon' ? [key] : [],
-  )
+  const abandoned = items.flatMap(({ key }, at) => (ends[at]?.next === 'abandon' ? [key] : []))
   const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
     ...buildEvents(ctx, items, objects, recorded),
@@ -60,10 +54,7 @@ export async function finishCommit(
   return { ends, found: recorded, last }
 }
 
-/**
- * Reads what a commit changes, after all statements that change it. The refunds of payments that moved here show
- * this transaction from now on.
- */
+/** After all statements that change it. Refunds of payments that moved here show this transaction from now on. */
 async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const changed = items.flatMap((one) => (listTransactionEvents(one).length > 0 ? [one.key] : []))
   const [transactions, ...refunds] = await pipeline(
@@ -90,24 +81,20 @@ function buildEvents(
   { transactions, refunds, external }: Awaited<ReturnType<typeof readChanged>>,
   found: readonly RecordedDiscrepancy[],
 ): NewEvent[] {
+  const externalChanges = items.flatMap((one) => one.refunds?.externalChanges ?? [])
   const find = (key: TransactionKey) => transactions.get(formatTransactionKey(key))
   return [
     ...items.flatMap((item) => {
       const known = find(item.key)
-      if (!known) return []
-      return buildPaymentEvents(listChanges(item), known.transaction, known.payments)
+      return known ? buildPaymentEvents(listChanges(item), known.transaction, known.payments) : []
     }),
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
-    ...buildExternalEvents(
-      external,
-      items.flatMap((one) => one.refunds?.externalChanges ?? []),
-    ),
+    ...buildExternalEvents(external, externalChanges),
     ...buildDiscrepancyEvents(found),
     ...items.flatMap((item) => {
       const known = find(item.key)
-      return known
-        ? listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
-        : []
+      if (!known) return []
+      return listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
     }),
   ]
 }
@@ -123,10 +110,7 @@ function listTransactionEvents(item: SummarisedItem) {
   ]
 }
 
-/**
- * It is final only when its refunds are, too. Undefined when nothing was applied, and the row is as its payments
- * and refunds are.
- */
+/** Final only when its refunds are, too. Undefined when nothing was applied and nothing differs. */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
   const { row, payments, applied, refunds, lost } = item
   const summary = summarisePayments(payments)
@@ -154,11 +138,10 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
 /** With what refunds that came back free: they show nothing new themselves. */
 function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
+  const free = { field: 'freed', before: '', after: '' }
   return [
     ...(applied?.changes ?? []),
-    ...freed.map(({ now: { paymentId } }) => {
-      return { paymentId, field: 'freed', before: '', after: '' }
-    }),
+    ...freed.map(({ now }) => ({ ...free, paymentId: now.paymentId })),
   ]
 }
 

@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
@@ -12,14 +11,7 @@ import { logFindings } from './commit.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
 import type { QueryEnd } from './schedule.ts'
-import {
-  type Claim,
-  type ClaimEnd,
-  type CommitItem,
-  LOST,
-  type LockedRow,
-  type SyncContext,
-} from './types.ts'
+import { type Claim, type ClaimEnd, type CommitItem, LOST, type SyncContext } from './types.ts'
 
 /** Before the answer is written once more (ms), growing with every failure. */
 const WAIT = { base: 100, max: 5_000 }
@@ -62,8 +54,7 @@ async function tryRecord(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd | 'busy'> {
-  type Recorded = { end: ClaimEnd | 'busy'; found: readonly RecordedDiscrepancy[] }
-  const { end, found } = await runPipelined<Map<string, LockedRow>, Recorded>(ctx.sql, {
+  const recorded = await runPipelined(ctx.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
@@ -75,19 +66,18 @@ async function tryRecord(
               ended: { claim, end: keepOpenForRefunds(queryEnd, refunds) },
             }
           : await recordLate(ctx, tx, claim, sent)
-      if (item === 'busy') return { value: { end: item, found: [] } }
-      const recorded = Promise.resolve(item.refunds?.found ?? [])
-      const { ends, found, last } = await finishCommit(ctx, tx, [item], recorded)
+      if (item === 'busy') return { value: undefined }
+      const given = Promise.resolve(item.refunds?.found ?? [])
+      const { ends, found, last } = await finishCommit(ctx, tx, [item], given)
       return { value: { end: ends[0] ?? LOST, found }, last }
     },
   })
-  logFindings(ctx, found, [])
-  return end
+  if (!recorded) return 'busy'
+  logFindings(ctx, recorded.found, [])
+  return recorded.end
 }
 
-/**
- * After the lease has ended, or the payment has moved with its refunds: whoever holds the claim by then keeps it.
- */
+/** After the lease has ended, or the payment has moved: whoever holds the claim by then keeps it. */
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,

@@ -12,9 +12,7 @@ import type { Claim, ClaimEnd, SyncContext } from './types.ts'
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
-/**
- * While most calls are in flight a round waits for more to end: one statement claims several at little more cost.
- */
+/** With most calls in flight a round waits for more to end: claiming several costs little more. */
 const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
@@ -107,8 +105,7 @@ function describeSync({ tracing }: SyncContext, claim: Claim) {
 }
 
 /**
- * Syncs a claimed transaction, counts the result and logs failures. Without a slot it is handed back. Never
- * rejects.
+ * Counts the result and logs failures. Without a slot the claim is handed back. Never rejects.
  * @returns whether the transaction is due again
  */
 async function syncOne(

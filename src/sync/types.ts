@@ -77,12 +77,12 @@ export type ClaimEnd = {
   orderCheckDue: boolean
 }
 
-export const LOST: ClaimEnd = {
+export const LOST = {
   next: 'lost',
   lastError: null,
   dueAgain: false,
   orderCheckDue: false,
-}
+} as const
 
 /** With an `attempt` the claim continues, until that is sent and its result is recorded. */
 export type CommittedAnswer = { end: ClaimEnd; queryEnd: QueryEnd; attempt?: Attempt | undefined }
@@ -90,13 +90,7 @@ export type CommittedAnswer = { end: ClaimEnd; queryEnd: QueryEnd; attempt?: Att
 /** `needs_own_commit`: the answer concerns refunds, or made the shared commit fail. */
 export type AnswerCommit = CommittedAnswer | 'needs_own_commit'
 
-const NOTHING: PaymentList = {
-  payments: [],
-  unreadable: [],
-  rounded: [],
-  json: '[]',
-  omittedBytes: 0,
-}
+const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]', omittedBytes: 0 }
 
 /** What the gateway listed; nothing when the query failed. */
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {

@@ -59,10 +59,7 @@ export async function checkOrder(
   logDiscrepancies(ctx, found)
 }
 
-/**
- * Those that are paid, flagged or due for the check, in the order of their keys as every commit of several
- * transactions.
- */
+/** What is paid, flagged or due for the check, in the order of the keys, as in every commit of several. */
 async function lockOrder(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,

@@ -31,10 +31,7 @@ export function notifyTransactionChanged(tx: Tx, key: TransactionKey): void {
 /** Of at most 128 characters each, which is below the 7,999 bytes of a NOTIFY. */
 const IDS_PER_PAYLOAD = 20
 
-/**
- * The payloads that wake who waits for any of these to become known: few, because every batch of notifications
- * sends them.
- */
+/** Wakes who waits for any of these to become known. Few: every batch of notifications sends them. */
 export function formatRegistered(transactionIds: Iterable<string>): string[] {
   const ids = [...new Set(transactionIds)].filter((id) => id.length <= 128 && !id.includes('\n'))
   const payloads: string[] = []
@@ -49,6 +46,7 @@ export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const REFUNDS = byTransaction('r')
 const PAYMENTS = byTransaction('p')
+const ATTEMPTS = byKey('a', ['merchant_code', 'refund_id'], 'r')
 const BY_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['r.merchant_code', 'r.refund_id::text'],
@@ -89,4 +87,13 @@ export function selectRefundNotifications(
         when e.request_id ~* ${REQUEST_ID.source} then e.request_id::uuid end as refund_id) as e
       cross join lateral (
         select from refunds as r where ${sql.unsafe(OWN_REFUND)} limit 1) as r)`
+}
+
+/** The attempts of a transaction's refunds, as `a`. */
+export function selectRefundAttempts(sql: Sql | Tx, transaction: TransactionKey) {
+  return sql`(
+    select a.* from ${selectKey(sql, transaction)} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(REFUNDS)} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a where ${sql.unsafe(ATTEMPTS)} offset 0) as a) as a`
 }

@@ -50,10 +50,8 @@ async function findIfKnown(
   const lookup = { merchants, transactionId }
   const [first, second] = await transactionLookups.add(lookup, (all) => findMany(sql, all))
   if (second) {
-    throw new DomainError(
-      'ambiguous_merchant',
-      'Several merchant accounts have a transaction with this id: name one with ?merchantCode=',
-    )
+    const what = 'Several merchant accounts have a transaction with this id'
+    throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
   }
   return first
 }
@@ -77,11 +75,8 @@ const FIND = `
     select * from transactions as t where ${byTransaction('t')} limit 1
   ) as t`
 
-type FoundRow = ShownTransaction & {
-  place: number
-  epoch: string | null
-  payments: ShownPayment[]
-}
+type Shown = ShownTransaction & { payments: ShownPayment[] }
+type FoundRow = Shown & { place: number; epoch: string | null }
 
 async function findMany(
   sql: Sql,
@@ -95,9 +90,8 @@ async function findMany(
       return { merchantCode, transactionId }
     }),
   )
-  const rows = await sql.unsafe<FoundRow[]>(FIND, [formatRows(TRANSACTION_KEY, keys)], {
-    prepare: true,
-  })
+  const given = [formatRows(TRANSACTION_KEY, keys)]
+  const rows = await sql.unsafe<FoundRow[]>(FIND, given, { prepare: true })
   for (const row of rows) {
     const owner = owners[row.place - 1]
     if (owner === undefined) continue
@@ -122,9 +116,8 @@ export function waitForTransaction(
 ): Promise<FoundTransaction> {
   const until = performance.now() + ms
   return withEitherSignal([signal, ctx.stopping], async (end) => {
-    const waitWith = { waiters: ctx.transactionWaiters, until, end }
     // An order system may ask before the gateway notifies. The wake names the id only: the look-up decides what is seen.
-    const first = await readUntil(waitWith, formatUnknownKey(transactionId), {
+    const first = await readUntil(ctx, { until, end }, formatUnknownKey(transactionId), {
       read: () => findIfKnown(ctx, merchants, transactionId),
       isDone: (found) => found !== undefined || ctx.stopping.aborted,
     })
@@ -136,19 +129,14 @@ export function waitForTransaction(
     const key = formatWakeKey({ merchantCode, transactionId })
     const find = () => findTransaction(ctx, [merchantCode], transactionId)
     const read = () => ctx.transactionWaiters.shareRead(key, find)
-    return await readUntil(waitWith, key, { read, isDone: done })
+    return await readUntil(ctx, { until, end }, key, { read, isDone: done })
   })
-}
-
-type WaitWith = {
-  waiters: TransactionsContext['transactionWaiters']
-  until: number
-  end: AbortSignal
 }
 
 /** Reads, and again after each wake of the key, until it is enough or the time is over. */
 async function readUntil<T>(
-  { waiters, until, end }: WaitWith,
+  { transactionWaiters: waiters }: Pick<TransactionsContext, 'transactionWaiters'>,
+  { until, end }: { until: number; end: AbortSignal },
   key: string,
   { read, isDone }: { read: () => Promise<T>; isDone: (found: T) => boolean },
 ): Promise<T> {

@@ -1,12 +1,8 @@
 import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Listing } from '../access/listing.ts'
 import { payments, transactions } from '../db/schema.ts'
-import {
-  byTransaction,
-  formatTransactionKey,
-  selectKeys,
-  type TransactionKey,
-} from '../db/transaction-key.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, formatTransactionKey, selectKeys } from '../db/transaction-key.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import { cutPage, type Position } from '../http/list.ts'
 import type { ShownPayment } from '../payments/view.ts'
@@ -85,9 +81,7 @@ export type TransactionFilter = {
 
 const COLUMNS = listColumns(transactions, 'transactions')
 
-/**
- * Reads transactions as the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys.
- */
+/** As the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys. */
 export async function readTransactions(
   tx: Tx,
   keys: readonly TransactionKey[],

@@ -2,10 +2,9 @@ import type { Context } from '../context.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { listShownMembers, type ShownMember } from '../gateway/stored-body.ts'
 import { hideSecretsInText, maskCardText } from '../platform/crypto/masking.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { selectKey, selectRefundNotifications } from './due.ts'
+import { selectKey, selectRefundAttempts, selectRefundNotifications } from './due.ts'
 
 /** A stored message of the gateway: masked, its hash hidden, cut to what a person reads. */
 export type ReceivedMessage = {
@@ -24,10 +23,7 @@ type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string
 /** Characters of a message. */
 const MAX_TEXT = 4_000
 
-/**
- * Reads at most `limit` messages about a transaction, newest first; with `withRefunds` also those about its
- * refunds.
- */
+/** Newest first; with `withRefunds` also the messages about the transaction's refunds. */
 export async function readMessages(
   { sql }: Pick<Context, 'sql'>,
   transaction: TransactionKey,
@@ -48,7 +44,7 @@ export async function readMessages(
       from ${key} cross join lateral (
         select * from gateway_calls as g where ${sql.unsafe(byTransaction('g'))} desc, g.sent_at desc
         fetch first ${most} rows with ties) as g
-      ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
+      ${withRefunds ? selectOfRefunds(sql, transaction) : sql``}
     ) as messages
     order by messages.at desc, messages.id desc limit ${limit}`
   return rows.map(({ id, at, type, text }) => {
@@ -58,16 +54,11 @@ export async function readMessages(
   })
 }
 
-function selectOfRefunds(sql: Sql, transaction: TransactionKey, key: ReturnType<typeof selectKey>) {
+function selectOfRefunds(sql: Sql, transaction: TransactionKey) {
   return sql`
     union all
     select first_received_at, id, 'notification', body
     from (${selectRefundNotifications(sql, transaction)}) as e
     union all
-    select a.recorded_at, a.id, 'refund', a.received
-    from ${key} cross join lateral (
-      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
-    ) as r cross join lateral (
-      select * from refund_attempts as a
-      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
+    select a.recorded_at, a.id, 'refund', a.received from ${selectRefundAttempts(sql, transaction)}`
 }

@@ -9,10 +9,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue } from './due.ts'
 
-/**
- * How many transactions that no notification has named may wait for their query. They come after all others, so
- * more would only grow the queue.
- */
+/** Transactions that no notification has named come after all others: more would only grow the queue. */
 export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
 
 const RETRY_AFTER_S = 5
@@ -59,26 +56,21 @@ function resolveOwner(
   known: readonly { merchantCode: string }[],
 ): string {
   if (known.length > 1) {
-    throw new DomainError(
-      'ambiguous_merchant',
-      'Several merchant accounts have a transaction with this id: name one with merchantCode',
-    )
+    const what =
+      'Several merchant accounts have a transaction with this id: name one with merchantCode'
+    throw new DomainError('ambiguous_merchant', what)
   }
   const merchantCode = known[0]?.merchantCode ?? merchants[0]
   if (merchantCode === undefined) {
     throw new DomainError('merchant_not_found', 'This key has no access to that merchant account')
   }
   if (known.length === 0 && merchants.length > 1) {
-    throw invalidMember(
-      'merchantCode',
-      'is required: the key holds several merchant accounts, and none has this transaction',
-    )
+    const what = 'the key holds several merchant accounts, and none has this transaction'
+    throw invalidMember('merchantCode', `is required: ${what}`)
   }
   if (accounts.some((account) => account.merchantCode === merchantCode)) return merchantCode
-  throw new DomainError(
-    'merchant_not_found',
-    `The merchant account ${merchantCode} is no longer in the settings: the gateway cannot be queried`,
-  )
+  const what = 'is no longer in the settings: the gateway cannot be queried'
+  throw new DomainError('merchant_not_found', `The merchant account ${merchantCode} ${what}`)
 }
 
 export function invalidMember(path: string, message: string): DomainError {
@@ -94,11 +86,8 @@ async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): P
       order by t.due_at limit ${MAX_WAITING.ofAccount}) as t`
   const { ofKey = 0, ofAccount = 0 } = waiting ?? {}
   if (ofKey < MAX_WAITING.ofKey && ofAccount < MAX_WAITING.ofAccount) return
-  const whose = ofKey < MAX_WAITING.ofKey ? 'The account' : 'This key'
-  const count = ofKey < MAX_WAITING.ofKey ? ofAccount : ofKey
-  throw new DomainError(
-    'too_many_unconfirmed',
-    `${whose} has ${count} transactions waiting for their query that no notification has named`,
-    { retryAfterS: RETRY_AFTER_S },
-  )
+  const [whose, count] =
+    ofKey < MAX_WAITING.ofKey ? ['The account', ofAccount] : ['This key', ofKey]
+  const detail = `${whose} has ${count} transactions waiting for their query that no notification has named`
+  throw new DomainError('too_many_unconfirmed', detail, { retryAfterS: RETRY_AFTER_S })
 }

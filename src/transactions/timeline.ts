@@ -9,7 +9,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { countRowsRead } from '../platform/postgres/list-page.ts'
 import { toIso, toSnakeCase } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { selectKey, selectRefundNotifications } from './due.ts'
+import { selectKey, selectRefundAttempts, selectRefundNotifications } from './due.ts'
 
 const text = z.string().nullable()
 
@@ -257,10 +257,6 @@ function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
     union all
     select ${sql.unsafe(IPN)} from (${selectRefundNotifications(sql, transaction)}) as e
     union all
-    select ${sql.unsafe(writeEntry('refund_attempt', 'recorded_at'))} from (
-      select a.* from ${selectKey(sql, transaction)} cross join lateral (
-        select merchant_code, refund_id from refunds as r where ${sql.unsafe(byTransaction('r'))} offset 0
-      ) as r cross join lateral (
-        select * from refund_attempts as a
-        where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a) as a`
+    select ${sql.unsafe(writeEntry('refund_attempt', 'recorded_at'))}
+    from ${selectRefundAttempts(sql, transaction)}`
 }

@@ -118,10 +118,7 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
   }
 }
 
-/**
- * Weak, because `sync`, `ipnCount` and `asOf` may differ under it. After a restore a version is given again, in
- * another epoch.
- */
+/** Weak: `sync`, `ipnCount` and `asOf` may differ. After a restore a version is given again, in another epoch. */
 export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
   return `W/"${epoch}.${version}"`
 }

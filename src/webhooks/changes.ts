@@ -1,80 +1,59 @@
 import { randomUUID } from 'node:crypto'
-import { and, eq, sql } from 'drizzle-orm'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, REGISTRATION_LOCK } from '../db/names.ts'
-import { webhookAttempts, webhookEndpoints, webhookRetries } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { type EventType, getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
-import { build } from '../platform/postgres/drizzle.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import {
   type EndpointRequest,
-  endpointNotFound,
-  liveKeyOf,
-  type Owner,
+  readEndpoint,
   recordCondition,
   requireReadable,
-  type Subscription,
+  type StoredEndpoint,
 } from './endpoints.ts'
 import type { RegisteredEndpoint, RotatedSecret, SecretRotation } from './schemas.ts'
-import {
-  generateSecret,
-  openSecrets,
-  placeSecret,
-  type StoredSecrets,
-  type WebhooksContext,
-} from './send.ts'
+import { generateSecret, openSecrets, placeSecret, type WebhooksContext } from './send.ts'
 
 export const ENDPOINTS_PATH = '/v1/webhook-endpoints'
 export const ENDPOINT_PATH = `${ENDPOINTS_PATH}/{endpointId}`
 
 export type ChangeContext = Pick<Context, 'sql' | 'log'>
 
-/** An endpoint as it is before a change; `owner` is null when the key or the person has no access any more. */
-export type LockedEndpoint = Subscription & {
-  url: string
-  isFailing: boolean
-  isDisabled: boolean
-  owner: Owner | null
-}
-
 /**
  * Locks the endpoint, changes it and writes the audit record, in one commit. The lock comes first, and takes the lease
- * away: what a process is sending in this moment is not recorded, and is sent again as the endpoint is after the change, once those
- * calls have ended.
+ * away: what is being sent is not recorded, and is sent again after the change, once those calls have ended.
  * @returns the result of the change
- * @throws DomainError `webhook_endpoint_not_found`, and whatever the change throws; nothing is changed then
+ * @throws DomainError `webhook_endpoint_not_found`; `scope_missing` when the key may not read what the endpoint gets;
+ *   whatever the change throws
  */
 export async function changeEndpoint<T>(
   ctx: ChangeContext,
-  { access, owners, id }: EndpointRequest,
+  request: EndpointRequest,
   operation: string,
-  change: (tx: Tx, before: LockedEndpoint) => Promise<T>,
+  change: (tx: Tx, before: StoredEndpoint) => Promise<T>,
+  { mayBeUnreadable = false } = {},
 ): Promise<T> {
+  const { access, id } = request
   const result = await runInTransaction(ctx.sql, async (tx) => {
     // Before the endpoint, as whoever ends a key does.
     await lockActor(tx, access)
-    const [row] = await tx<LockedEndpoint[]>`
-      select merchant_code as "merchantCode", url, types, failing_since is not null as "isFailing",
-        disabled_at is not null as "isDisabled", (select to_json(own) from ${liveKeyOf(tx)} as own) as owner
-      from webhook_endpoints as e
-      where id = ${id} and merchant_code = any(${[...owners]}) for update`
-    if (!row) throw endpointNotFound(id)
-    const { merchantCode } = row
+    const before = await readEndpoint(tx, request, 'for update')
+    if (!mayBeUnreadable) requireReadable(access, before)
+    const { merchantCode } = before
     await tx`
       update webhook_endpoints as e set lease_id = null,
         due_at = case when e.lease_owner is null then clock.at else e.due_at end
       from (select now() as at) as clock where id = ${id}`
-    const changed = await change(tx, row)
+    const changed = await change(tx, before)
     await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId: id })
     notifyAfterCommit(tx, EVENTS_PUBLISHED)
     return changed
@@ -88,11 +67,9 @@ export async function changeEndpoint<T>(
 const MAX_ENDPOINTS = 20
 
 /**
- * Registers an endpoint for the account's events from now on, with a secret of 32 random bytes that is returned
- * only here. It belongs to the key, with all keys it is rotated to, or to the person, and ends with them.
- * @param merchantCode the account; `*` for the events of every account
- * @throws DomainError `invalid_request` on `url` when its address is not allowed, `scope_missing` for
- *   types that the key may not read, `too_many_webhook_endpoints`
+ * Registers an endpoint for the account's events from now on (`*`: of every account), with a secret that is returned only here.
+ * @throws DomainError `invalid_request` on `url`, `scope_missing` for types that the key may not read,
+ *   `too_many_webhook_endpoints`
  */
 export async function registerEndpoint(
   ctx: WebhooksContext,
@@ -105,7 +82,7 @@ export async function registerEndpoint(
   const id = randomUUID()
   const secret = generateSecret()
   await runInTransaction(ctx.sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
+    await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
       insert into webhook_endpoints (id, merchant_code, key_chain_id, url, types, api_version, secret, cursor)
@@ -128,7 +105,6 @@ export async function registerEndpoint(
   return { id, url, types: [...types], secret }
 }
 
-/** @throws DomainError `invalid_request` on `url` when its address is not allowed */
 async function requireUrl(
   { webhooks }: Pick<WebhooksContext, 'webhooks'>,
   url: string,
@@ -145,19 +121,15 @@ function invalidField(path: string, message: string): DomainError {
   return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
-/** What to change; at least one member. */
 type Change = { url?: string | undefined; types?: EventType[] | undefined }
 
 /**
- * Changes an endpoint's address, its types or both. Other types apply to every event that was not sent yet. At
- * another address the failures of the old one no longer count, and what waits is due at once; a disabled endpoint stays
- * disabled.
+ * Changes an endpoint's address, its types or both. Other types apply to what was not sent yet; at another address what waits
+ * is due at once. A disabled endpoint stays disabled.
  *
- * The caller has to be able to read everything that the endpoint gets, before and after the change: otherwise its key could lead
- * refund events to an address of its own. Whoever gives it another address or other types owns it from then on: the end of
- * a stolen key ends what was led elsewhere with it, and the types are ones that the owner may read.
- * @throws DomainError `webhook_endpoint_not_found`, `invalid_request` on `url` when its address is not allowed,
- *   `scope_missing`
+ * The caller has to be able to read everything that the endpoint gets, before and after: its key could lead refund events to
+ * an address of its own. Whoever changes it owns it: the end of a stolen key ends what was led elsewhere with it.
+ * @throws DomainError as `changeEndpoint` does, and `invalid_request` on `url`
  */
 export async function updateEndpoint(
   ctx: WebhooksContext,
@@ -168,130 +140,79 @@ export async function updateEndpoint(
   // The name is resolved before the transaction: nothing calls the network while one is open.
   if (url !== undefined) await requireUrl(ctx, url)
   await changeEndpoint(ctx, request, `PATCH ${ENDPOINT_PATH}`, async (tx, before) => {
-    requireReadable(access, before.types, before.owner)
     const next = types && filterByScope(access, { types: [...new Set(types)] })
     const isMoved = url !== undefined && url !== before.url
     // The same address again is no change.
     if (!next && !isMoved) return
-    const values = {
-      ...(next ? { types: [...next.types] } : {}),
-      ...(isMoved ? { url } : {}),
-      keyChainId: access.chainId,
-    }
-    await build(tx).update(webhookEndpoints).set(values).where(eq(webhookEndpoints.id, id))
-    if (isMoved) await forgetFailures(tx, id, before)
+    await tx`
+      update webhook_endpoints set types = ${[...(next ?? before).types]}, url = ${url ?? before.url},
+        key_chain_id = ${access.chainId} where id = ${id}`
+    if (isMoved) await forgetFailures(tx, id, before.isFailing && !before.isDisabled)
   })
   if (url === undefined) return
   ctx.log.info({ endpointId: id, to: formatOrigin(url) }, 'webhook endpoint has another address')
 }
 
-/**
- * Enables an endpoint and makes what waits due at once: it continues where it stopped, in order. If its
- * key has ended, it belongs to the caller from now on.
- * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
- */
+/** Enables an endpoint: it continues where it stopped, in order. If its key has ended, it belongs to the caller from now on. */
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const { access, id } = request
   await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/enable`, async (tx, before) => {
-    requireReadable(access, before.types, before.owner)
-    const owner = before.owner ? {} : { keyChainId: access.chainId }
-    await build(tx)
-      .update(webhookEndpoints)
-      .set({ disabledAt: null, disabledReason: null, ...owner })
-      .where(eq(webhookEndpoints.id, id))
-    await forgetFailures(tx, id, {
-      ...before,
-      isFailing: before.isFailing || before.isDisabled,
-      isDisabled: false,
-    })
+    await tx`
+      update webhook_endpoints set disabled_at = null, disabled_reason = null,
+        key_chain_id = ${before.owner ? tx`key_chain_id` : access.chainId} where id = ${id}`
+    await forgetFailures(tx, id, before.isFailing || before.isDisabled)
   })
 }
 
-/** Makes everything that waits due at once, as if nothing had failed. */
-async function forgetFailures(
-  tx: Tx,
-  id: string,
-  { isFailing, isDisabled }: Pick<LockedEndpoint, 'isFailing' | 'isDisabled'>,
-): Promise<void> {
-  await build(tx)
-    .update(webhookEndpoints)
-    .set({ failingSince: null })
-    .where(eq(webhookEndpoints.id, id))
-  await build(tx)
-    .update(webhookRetries)
-    .set({ dueAt: sql`now()`, attempts: 0, failingSince: null })
-    .where(eq(webhookRetries.endpointId, id))
-  if (isFailing && !isDisabled) await recordCondition(tx, [id], 'recovered')
+async function forgetFailures(tx: Tx, id: string, hasRecovered: boolean): Promise<void> {
+  await tx`update webhook_endpoints set failing_since = null where id = ${id}`
+  await tx`
+    update webhook_retries set due_at = now(), attempts = 0, failing_since = null where endpoint_id = ${id}`
+  if (hasRecovered) await recordCondition(tx, [id], 'recovered')
 }
 
-/**
- * Deletes an endpoint with its log. The result of a call in flight is not recorded.
- * @throws DomainError `webhook_endpoint_not_found`
- */
+/** Deletes an endpoint with its log. The result of a call in flight is not recorded. */
 export async function deleteEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
-  await changeEndpoint(ctx, request, `DELETE ${ENDPOINT_PATH}`, async (tx, { merchantCode }) => {
-    await build(tx).delete(webhookEndpoints).where(eq(webhookEndpoints.id, request.id))
-    await build(tx)
-      .delete(webhookAttempts)
-      .where(
-        and(
-          eq(webhookAttempts.merchantCode, merchantCode),
-          eq(webhookAttempts.endpointId, request.id),
-        ),
-      )
-  })
+  const { id } = request
+  const remove = async (tx: Tx, { merchantCode }: StoredEndpoint) => {
+    await tx`delete from webhook_endpoints where id = ${id}`
+    await tx`delete from webhook_attempts where merchant_code = ${merchantCode} and endpoint_id = ${id}`
+  }
+  await changeEndpoint(ctx, request, `DELETE ${ENDPOINT_PATH}`, remove, { mayBeUnreadable: true })
 }
 
 /**
- * Gives an endpoint a new secret, which is returned only here. Every webhook is signed with it and, until its time has
- * come, with the one before, so that the receiver can change over without refusing any.
+ * Gives an endpoint a new secret, which is returned only here; the one before signs beside it until its time has come.
  *
- * While two secrets are valid, the caller has to name the one to keep. If the answer to the first rotation was lost, the
- * receiver still uses the previous one; a repeated request that dropped it would cut the receiver off.
- * @throws DomainError `webhook_endpoint_not_found`, `secret_rotating`, `invalid_request` on `keep`, and `scope_missing`
- *   when the key may not read what the secret signs
+ * While two are valid, the caller has to name the one to keep: if the answer to the first rotation was lost, the receiver
+ * still uses the previous one, and a repeated request would cut it off.
+ * @throws DomainError as `changeEndpoint` does, `secret_rotating`, and `invalid_request` on `keep`
  */
 export async function rotateSecret(
   ctx: ChangeContext & Pick<WebhooksContext, 'encryption'>,
   request: EndpointRequest,
-  rotation: z.infer<typeof SecretRotation>,
+  { keep, previousValidForS }: z.infer<typeof SecretRotation>,
 ): Promise<z.infer<typeof RotatedSecret>> {
-  const { access, id } = request
+  const { id } = request
   const { encrypt } = ctx.encryption
   const secret = generateSecret()
   const operation = `POST ${ENDPOINT_PATH}/rotate-secret`
   return await changeEndpoint(ctx, request, operation, async (tx, before) => {
-    requireReadable(access, before.types, before.owner)
-    const valid = await requireDecided(tx, id, rotation)
-    const [current = '', previous] = openSecrets(ctx.encryption, id, valid)
-    const kept = rotation.keep === 'previous' ? (previous ?? '') : current
-    const isKept = rotation.previousValidForS > 0
+    if (before.previousSecret && keep === undefined) {
+      const detail = `Two secrets are valid until ${toIso(before.previousSecretUntil)}: name in keep which of them stays valid beside the new one, current or previous`
+      throw new DomainError('secret_rotating', detail)
+    }
+    if (!before.previousSecret && keep === 'previous') {
+      throw invalidField('keep', 'must not be previous: only one secret is valid')
+    }
+    const [current = '', previous] = openSecrets(ctx.encryption, id, before)
+    const kept = keep === 'previous' ? (previous ?? '') : current
+    const isKept = previousValidForS > 0
     const [row] = await tx<{ until: string | null }[]>`
       update webhook_endpoints set secret = ${encrypt(secret, placeSecret(id))},
         previous_secret = ${isKept ? encrypt(kept, placeSecret(id, 'previous_secret')) : null},
-        previous_secret_until = ${isKept ? tx`now() + ${rotation.previousValidForS} * interval '1 second'` : null}
+        previous_secret_until = ${isKept ? tx`now() + ${previousValidForS} * interval '1 second'` : null}
       where id = ${id} returning previous_secret_until::text as until`
     return { id, secret, previousSecretValidUntil: toIso(row?.until ?? null) }
   })
-}
-
-/** Returns the valid secrets of a locked endpoint. @throws DomainError `secret_rotating`, `invalid_request` */
-async function requireDecided(
-  tx: Tx,
-  endpointId: string,
-  { keep }: z.infer<typeof SecretRotation>,
-): Promise<StoredSecrets> {
-  const [row] = await tx<(StoredSecrets & { until: string | null })[]>`
-    select secret, case when previous_secret_until > now() then previous_secret end as "previousSecret",
-      previous_secret_until::text as until
-    from webhook_endpoints where id = ${endpointId}`
-  if (!row) throw new Error('the locked endpoint is gone')
-  if (row.previousSecret && keep === undefined) {
-    const detail = `Two secrets are valid until ${toIso(row.until)}: name in keep which of them stays valid beside the new one, current or previous`
-    throw new DomainError('secret_rotating', detail)
-  }
-  if (!row.previousSecret && keep === 'previous') {
-    throw invalidField('keep', 'must not be previous: only one secret is valid')
-  }
-  return row
 }

@@ -16,9 +16,9 @@ export const LEASE_MS = 4 * CALL_MS
 /** An endpoint that only this process may send to, until the lease expires. */
 export type Claim = StoredSecrets & {
   id: string
-  /** Fencing token: required to record results. */
+  /** Fencing token. */
   leaseId: string
-  /** A merchant code; `*` for all accounts. */
+  /** Or `*` for all accounts. */
   merchantCode: string
   url: string
   types: string[]
@@ -26,9 +26,8 @@ export type Claim = StoredSecrets & {
   /** Events up to this one, and those in `ahead`, were accepted or wait as retries. */
   cursor: number
   ahead: number[]
-  /** No call since `failing_since` was accepted: one call at a time finds out if it has recovered. */
+  /** One call at a time finds out if it has recovered. */
   isFailing: boolean
-  /** Null once its owner has no access any more. */
   owner: Owner | null
   /** Database time (ms since 1970). */
   now: number
@@ -45,7 +44,6 @@ export function isFirst(sql: Sql | Tx) {
     where ${sql.unsafe(byKey('own', OF_TRANSACTION, 'r'))}, own.event_id limit 1)`
 }
 
-/** The columns of `Claim`, of the endpoint `e` and a `clock`. */
 function listClaim(sql: Sql | Tx) {
   return sql`e.id, e.lease_id as "leaseId", e.merchant_code as "merchantCode", e.url, e.types,
     e.api_version as "apiVersion", e.secret,
@@ -56,9 +54,8 @@ function listClaim(sql: Sql | Tx) {
 }
 
 /**
- * Claims up to `limit` endpoints that have something to send: those that have waited longest first, so that none delays
- * another. Their rows are locked and read at their current values: two processes never send to one at the same time.
- * @param isFailing claims those that fail, or the others
+ * Claims up to `limit` endpoints that have something to send, or are failing: those that have waited longest first. Their rows
+ * are locked and read at their current values: two processes never send to one at the same time.
  */
 export async function claimEndpoints(
   { sql, processId }: Pick<Context, 'sql' | 'processId'>,
@@ -87,18 +84,16 @@ export async function claimEndpoints(
     returning ${listClaim(sql)}`
 }
 
-/** An event to send, with the failed attempts before, and for how long they have failed. */
 export type PlannedCall = EventRow & { attempts: number; failingForMs: number | null }
 
-/** A call that was answered, or got no answer, and when it was made (database time). `error` is what merchants may know. */
+/** A call that ended, and when it was made (database time). `error` is what merchants may know. */
 export type MadeCall = { event: PlannedCall; sent: SendResult; error: string | null; at: Date }
 
 /** What came of a wave of calls, to be recorded in one commit. */
 export type Wave = {
   calls: readonly MadeCall[]
-  /** Events that have to wait behind one of their transaction. */
   parked: readonly EventRow[]
-  /** Retries that are over without a call, by event. */
+  /** Retries that are over without a call. */
   dropped: readonly number[]
   /** The end of the longest beginning of the feed in which every event was accepted, waits, or is not wanted. */
   cursor: number
@@ -107,17 +102,17 @@ export type Wave = {
   goesOn: boolean
 }
 
-/** Delays after the n-th failure of a delivery (s); further failures repeat the last. */
+/** Delays after the n-th failure of a delivery (s). */
 const DELAYS_S = [5, 30, 120, 600, 3_600, 10_800, 21_600]
 const MAX_DELAY_S = 21_600
 
-/** Maximum share added at random, so that deliveries which failed together do not retry together. */
+/** The share added at random, so that deliveries which failed together do not retry together. */
 const JITTER = 0.1
 
 /** An endpoint is disabled once every delivery has failed for this long (ms). */
 export const DISABLE_AFTER_MS = 5 * 86_400_000
 
-/** Limits of the pause between calls to a failing endpoint: a quarter of the time it has failed so far (ms). */
+/** The pause between calls to a failing endpoint is a quarter of the time it has failed so far (ms). */
 const PAUSE_MS = { min: 1_000, max: 60_000 }
 
 const MADE = {
@@ -137,7 +132,6 @@ function describeCall({ event, sent, error, at }: MadeCall) {
   return { ...of, sentAt: at.toISOString(), durationMs, httpStatus, answer }
 }
 
-/** The claim after a wave, and why the endpoint was disabled, if it was. */
 export type Recorded = Claim & {
   disabledReason: 'gone' | 'failing' | null
   failingSince: string | null
@@ -147,9 +141,8 @@ export type Recorded = Claim & {
  * Records a wave in one commit, unless the claim was lost: attempts, retries, and where the endpoint stands.
  *
  * An endpoint of which no call was accepted fails. After a single failed call the next may go at once, to find out whether
- * the event or the endpoint is at fault; further calls follow at growing intervals. Its first success heals it, and
- * what failed only in this outage becomes due at once (after a first failure it is within seconds); what had failed
- * before keeps its backoff: the endpoint refuses these events in particular.
+ * the event or the endpoint is at fault. Its first success heals it, and what failed only in this outage becomes due at once;
+ * what had failed before keeps its backoff: the endpoint refuses these events in particular.
  * @returns undefined when the lease was lost: nothing is recorded
  */
 export async function recordWave(
@@ -193,7 +186,6 @@ export async function recordWave(
   })
 }
 
-/** The expressions that record calls and retries of a wave, if there is a row in `endpoint`. */
 function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boolean) {
   const ended = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
   const waiting = parked.map((event) => ({ ...event, eventId: event.id }))
@@ -236,10 +228,7 @@ function writeIds(ids: readonly number[]): string {
   return `{${ids.join()}}`
 }
 
-/**
- * Gives a claim back: the endpoint is due at once, for any worker. So it is after its lease was taken away by a change,
- * as soon as the calls that were under way have ended.
- */
+/** Gives a claim back: the endpoint is due at once, also after its lease was taken away, now that the calls have ended. */
 export async function releaseClaim(
   { sql, processId }: Pick<Context, 'sql' | 'processId'>,
   { id, leaseId }: Pick<Claim, 'id' | 'leaseId'>,

@@ -26,8 +26,8 @@ const MAX_PROBES = 16
 const MAX_WAVE = 4
 
 /**
- * Makes a round of webhook delivery: it claims as many endpoints as there are free calls, and returns. Each is then sent
- * wave after wave of events, without an open database transaction, as long as calls are free and its lease allows.
+ * Makes a round: it claims as many endpoints as there are free calls, and returns. Each is then sent wave after wave of events,
+ * without an open database transaction, as long as calls are free and its lease allows.
  */
 export function createDeliveryRound(
   ctx: WebhooksContext,
@@ -69,10 +69,8 @@ async function deliver(ctx: WebhooksContext, calls: Slots, claimed: Claim): Prom
   }
 }
 
-/** When a claim was made (database time), and when its result arrived here. */
 type Lease = { claimedAt: number; knownAt: number }
 
-/** @returns the claim for the next wave, if there is one */
 async function sendWave(
   ctx: WebhooksContext,
   calls: Slots,
@@ -113,13 +111,9 @@ function isLate({ knownAt }: Lease): boolean {
 function noteRemoved(
   { log, metrics }: WebhooksContext,
   { id: endpointId, merchantCode, cursor }: Claim,
-  {
-    removed,
-    page: {
-      events: [first],
-    },
-  }: Plan,
+  { removed, page }: Plan,
 ): void {
+  const [first] = page.events
   if (cursor >= removed || (first && first.id <= removed)) return
   metrics.webhookDeliveries.inc({ outcome: 'removed' })
   log.error(
@@ -128,7 +122,6 @@ function noteRemoved(
   )
 }
 
-/** @returns the calls that ended; undefined if it is too late to make any */
 async function makeCalls(
   ctx: WebhooksContext,
   claim: Claim,
@@ -152,7 +145,6 @@ async function makeCalls(
   return made.flat()
 }
 
-/** Counts and logs what came of a wave. */
 function logWave(
   ctx: WebhooksContext,
   { id: endpointId, merchantCode, url, isFailing }: Claim,

@@ -12,6 +12,7 @@ import { formatOrigin } from '../platform/outbound/addresses.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { type EndpointRow, showEndpoint } from './schemas.ts'
+import type { StoredSecrets } from './send.ts'
 
 /** A request about one endpoint. `owners` are the merchant codes whose endpoints its key may see. */
 export type EndpointRequest = { access: Access; owners: readonly string[]; id: string }
@@ -31,12 +32,42 @@ export async function listEndpoints(
 }
 
 /** @throws DomainError `webhook_endpoint_not_found` */
-export async function findEndpoint(
-  { sql }: Pick<Context, 'sql'>,
-  { owners, id }: Omit<EndpointRequest, 'access'>,
-): Promise<EndpointRow> {
+export async function findEndpoint({ sql }: Pick<Context, 'sql'>, request: EndpointRequest) {
+  const { owners, id } = request
   const [row] = await sql<EndpointRow[]>`
     ${selectEndpoints(sql)} where merchant_code = any(${[...owners]}) and id = ${id}`
+  if (!row) throw endpointNotFound(id)
+  return showEndpoint(row)
+}
+
+/** An endpoint as it is; `owner` is null when the key or the person has no access any more. */
+export type StoredEndpoint = StoredSecrets & {
+  merchantCode: string
+  types: readonly string[]
+  url: string
+  apiVersion: string
+  previousSecretUntil: string | null
+  isFailing: boolean
+  isDisabled: boolean
+  owner: Owner | null
+  /** Database time (ms since 1970). */
+  now: number
+}
+
+/** @throws DomainError `webhook_endpoint_not_found` */
+export async function readEndpoint(
+  sql: Tx,
+  { owners, id }: EndpointRequest,
+  lock = '',
+): Promise<StoredEndpoint> {
+  const [row] = await sql<StoredEndpoint[]>`
+    select merchant_code as "merchantCode", types, url, api_version as "apiVersion", secret,
+      case when previous_secret_until > now() then previous_secret end as "previousSecret",
+      previous_secret_until::text as "previousSecretUntil", failing_since is not null as "isFailing",
+      disabled_at is not null as "isDisabled", (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+      (select to_json(own) from ${liveKeyOf(sql)} as own) as owner
+    from webhook_endpoints as e
+    where id = ${id} and merchant_code = any(${[...owners]}) ${sql.unsafe(lock)}`
   if (!row) throw endpointNotFound(id)
   return row
 }
@@ -64,9 +95,7 @@ function selectEndpoints(sql: Tx) {
 const MAX_PENDING = 10_000
 
 /**
- * The number of events that wait for an endpoint, in SQL: its retries, and the events of its account and types behind
- * its cursor.
- * @param endpoint the alias of its row
+ * The events that wait for an endpoint, in SQL: its retries, and those of its account and types behind its cursor.
  * @param most how many of each are looked at
  */
 export function countPendingSql(endpoint: string, most: number): string {
@@ -83,10 +112,7 @@ export function countPendingSql(endpoint: string, most: number): string {
         and merchant_code = ${endpoint}.merchant_code and id > ${endpoint}.cursor order by id limit ${most})) as ev)`
 }
 
-/**
- * Records that endpoints fail, are disabled, or accept events again, as an event of the feed that their owners' other endpoints get,
- * too. Call it as one of the last statements of the commit.
- */
+/** Records that endpoints fail, are disabled, or accept events again, as an event of the feed. One of the last statements of a commit. */
 export async function recordCondition(
   tx: Tx,
   ids: readonly string[],
@@ -111,13 +137,9 @@ export type Owner = {
   merchants: readonly string[]
 }
 
-/** What an endpoint is subscribed to. */
-export type Subscription = { merchantCode: string; types: readonly string[] }
+type Subscription = Pick<StoredEndpoint, 'merchantCode' | 'types'>
 
-/**
- * Selects the owner of an endpoint as it is now. No row when the chain has ended. The endpoint is `e` in the statement
- * around it.
- */
+/** Selects the owner of the endpoint `e` as it is now. No row when the chain has ended. */
 export function liveKeyOf(sql: Sql | Tx) {
   return sql`(
     select own.scopes, own.roles, own.merchants from actors as own
@@ -144,10 +166,9 @@ export function filterOf(
 
 /**
  * Checks that a key may read what an endpoint gets, before it repeats, redirects, signs or lists any of it.
- * @param owner null when the owner has no access any more
  * @throws DomainError `scope_missing`
  */
-export function requireReadable(access: Access, types: readonly string[], owner: Owner | null) {
+export function requireReadable(access: Access, { types, owner }: StoredEndpoint): void {
   filterByScope(access, { types: types.filter(isEventType) })
   const namesRefunds =
     owner !== null &&
@@ -158,24 +179,20 @@ export function requireReadable(access: Access, types: readonly string[], owner:
   throw new DomainError('scope_missing', detail)
 }
 
-/**
- * Returns the merchant codes whose endpoints a key may see: its own; for a key of all accounts every one, and
- * `*` for the endpoints that receive the events of all. `named` narrows them to one.
- */
+/** The merchant codes whose endpoints a key may see: its own, or every one and `*`. `named` narrows them to one. */
 export function listVisibleOwners(access: Access, named: string | undefined): string[] {
   const own = narrowMerchants(access, named)
   const all = access.coversAll && (named ?? EVERY_MERCHANT) === EVERY_MERCHANT
   return all ? [...own, EVERY_MERCHANT] : [...own]
 }
 
-/** An endpoint that ended with its key. The path of its URL can hold a secret of the receiving side. */
+/** The path of its URL can hold a secret of the receiving side. */
 export type EndedEndpoint = { id: string; merchantCode: string; host: string }
 
 /**
- * Disables the endpoints whose key or person has no access any more. Nothing is sent to them even before: every wave looks
- * at the owner itself. What waits stays, for whoever enables the endpoint again.
+ * Disables the endpoints whose key or person has no access any more; nothing is sent to them even before. What waits stays, for
+ * whoever enables one again.
  * @param actorId only those of this person, or of this key's chain; left out, all
- * @returns the endpoints that end; none while another key of the chain is live
  */
 export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpoint[]> {
   const ofKey =
@@ -191,10 +208,7 @@ export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpo
   return ended.map(({ url, ...one }) => ({ ...one, host: new URL(formatOrigin(url)).host }))
 }
 
-/**
- * Disables the endpoints of keys that ended without a command, for example by their date.
- * @returns the number of endpoints
- */
+/** Disables the endpoints of keys that ended without a command, for example by their date. */
 export async function endOrphanedEndpoints({
   sql,
   log,

@@ -11,13 +11,10 @@ import { OF_TRANSACTION as RETRIES, RETRY } from './claim.ts'
 import {
   countPendingSql,
   type EndpointRequest,
-  endpointNotFound,
-  liveKeyOf,
-  type Owner,
+  readEndpoint,
   requireReadable,
-  type Subscription,
 } from './endpoints.ts'
-import type { AttemptRow } from './schemas.ts'
+import type { AttemptRow, EndpointRow } from './schemas.ts'
 
 /** When the event of the attempt `a` is sent again; null when it was accepted since. */
 const nextAttempt = (sql: Sql) =>
@@ -28,29 +25,22 @@ const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
   scope === 'refunds:read' ? [type] : [],
 )
 
-export type AttemptFilter = { outcome?: 'delivered' | 'failed' | undefined }
-
 /**
- * Lists the attempts of an endpoint, newest first: until there are more than `limit`, which show that there is a next
- * page, or so many were compared with the filter. The endpoint may have had other types before, of which the caller may
- * not read the refunds.
+ * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. The endpoint may have had
+ * other types before, of which the caller may not read the refunds.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function listAttempts(
   ctx: Pick<Context, 'sql'>,
   request: EndpointRequest,
-  { outcome }: AttemptFilter,
+  outcome: 'delivered' | 'failed' | undefined,
   limit: number,
   after: Position | undefined,
 ): Promise<PageRead<AttemptRow>> {
   const { sql } = ctx
-  const [endpoint] = await sql<(Subscription & { owner: Owner | null })[]>`
-    select merchant_code as "merchantCode", types, (select to_json(own) from ${liveKeyOf(sql)} as own) as owner
-    from webhook_endpoints as e
-    where id = ${request.id} and merchant_code = any(${[...request.owners]})`
-  if (!endpoint) throw endpointNotFound(request.id)
-  const { merchantCode, types, owner } = endpoint
-  requireReadable(request.access, types, owner)
+  const endpoint = await readEndpoint(sql, request)
+  requireReadable(request.access, endpoint)
+  const { merchantCode } = endpoint
   const isReadable = request.access.scopes.includes('refunds:read')
     ? sql`true`
     : sql`not type = any(${REFUND_TYPES})`
@@ -75,20 +65,19 @@ export async function listAttempts(
   return cutRead(rows, limit)
 }
 
-/** An attempt to deliver an event of a transaction, or an event that was not sent yet. Times as the database writes them. */
+/** An attempt to deliver an event, or one that was not sent yet: its `attempt` is 0, what follows null. */
 export type SentEvent = {
   eventId: string
   type: string
-  /** The endpoint's; null when it was deleted since. */
+  /** Null when the endpoint was deleted since. */
   url: string | null
-  /** 0 for an event that was not sent yet; then what follows is null. */
   attempt: number
   sentAt: string | null
   durationMs: number | null
   status: number | null
   /** Null when the endpoint accepted the event. */
   error: string | null
-  /** When it is sent again, or for the first time; null when it was delivered. */
+  /** Null when it was delivered. */
   nextAttemptAt: string | null
 }
 
@@ -98,10 +87,8 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 const LOOKED_THROUGH = 500
 
 /**
- * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and the attempts made.
+ * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and at most `limit` in all.
  * Endpoints of all accounts get events of others with the same transaction id, which are left out.
- * @param withRefunds whether the caller may read refunds
- * @returns `limit` at most
  */
 export async function listSent(
   { sql }: Pick<Context, 'sql'>,
@@ -152,7 +139,7 @@ export async function listSent(
 /** Attempts read for one that is shown: some are of events that the caller may not read. */
 const READ_FOR_ONE = 4
 
-/** Selects the type of the event, or null if it is of another account or may not be read. */
+/** The type of the event; null if it is of another account or may not be read. */
 function selectEvent(sql: Sql, alias: string, merchantCode: string, withRefunds: boolean) {
   const isReadable = withRefunds
     ? sql`true`
@@ -163,14 +150,10 @@ function selectEvent(sql: Sql, alias: string, merchantCode: string, withRefunds:
 }
 
 /** An endpoint that fails, or was disabled, with its newest failed attempt. */
-export type TroubledEndpoint = {
-  id: string
-  /** The owner: `*` for the events of every account. */
-  merchantCode: string
-  url: string
-  failingSince: string | null
-  disabledAt: string | null
-  disabledReason: 'gone' | 'failing' | 'key_ended' | null
+export type TroubledEndpoint = Pick<
+  EndpointRow,
+  'id' | 'merchantCode' | 'url' | 'failingSince' | 'disabledAt' | 'disabledReason'
+> & {
   /** When the next call is due; null while it is disabled. */
   nextAttemptAt: string | null
   /** Events that wait for it, counted up to 100. */
@@ -179,19 +162,14 @@ export type TroubledEndpoint = {
   httpStatus: number | null
   error: string | null
   answer: string | null
-  /** The transaction of the event of that attempt; the account is null once the event was deleted, and where it is none's. */
+  /** Of the event; the account is null once that was deleted, and where it is none's. */
   transactionId: string | null
   eventMerchantCode: string | null
 }
 
-/** Up to which what waits is counted. */
 const MOST_PENDING = 100
 
-/**
- * Lists the endpoints that fail or are disabled, longest first. An account has at most twenty endpoints.
- * @param owners the merchant codes whose endpoints the caller may see
- * @returns at most `limit` + 1
- */
+/** Lists the endpoints that fail or are disabled, longest first, one more than `limit` at most. */
 export async function listTroubledEndpoints(
   { sql }: Pick<Context, 'sql'>,
   owners: readonly string[],

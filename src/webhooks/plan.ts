@@ -9,14 +9,12 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { type Claim, isFirst, type MadeCall, type PlannedCall, type Wave } from './claim.ts'
 import { filterOf } from './endpoints.ts'
 
-/** Events of the feed that are read for one wave: several of them may be of one transaction. */
+/** Several may be of one transaction. */
 const PAGE = 32
 
-/** What to send next to an endpoint. */
 export type Plan = {
   calls: readonly PlannedCall[]
   page: FeedPage
-  /** The position up to which events were deleted. */
   removed: number
   /** Transactions of the page of which an event waits, in whatever state: their later events wait as well. */
   waiting: ReadonlySet<string>
@@ -29,8 +27,7 @@ const keyOf = ({ merchantCode, transactionId }: Pick<EventRow, 'merchantCode' | 
   JSON.stringify([merchantCode, transactionId])
 
 /**
- * Decides what to send next: due retries, then events of the feed, one of each transaction. What the endpoint's owner may
- * read is decided here, as for `GET /v1/events`.
+ * Due retries, then events of the feed, one of each transaction. What the owner may read is decided here, as for `GET /v1/events`.
  * @returns undefined if nothing may be sent: the owner has no access any more, or the database may have lost commits
  */
 export async function planWave(sql: Sql, claim: Claim, limit: number): Promise<Plan | undefined> {
@@ -78,7 +75,6 @@ async function selectRetries(sql: Sql, endpointId: string, limit: number): Promi
 const TRANSACTION = pickColumns(webhookRetries, 'merchantCode', 'transactionId')
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
-/** Selects the transactions of which an event waits. */
 async function selectWaiting(
   sql: Sql,
   endpointId: string,

@@ -9,36 +9,29 @@ import { isWanted } from '../feed/read-feed.ts'
 import { refuseCursor } from '../feed/view.ts'
 import { type RateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import {
-  type ChangeContext,
-  changeEndpoint,
-  ENDPOINT_PATH,
-  type LockedEndpoint,
-} from './changes.ts'
+import { type ChangeContext, changeEndpoint, ENDPOINT_PATH } from './changes.ts'
 import {
   type EndpointRequest,
-  endpointNotFound,
   filterOf,
-  liveKeyOf,
+  readEndpoint,
   requireReadable,
+  type StoredEndpoint,
 } from './endpoints.ts'
 import type { TestEvent } from './schemas.ts'
-import { openSecrets, type SendResult, type StoredSecrets, type WebhooksContext } from './send.ts'
+import { openSecrets, type SendResult, type WebhooksContext } from './send.ts'
 
 /**
- * Delivers every event after a given one (again), in order: sets the cursor back to it, and forgets the retries after it,
- * which come again from the feed: left in place, they would arrive before older events of their transaction.
- * @param after the id of an event, or 0
- * @throws DomainError `webhook_endpoint_not_found`, `cursor_expired` when events after it were deleted,
- *   `scope_missing` when the key may not read what the endpoint gets, `invalid_request` when it is beyond the end of the feed
+ * Delivers every event after a given one, or after 0, again, in order: sets the cursor back to it, and forgets the retries after
+ * it, which would arrive before older events of their transaction.
+ * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted, `invalid_request` when it
+ *   is beyond the end of the feed
  */
 export async function replayEvents(
   ctx: ChangeContext,
   request: EndpointRequest,
   after: number,
 ): Promise<void> {
-  await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/replay`, async (tx, before) => {
-    requireReadable(request.access, before.types, before.owner)
+  await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/replay`, async (tx) => {
     await requireKept(tx, after)
     await tx`
       update webhook_endpoints set cursor = least(cursor, ${after}::bigint),
@@ -64,11 +57,10 @@ async function requireKept(tx: Tx, after: number): Promise<void> {
 }
 
 /**
- * Delivers one event (again), whether it was accepted or is still waiting. It is sent at once unless an earlier event of
- * its transaction waits; later ones of the transaction wait for it. One that the endpoint has not reached yet comes by itself.
- * @param eventId a whole number
- * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`, and `webhook_delivery_not_found` when
- *   the endpoint does not get the event, or it was deleted at the end of its retention
+ * Delivers one event again, accepted or waiting: at once unless an earlier one of its transaction waits; later ones wait for it.
+ * One that the endpoint has not reached yet comes by itself.
+ * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` when the endpoint
+ *   does not get the event, or it was deleted
  */
 export async function replayDelivery(
   ctx: ChangeContext,
@@ -77,7 +69,6 @@ export async function replayDelivery(
 ): Promise<number> {
   const operation = `POST ${ENDPOINT_PATH}/deliveries/{eventId}/replay`
   return await changeEndpoint(ctx, request, operation, async (tx, endpoint) => {
-    requireReadable(request.access, endpoint.types, endpoint.owner)
     requireEnabled(request, endpoint)
     const [event] = await tx<EventRow[]>`
       select merchant_code as "merchantCode", type, ${tx.unsafe(EVENT_NAMES_REFUND_SQL)} as "namesRefund"
@@ -99,13 +90,11 @@ export async function replayDelivery(
 
 /**
  * Makes every event that has failed and was not accepted since due at once, as after a repair of the receiver.
- * @returns how many
- * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`
+ * @throws DomainError as `changeEndpoint` does, and `webhook_endpoint_disabled`
  */
 export async function replayFailed(ctx: ChangeContext, request: EndpointRequest): Promise<number> {
   const operation = `POST ${ENDPOINT_PATH}/deliveries/replay`
   return await changeEndpoint(ctx, request, operation, async (tx, endpoint) => {
-    requireReadable(request.access, endpoint.types, endpoint.owner)
     requireEnabled(request, endpoint)
     const { count } = await tx`
       update webhook_retries set due_at = now(), attempts = 0, failing_since = null
@@ -114,43 +103,34 @@ export async function replayFailed(ctx: ChangeContext, request: EndpointRequest)
   })
 }
 
-/** @throws DomainError `webhook_endpoint_disabled` */
-function requireEnabled({ id }: EndpointRequest, { isDisabled }: LockedEndpoint): void {
+function requireEnabled({ id }: EndpointRequest, { isDisabled }: StoredEndpoint): void {
   if (!isDisabled) return
   const detail = `Endpoint ${id} is disabled: POST ${ENDPOINT_PATH.replace('{endpointId}', id)}/enable sends what waits`
   throw new DomainError('webhook_endpoint_disabled', detail)
 }
 
-/** Concurrent test events of this process. */
 export const MAX_CONCURRENT_TESTS = 8
 
 /** Test events of one account and process: enough to try every endpoint, too few to search a network. */
 const TEST_RATE = { perMinute: 20, burst: 20 }
 
-/** What limits the test events of a process. */
 export type TestLimits = { tests: LimitFunction; rates: RateLimiter }
 
 /**
- * Sends a signed event of the type `endpoint.test` to an endpoint at once, even a disabled one, and returns the
- * result. The event is not stored, and its result does not change the state of the endpoint.
+ * Sends a signed event of the type `endpoint.test` at once, even to a disabled endpoint, whose state the result does not change.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` when the key may not read what the endpoint gets,
- *   `rate_limited` when too many tests are running, or were sent in this minute
+ *   `rate_limited`
  */
 export async function testEndpoint(
   ctx: WebhooksContext,
-  { access, owners, id: endpointId }: EndpointRequest,
+  request: EndpointRequest,
   { tests, rates }: TestLimits,
 ): Promise<SendResult> {
   const { sql, log, encryption, webhooks } = ctx
-  const [row] = await sql<TestedEndpoint[]>`
-    select merchant_code as "merchantCode", url, types, api_version as "apiVersion", secret,
-      (select to_json(own) from ${liveKeyOf(sql)} as own) as owner,
-      case when previous_secret_until > now() then previous_secret end as "previousSecret",
-      (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints as e
-    where id = ${endpointId} and merchant_code = any(${[...owners]})`
-  if (!row) throw endpointNotFound(endpointId)
+  const { access, id: endpointId } = request
+  const row = await readEndpoint(sql, request)
+  requireReadable(access, row)
   const { merchantCode, url, apiVersion } = row
-  requireReadable(access, row.types, row.owner)
   const secrets = openSecrets(encryption, endpointId, row)
   requireRate(merchantCode, { tests, rates })
   return await tests(async () => {
@@ -171,12 +151,6 @@ export async function testEndpoint(
   })
 }
 
-type TestedEndpoint = StoredSecrets & { apiVersion: string; now: number } & Pick<
-    LockedEndpoint,
-    'merchantCode' | 'types' | 'url' | 'owner'
-  >
-
-/** @throws DomainError `rate_limited` */
 function requireRate(merchantCode: string, { tests, rates }: TestLimits): void {
   if (tests.activeCount === tests.concurrency) {
     const detail = 'Too many test events are in progress; try again in a second'

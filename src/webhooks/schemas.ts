@@ -3,7 +3,7 @@ import { EVENT_TYPES, isEventType } from '../events/event.ts'
 import { type Endpoint, EndpointUrl, PreviousSecretValidUntil } from '../events/webhook-endpoint.ts'
 import { Event } from '../feed/view.ts'
 import { Id, Time } from '../http/fields.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import { describeFailure } from './send.ts'
 
 const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
@@ -22,7 +22,6 @@ export const EndpointChange = z
   .refine(({ url, types }) => url !== undefined || types !== undefined, 'must name url or types')
   .openapi('WebhookEndpointChange', { example: { url: 'https://shop.example/hooks/v2' } })
 
-/** Long enough for a roll-out over a weekend (s). */
 const MAX_ROTATION_S = 604_800
 
 export const SecretRotation = z
@@ -41,7 +40,6 @@ export const SecretRotation = z
   })
   .openapi('WebhookSecretRotation', { example: { previousValidForS: 86_400 } })
 
-/** The response to a rotation: the only one that contains the new secret. */
 export const RotatedSecret = z
   .strictObject({
     id: z.uuid(),
@@ -50,7 +48,6 @@ export const RotatedSecret = z
   })
   .openapi('RotatedWebhookSecret')
 
-/** The only response to a registration that contains the secret. */
 export const RegisteredEndpoint = z
   .strictObject({
     id: z.uuid(),
@@ -78,7 +75,6 @@ export const Replay = z.strictObject({
     .regex(/^\d{1,15}$/, 'must be the id of an event, or 0'),
 })
 
-/** An attempt to deliver an event. */
 export const Delivery = z
   .strictObject({
     id: z.string().openapi({ description: 'Of the attempt', example: '1204' }),
@@ -106,20 +102,9 @@ export const DeliveryReplay = z
   .strictObject({ replayed: z.int().openapi({ description: 'How many events are sent again' }) })
   .openapi('WebhookDeliveryReplay')
 
-/** An attempt of the log, and when the event is due again, if it is. */
-export type AttemptRow = {
-  id: string
+export type AttemptRow = Omit<z.infer<typeof Delivery>, 'outcome' | 'durationMs'> & {
   merchantCode: string
-  eventId: string
-  type: string
-  transactionId: string
-  attempt: number
-  sentAt: string
   durationMs: number
-  status: number | null
-  error: string | null
-  answer: string | null
-  nextAttemptAt: string | null
 }
 
 export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
@@ -134,31 +119,13 @@ export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
   }
 }
 
-export type EndpointRow = {
-  id: string
-  merchantCode: string
-  owner: string | null
-  url: string
-  types: string[]
-  apiVersion: string
-  createdAt: string
-  failingSince: string | null
-  previousSecretValidUntil: string | null
-  disabledAt: string | null
-  disabledReason: 'gone' | 'failing' | 'key_ended' | null
-  lastError: string | null
-  pending: number
-}
+/** Times as the database writes them. */
+export type EndpointRow = z.infer<typeof Endpoint>
 
-export function showEndpoint(row: EndpointRow): z.infer<typeof Endpoint> {
-  return {
-    ...row,
-    createdAt: toIso(row.createdAt),
-    failingSince: toIso(row.failingSince),
-    lastError: describeFailure(row.lastError),
-    previousSecretValidUntil: toIso(row.previousSecretValidUntil),
-    disabledAt: toIso(row.disabledAt),
-  }
+const TIMES = ['createdAt', 'failingSince', 'previousSecretValidUntil', 'disabledAt'] as const
+
+export function showEndpoint(row: EndpointRow): EndpointRow {
+  return withIso({ ...row, lastError: describeFailure(row.lastError) }, TIMES)
 }
 
 /** The event that `POST …/test` sends. It is not in the feed. */
@@ -184,7 +151,7 @@ const headers = z.object({
   }),
 })
 
-/** A delivery to a registered endpoint (Standard Webhooks 1.0), and what the endpoint's responses mean. */
+/** A delivery (Standard Webhooks 1.0), and what the endpoint's responses mean. */
 export const EVENT_WEBHOOK: RouteConfig = {
   method: 'post',
   path: 'event',
@@ -207,7 +174,6 @@ export const EVENT_WEBHOOK: RouteConfig = {
   },
 }
 
-/** The delivery of a test event, attempted once. */
 export const TEST_EVENT_WEBHOOK: RouteConfig = {
   ...EVENT_WEBHOOK,
   path: 'endpoint.test',

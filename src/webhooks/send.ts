@@ -17,11 +17,10 @@ import {
 import { type ExchangeResult, exchange } from '../platform/outbound/exchange.ts'
 
 export type WebhooksContext = Context & {
-  /** Sends events to webhook endpoints. */
   webhooks: WebhookSender
 }
 
-/** The secrets of an endpoint as they are stored; the previous one only while it is valid. */
+/** As they are stored; the previous one only while it is valid. */
 export type StoredSecrets = { secret: Buffer; previousSecret: Buffer | null }
 
 /** Where an endpoint's secret is stored. Existing data depends on this text. */
@@ -32,15 +31,12 @@ export function placeSecret(
   return { column: `webhook_endpoints.${column}`, row: `webhook endpoint ${endpointId}` }
 }
 
-/** Generates a secret of 32 random bytes, as Standard Webhooks writes it. */
+/** A secret of 32 random bytes, as Standard Webhooks writes it. */
 export function generateSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-/**
- * Decrypts the secrets that sign, the current one first.
- * @throws Error when a data key is not there
- */
+/** Decrypts the secrets that sign, the current one first. @throws Error when a data key is not there */
 export function openSecrets(
   { decrypt }: Pick<Encryption, 'decrypt'>,
   endpointId: string,
@@ -51,12 +47,12 @@ export function openSecrets(
   return [current, decrypt(previousSecret, placeSecret(endpointId, 'previous_secret'))]
 }
 
-/** Whether a URL or a connection is plain HTTP. */
+const toError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)))
 const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
 
 /**
- * Makes a connector that connects to allowed addresses only. Every address of a name has to be allowed, not just
- * the one tried first. Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
+ * Connects to allowed addresses only: every address of a name has to be allowed, not just the one tried first. Certificates are
+ * verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
  */
 function guardConnections(
   reach: AddressReach,
@@ -68,21 +64,17 @@ function guardConnections(
       timeout,
       rejectUnauthorized: true,
       lookup(hostname, { all, family }, callback) {
-        resolve(hostname).then(
-          (addresses) => {
-            const found = addresses.map((address) => ({ address, family: isIP(address) }))
-            try {
-              for (const { address } of found) requireAllowedAddress(address, plain, reach)
-            } catch (error) {
-              return callback(error instanceof Error ? error : new Error(String(error)), [])
-            }
-            const usable = found.filter((one) => !family || one.family === Number(family))
-            const [first] = usable
-            if (!first) return callback(new AddressError('has no address'), [])
-            if (all) callback(null, usable)
-            else callback(null, first.address, first.family)
-          },
-          (error: Error) => callback(error, []),
+        const allowed = resolve(hostname).then((addresses) => {
+          for (const address of addresses) requireAllowedAddress(address, plain, reach)
+          const found = addresses.map((address) => ({ address, family: isIP(address) }))
+          const [first, ...more] = found.filter((one) => !family || one.family === Number(family))
+          if (!first) throw new AddressError('has no address')
+          return [first, ...more] as const
+        })
+        allowed.then(
+          ([first, ...more]) =>
+            all ? callback(null, [first, ...more]) : callback(null, first.address, first.family),
+          (error: unknown) => callback(toError(error), []),
         )
       },
     })
@@ -93,19 +85,15 @@ function guardConnections(
       const { hostname } = options
       if (isIP(hostname) !== 0) requireAllowedAddress(hostname, isPlain(options), reach)
     } catch (error) {
-      return callback(error instanceof Error ? error : new Error(String(error)), null)
+      return callback(toError(error), null)
     }
     return isPlain(options) ? plain(options, callback) : secure(options, callback)
   }
 }
 
-/** Bytes of an answer that are kept. */
 const KEPT_ANSWER_BYTES = 1_024
 
-/**
- * Returns the beginning of an endpoint's answer as text for people: what is not UTF-8 or not printable is replaced, and
- * card data is masked.
- */
+/** The beginning of an answer as text for people: what is not UTF-8 or not printable is replaced, and card data masked. */
 function readAnswerText(body: Buffer): string {
   // Masked before it is cut, so that no number is cut in a way that hides it from the masking.
   const text = new TextDecoder().decode(body).replace(/[^\P{Cc}\n\t]/gu, '\ufffd')
@@ -114,25 +102,19 @@ function readAnswerText(body: Buffer): string {
   return new TextDecoder().decode(bytes, { stream: true })
 }
 
-/** Timeout of one call to an endpoint, from connecting to the last byte read (ms). */
+/** Of one call, from connecting to the last byte read (ms). */
 export const CALL_MS = 15_000
 
-/**
- * How long a test event waits for its answer (ms). A test that gets none takes exactly so long, whatever the reason:
- * otherwise its time would show which ports of a network are open.
- */
+/** A test that gets no answer takes exactly so long (ms), whatever the reason: its time would show which ports are open. */
 const TEST_MS = 5_000
 
-/** Bytes read of a response: only its status decides, and the log shows its beginning. */
+/** Only the status decides, and the log shows the beginning. */
 const MAX_ANSWER_BYTES = 4 * 1024
 
-/** Timeout of the address lookup at registration (ms). */
+/** Of the address lookup at registration (ms). */
 const RESOLVE_MS = 4_000
 
-/**
- * A message to send, signed with each of the secrets. `at` is database time; messages with the same id carry the same
- * event.
- */
+/** `at` is database time; messages with the same id carry the same event. */
 export type WebhookMessage = {
   url: string
   secrets: readonly string[]
@@ -141,10 +123,7 @@ export type WebhookMessage = {
   body: string
 }
 
-/**
- * The result of a call. `error` is null if the endpoint answered 2xx, and for the log otherwise: `describeFailure` returns
- * what merchants may know of it. `answer` is the beginning of the answer's body.
- */
+/** `error` is null if the endpoint answered 2xx, and for the log otherwise; `answer` is the beginning of the body. */
 export type SendResult = {
   status: number | null
   error: string | null
@@ -152,17 +131,16 @@ export type SendResult = {
   durationMs: number
 }
 
-/** Timeouts of calls, of address lookups at registration, and of test events (ms). */
 export type WebhookTimeouts = { callMs: number; resolveMs: number; testMs: number }
 
-/** Sends messages to webhook endpoints, at allowed addresses only. */
+/** Sends to allowed addresses only. */
 export type WebhookSender = {
-  /** Sends a message once: no retry, no redirect. Never rejects. */
+  /** Once: no retry, no redirect. Never rejects. */
   send(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
-  /** Sends a test event like a message. Without an answer it ends after `TEST_MS`, and gives no reason. */
+  /** Without an answer it ends after `TEST_MS`, and gives no reason. */
   sendTest(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
   /**
-   * Checks a URL at registration. A name that does not resolve (yet) is accepted: every call checks again.
+   * At registration. A name that does not resolve (yet) is accepted: every call checks again.
    * @throws AddressError when it is malformed, or its address or port is not allowed
    */
   check(url: string): Promise<void>
@@ -170,8 +148,8 @@ export type WebhookSender = {
 }
 
 /**
- * Makes a sender that signs by Standard Webhooks 1.0. Addresses are checked as the connection is made, in the
- * same DNS answer that it uses, so a name that resolves differently a moment later (DNS rebinding) is harmless.
+ * Signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name which
+ * resolves differently a moment later (DNS rebinding) is harmless.
  */
 export function createWebhookSender(
   reach: AddressReach,
@@ -238,7 +216,6 @@ export function createWebhookSender(
 /** Ports below this belong to the services of a machine, which no webhook is for. */
 export const FIRST_FREE_PORT = 1_024
 
-/** @throws AddressError for a port below 1024 other than those of HTTP and HTTPS, which an empty one stands for */
 function requireUsualPort({ port }: URL): void {
   if (['', '80', '443'].includes(port) || Number(port) >= FIRST_FREE_PORT) return
   throw new AddressError(`must have the port 443, 80 or one from ${FIRST_FREE_PORT} on`)
@@ -256,13 +233,11 @@ function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
   return { status, error: 'reason' in result ? result.reason : 'no answer', answer: null }
 }
 
-const NO_ANSWER = 'no answer'
-
 /**
- * Returns what merchants may know of a failed call: what the endpoint answered over HTTP, or what is wrong with its URL.
- * How a connection failed is in the log alone: it shows which ports of a network are open, and what listens there.
+ * What merchants may know of a failed call. How a connection failed is in the log alone: it shows which ports of a network are
+ * open, and what listens there.
  */
 export function describeFailure(error: string | null): string | null {
   if (error === null || error.startsWith('answered ') || error.startsWith('the url ')) return error
-  return NO_ANSWER
+  return 'no answer'
 }

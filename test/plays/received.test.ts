@@ -1,16 +1,14 @@
 import { parse } from 'lossless-json'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
 import { RECEIVER } from '../support/ask.ts'
-import { emptyTables } from '../support/database.ts'
 import { listen } from '../support/gateway.ts'
 import { type ListingGateway, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
-import { useRefundLab } from '../support/use-started.ts'
+import { useFreshLab } from '../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 const LIMIT = 65_536
 const Stored = z.object({

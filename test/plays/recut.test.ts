@@ -1,11 +1,9 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { emptyTables } from '../support/database.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
-import { useRefundLab } from '../support/use-started.ts'
+import { useFreshLab } from '../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 type Params = Record<string, string>
 

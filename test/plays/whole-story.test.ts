@@ -1,13 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { RECEIVER } from '../support/ask.ts'
-import { emptyTables } from '../support/database.ts'
 import { startListingGateway } from '../support/listing-gateway.ts'
 import { type Params, sign } from '../support/recut.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
-import { useRefundLab } from '../support/use-started.ts'
+import { useFreshLab } from '../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 /** What the gateway said of a refund, as order systems read it. */
 async function readStory(refundId: string) {

@@ -167,8 +167,8 @@ it('with MIGRATE=off the start is refused while migrations are pending, and goes
   const { sql, url } = database
   const off = { ...settingsFor(url, GATEWAY), MIGRATE: 'off', ROLE: 'worker' }
   const [newest] = await sql`
-    delete from drizzle.__drizzle_migrations
-    where created_at = (select max(created_at) from drizzle.__drizzle_migrations)
+    delete from migrations
+    where created_at = (select max(created_at) from migrations)
     returning hash, created_at::float8`
   const { code, lines } = await runToEnd(off)
   expect(code).toBe(1)
@@ -176,7 +176,7 @@ it('with MIGRATE=off the start is refused while migrations are pending, and goes
   expect(lines[0]).toMatch(
     /^The database schema is older than this version, and MIGRATE is off: 1 migration is pending \(\d{4}_\w+\)\. Run "node \S+cli\/main\.js migrate"/,
   )
-  await sql`insert into drizzle.__drizzle_migrations ${sql({ ...newest })}`
+  await sql`insert into migrations ${sql({ ...newest })}`
   const { child, ended, output } = runMain(off)
   await waitUntil(() => output().out.includes('"ready"'), { what: 'the start' })
   child.kill('SIGTERM')
@@ -188,7 +188,7 @@ it.each(['auto', 'off'])(
   async (MIGRATE) => {
     const { sql, url, drop } = await createTestDatabase()
     onTestFinished(drop)
-    await sql`update drizzle.__drizzle_migrations set hash = 'another'`
+    await sql`update migrations set hash = 'another'`
     const { code, lines } = await runToEnd({ ...settingsFor(url, GATEWAY), MIGRATE })
     expect(code).toBe(1)
     expect(lines).toHaveLength(1)

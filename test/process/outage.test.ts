@@ -29,10 +29,10 @@ const waitForReady = (status: number) =>
 
 it('/readyz is 503 while the schema is older than the code, /healthz stays 200', async () => {
   await waitForReady(200)
-  const rows = await database.sql`delete from drizzle.__drizzle_migrations returning *`
+  const rows = await database.sql`delete from migrations returning *`
   expect(await ready()).toBe(503)
   expect((await rig.api('/healthz')).status).toBe(200)
-  await database.sql`insert into drizzle.__drizzle_migrations ${database.sql(rows)}`
+  await database.sql`insert into migrations ${database.sql(rows)}`
   expect(await ready()).toBe(200)
 })
 

@@ -83,7 +83,7 @@ it('a migration is tried again until the table is free, and one that gives up sa
 it('a current database is migrated without any lock: a process starts while another one migrates', async () => {
   const database = await createDatabase()
   const held = await database.sql.reserve()
-  await held`select pg_advisory_lock(${MIGRATION_LOCK})`
+  await held`select pg_advisory_lock(${held.unsafe(MIGRATION_LOCK)})`
   expect(await migrateDatabase(database.url)).toEqual([])
   await held`select pg_advisory_unlock_all()`
   held.release()

@@ -11,7 +11,7 @@ export type HeldPass = {
 
 /** As `beginSync`, of this payment's transaction. */
 export async function beginPass(
-  lab: RefundLab,
+  lab: Pick<RefundLab, 'database' | 'service'>,
   payment: LabPayment,
   held: 'QUERY_PT' | 'REFUND',
 ): Promise<HeldPass> {

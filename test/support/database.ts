@@ -94,7 +94,7 @@ async function readSchema({ sql }: Database): Promise<Schema> {
   const [schema] = await sql<Schema[]>`
     select array(
         select relname::text from pg_class
-        where relkind = 'r' and relnamespace = 'public'::regnamespace order by 1
+        where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'migrations' order by 1
       ) as tables,
       concat_ws(' ',
         (select count(*) from pg_namespace where nspname not like 'pg\\_%'),

@@ -1,9 +1,13 @@
 import { lockRefundRows } from '../../src/refunds/case.ts'
 import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
+import { withKey } from './api.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
 import { MERCHANT, postIpn, type RigOptions, signIpn } from './service.ts'
 import { waitUntil } from './wait-until.ts'
+
+/** `REFUND_CONFIRM_FAILED_MS`, `REFUND_RESOLVE_FOR_MS` and `REFUND_RESEND_AFTER_MS` of a lab. */
+export const [CONFIRM_MS, RESOLVE_MS, RESEND_MS] = [600_000, 259_200_000, 30_000]
 
 export type LabPayment = { id: string; transactionId: string }
 
@@ -34,6 +38,12 @@ export type RefundLab = RefundRig & {
   /** Syncs, and once more `REFUND_CONFIRM_FAILED_MS` later: two answers, apart. */
   passTwice(payment: LabPayment, refundId: string): Promise<void>
   row(refundId: string): Promise<RefundRow>
+  /** The stored status of a refund, `sending` included. */
+  status(refundId: string): Promise<RefundRow['status']>
+  /** What is left to refund of a payment. */
+  left(payment: { id: string }): Promise<string>
+  /** Posts JSON to a path below `/v1`. */
+  post(path: string, body: object, key?: string): Promise<Response>
   /** Moves the times of a refund's attempts, of its failure and of what answers have shown of it back by `ms`. */
   age(refundId: string, ms: number): Promise<void>
   /** Kinds of the payment's discrepancies, oldest first. */
@@ -63,7 +73,7 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
     settings: {
       ROLE: 'web',
       GATEWAY_TIMEOUT_MS: '5000',
-      REFUND_RESEND_AFTER_MS: '30000',
+      REFUND_RESEND_AFTER_MS: String(RESEND_MS),
       ...options.settings,
     },
     refundMode: SILENT,
@@ -101,6 +111,14 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       return refundId
     },
     row: (refundId) => readRow(rig, refundId),
+    status: async (refundId) => (await readRow(rig, refundId)).status,
+    left: async ({ id }) => (await rig.payment(id)).refundableAmount,
+    post: (path, body, key) =>
+      fetch(`${rig.service.url}/v1${path}`, {
+        method: 'POST',
+        ...withKey(key, { 'content-type': 'application/json' }),
+        body: JSON.stringify(body),
+      }),
     age,
     async passTwice(payment, refundId) {
       await pass(payment)

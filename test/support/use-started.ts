@@ -67,6 +67,13 @@ export function useRefundLab(options: RigOptions = {}): RefundLab {
   )
 }
 
+/** A lab in which no test finds rows of another. */
+export function useFreshLab(options: RigOptions = {}): RefundLab {
+  const lab = useRefundLab(options)
+  afterEach(() => emptyTables(lab.database))
+  return lab
+}
+
 /** A database for files that only store rows. */
 export function useTestDatabase(): TestDatabase {
   return useStarted(borrowDatabase, (database) => database.release())

@@ -1,7 +1,7 @@
 /** So many a minute, of which `burst` may come at once. */
 export type Rate = { perMinute: number; burst: number }
 
-export type Allowance = {
+type Allowance = {
   ok: boolean
   /** How long until as much may be taken (ms); 0 means now. */
   waitMs: number
@@ -14,15 +14,15 @@ export type Allowance = {
 export type RateLimiter = {
   /** Takes `cost` of what the key may use, or nothing if that much is not there. */
   take(key: string, rate: Rate, cost?: number): Allowance
-  /** Returns what `take` would, and takes nothing. */
+  /** What `take` would return; takes nothing. */
   peek(key: string, rate: Rate, cost?: number): Allowance
   /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
   charge(key: string, rate: Rate, cost?: number): void
-  /** Returns the number of keys remembered. */
+  /** Counts the keys remembered. */
   size(): number
 }
 
-export type RateLimiterOptions = {
+type RateLimiterOptions = {
   /** Some 150 bytes each. Beyond it the key that was silent for longest is forgotten. */
   maxKeys?: number
   /** Milliseconds on a monotonic clock. */
@@ -55,13 +55,7 @@ export function createRateLimiter({
     const left = Math.max(0, Math.floor((burst * gapMs - wholeInMs + ROUNDING_MS) / gapMs))
     return { usedUntil, next, allowance: { ok, waitMs: ok ? 0 : excessMs, left, wholeInMs } }
   }
-  function remember(key: string, until: number): void {
-    // Inserted again it becomes the newest: a Map keeps insertion order.
-    wholeAt.delete(key)
-    wholeAt.set(key, until)
-    const [oldest] = wholeAt.size > maxKeys ? wholeAt.keys() : []
-    if (oldest !== undefined) wholeAt.delete(oldest)
-  }
+  const remember = (key: string, until: number) => setNewest(wholeAt, key, until, maxKeys)
   return {
     take(key, rate, cost = 1) {
       const { usedUntil, next, allowance } = measure(key, rate, cost)
@@ -76,17 +70,25 @@ export function createRateLimiter({
   }
 }
 
+/** Inserted again a key becomes the newest, because a Map keeps insertion order; beyond `maxKeys` the oldest goes. */
+function setNewest(map: Map<string, number>, key: string, value: number, maxKeys: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.size > maxKeys ? map.keys() : []
+  if (oldest !== undefined) map.delete(oldest)
+}
+
 /** A wait as `Retry-After` and the like name it: whole seconds, at least one. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000))
 }
 
 /** Returns how many of this kind were left out since the last one; undefined while this one is, too. */
-export type Throttle = (kind: string) => { leftOut: number } | undefined
+type Throttle = (kind: string) => { leftOut: number } | undefined
 
 /**
- * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. The kind may come from
- * a client: of too many, the one that was silent for longest is forgotten with its count.
+ * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. A client may name the
+ * kind: of too many, the oldest is forgotten.
  */
 export function createThrottle(
   everyMs: number,
@@ -97,10 +99,8 @@ export function createThrottle(
   return (kind) => {
     const before = leftOut.get(kind) ?? 0
     const { ok } = limiter.take(kind, { perMinute: 60_000 / everyMs, burst: 1 })
-    leftOut.delete(kind)
-    if (!ok) leftOut.set(kind, before + 1)
-    const [oldest] = leftOut.size > maxKeys ? leftOut.keys() : []
-    if (oldest !== undefined) leftOut.delete(oldest)
+    if (ok) leftOut.delete(kind)
+    else setNewest(leftOut, kind, before + 1, maxKeys)
     return ok ? { leftOut: before } : undefined
   }
 }

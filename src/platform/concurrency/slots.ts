@@ -20,17 +20,15 @@ export type Slots = {
   waiting(holder?: string): number
 }
 
-export type SlotLimits = {
-  /** The most slots of one holder. */
-  perHolder?: number
-}
-
 type Waiter = (release: Release) => void
 
-/** @param total Infinity where only the holders have a limit */
+/**
+ * @param total Infinity where only the holders have a limit
+ * @param limits the most slots of one holder
+ */
 export function createSlots(
   total: number,
-  { perHolder = Number.POSITIVE_INFINITY }: SlotLimits = {},
+  { perHolder = Number.POSITIVE_INFINITY }: { perHolder?: number } = {},
 ): Slots {
   const held = new Map<string, number>()
   /** The first holder is the one that has waited longest: who is served goes to the end. */

@@ -1,31 +1,21 @@
+type Doubling = { base: number; max: number }
+
+/** How long to wait after the n-th poll in a row without a final answer: doubling, without jitter. All in ms. */
+export function repoll(polls: number, { base, max }: Doubling): number {
+  return Math.min(max, base * 2 ** (polls - 1))
+}
+
 /**
- * Returns how long to wait after the n-th failure in a row: exponential backoff with full jitter, from 0 to
- * `base` · 2ⁿ⁻¹ (at most `max`), so that a recovering gateway does not get all retries at once. All in ms.
+ * How long to wait after the n-th failure in a row (ms): the same with full jitter, from 0 on, so that a recovering gateway
+ * does not get all retries at once.
  */
-export function backoff(
-  failures: number,
-  { base, max }: { base: number; max: number },
-  random: () => number = Math.random,
-): number {
-  return Math.round(random() * double(failures, base, max))
+export function backoff(failures: number, wait: Doubling, random = Math.random): number {
+  return Math.round(random() * repoll(failures, wait))
 }
 
-/** Returns how long to wait after the n-th poll in a row without a final answer: doubling, without jitter. All in ms. */
-export function repoll(polls: number, { base, max }: { base: number; max: number }): number {
-  return double(polls, base, max)
-}
-
-function double(n: number, base: number, max: number): number {
-  return Math.min(max, base * 2 ** (n - 1))
-}
-
-/** Work took longer than it may. */
 export class TimeoutError extends Error {}
 
-/**
- * Resolves with the work's result, or rejects after `ms`; the work itself is not cancelled.
- * @throws TimeoutError when the time is over
- */
+/** @throws TimeoutError after `ms`; the work itself is not cancelled */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
@@ -67,9 +57,8 @@ export function shareRuns<T>(
 }
 
 /**
- * Runs the work under a signal that aborts when either of two does. `AbortSignal.any` must not be given a
- * signal that lives as long as the process: each derived signal leaves a weak reference there (Node 20.20:
- * 67 bytes each).
+ * Runs the work under a signal that aborts when either of two does. `AbortSignal.any` would leak: each derived signal
+ * leaves a weak reference at one that lives as long as the process (Node 20.20).
  */
 export async function withEitherSignal<T>(
   signals: readonly [AbortSignal, AbortSignal],

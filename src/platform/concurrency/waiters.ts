@@ -7,7 +7,7 @@ export type Waiters<T> = {
   wake(key: string): void
   /** Wakes all readers: the change concerns all of them, or the listener was disconnected and may have missed one. */
   wakeAll(): void
-  /** Returns the number of readers that watch now. */
+  /** Counts the readers that watch now. */
   count(): number
 }
 
@@ -27,16 +27,35 @@ export function createWaiters<T>(): Waiters<T> {
     for (const wakeWatcher of watchers.get(key) ?? []) wakeWatcher()
   }
 
-  function watch(key: string): Watch {
-    const set = watchers.get(key) ?? new Set()
-    watchers.set(key, set)
-    return createWatch(set, () => {
-      if (set.size === 0 && watchers.get(key) === set) watchers.delete(key)
-    })
-  }
-
   return {
-    watch,
+    watch(key) {
+      let isWoken = false
+      let onWake = () => {}
+      const entry = () => {
+        isWoken = true
+        onWake()
+      }
+      const set = (watchers.get(key) ?? new Set()).add(entry)
+      watchers.set(key, set)
+      function cancel(): void {
+        set.delete(entry)
+        if (set.size === 0 && watchers.get(key) === set) watchers.delete(key)
+      }
+      const wait = (ms: number, signal?: AbortSignal) =>
+        new Promise<boolean>((resolve) => {
+          function end(): void {
+            clearTimeout(timer)
+            signal?.removeEventListener('abort', end)
+            cancel()
+            resolve(isWoken)
+          }
+          const timer = setTimeout(end, Math.max(0, ms))
+          signal?.addEventListener('abort', end)
+          onWake = end
+          if (isWoken || signal?.aborted) end()
+        })
+      return { cancel, wait }
+    },
     shareRead(key, read) {
       const running = reads.get(key)
       if (running) return running
@@ -51,40 +70,5 @@ export function createWaiters<T>(): Waiters<T> {
       for (const key of [...watchers.keys()]) wake(key)
     },
     count: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
-  }
-}
-
-/** Adds a watch to the set of watchers of its key; `onCancel` is called after it has left the set. */
-function createWatch(watchers: Set<() => void>, onCancel: () => void): Watch {
-  let woken = false
-  let onWake = () => {
-    woken = true
-  }
-  const entry = () => onWake()
-  watchers.add(entry)
-
-  function cancel(): void {
-    watchers.delete(entry)
-    onCancel()
-  }
-  return {
-    cancel,
-    wait: (ms, signal) =>
-      new Promise((resolve) => {
-        function end(result: boolean): void {
-          clearTimeout(timer)
-          signal?.removeEventListener('abort', endUnwoken)
-          cancel()
-          resolve(result)
-        }
-        function endUnwoken(): void {
-          end(false)
-        }
-        const timer = setTimeout(endUnwoken, Math.max(0, ms))
-        signal?.addEventListener('abort', endUnwoken)
-        onWake = () => end(true)
-        if (woken) end(true)
-        else if (signal?.aborted) end(false)
-      }),
   }
 }

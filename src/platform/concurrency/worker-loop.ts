@@ -7,11 +7,11 @@ export type WorkerRound = { count: number; finished: Promise<void> }
 export type WorkerLoopOptions = {
   name: string
   log: Log
+  stopping: AbortSignal
   /** Begins one round and calls `onMore` when the next round may find work. */
   begin: (onMore: () => void) => Promise<WorkerRound>
   /** Returns how long to sleep (ms). Called after a round that found nothing. */
   idleMs: () => Promise<number>
-  stopping: AbortSignal
   /** Called with the number of work items of every round that has finished without an error. */
   onRound?: (count: number) => void
 }
@@ -26,18 +26,9 @@ export type WorkerLoop = {
 /** The sleep after a failed round (ms). */
 const ERROR_PAUSE_MS = 500
 
-/**
- * Runs rounds one after another until `stopping` aborts, and sleeps after a round that found nothing. A failed
- * round is logged and does not end the loop.
- */
-export function startWorkerLoop({
-  name,
-  log,
-  begin,
-  idleMs,
-  stopping,
-  onRound,
-}: WorkerLoopOptions): WorkerLoop {
+/** Runs rounds until `stopping` aborts, and sleeps after one that found nothing. One that fails is logged. */
+export function startWorkerLoop(options: WorkerLoopOptions): WorkerLoop {
+  const { name, log, begin, idleMs, stopping, onRound } = options
   const running = new Set<Promise<void>>()
   let woken = false
   let wakeSleeper = () => {}
@@ -94,7 +85,7 @@ export type Pass = Pick<WorkerLoopOptions, 'name' | 'begin' | 'idleMs'> & {
   isHealthy?: (count: number) => boolean
 }
 
-export type PassOptions = Pick<WorkerLoopOptions, 'log' | 'stopping'> & {
+type PassOptions = Pick<WorkerLoopOptions, 'log' | 'stopping'> & {
   listen: (channel: string, onNotify: () => void, onConnected: () => void) => Promise<unknown>
   /** Called when a loop starts, and when a healthy round of it has finished. */
   onRound: (name: string) => void

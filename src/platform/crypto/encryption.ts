@@ -7,15 +7,10 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** Where a ciphertext is stored. It can be decrypted only as the value of this column in this row. */
-export type Place = {
-  /** The names of table and column. */
-  column: `${string}.${string}`
-  /** Identifies the row. */
-  row: string
-}
+/** Where a ciphertext is stored, by table and column: elsewhere it cannot be decrypted. */
+export type Place = { column: `${string}.${string}`; row: string }
 
-export type DataKeyPurpose = 'seal' | 'fingerprint'
+type DataKeyPurpose = 'seal' | 'fingerprint'
 
 /** A key that data is encrypted or fingerprinted with. */
 export type DataKey = {
@@ -29,24 +24,18 @@ export type DataKey = {
 /** An HMAC-SHA-256, and the key it was made with. */
 export type Fingerprint = { value: Buffer; keyId: string }
 
-/** `unknown`: the key is not there. */
-export type FingerprintCheck = 'same' | 'different' | 'unknown'
-
 /** Encryption of stored values. */
 export type Encryption = {
   /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
   encrypt(text: string, place: Place): Buffer
-  /**
-   * Decrypts what `encrypt` returned.
-   * @throws Error when its key is not there, or the place or the bytes differ from those of the encryption
-   */
+  /** @throws Error when the key is not there, or the place or the bytes differ from those of the encryption */
   decrypt(ciphertext: Buffer, place: Place): string
   /** Returns the first bytes of everything that is encrypted with the key now in use, and of nothing else. */
   getActiveHead(): Buffer
   /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
   fingerprint(text: string): Fingerprint
-  /** Compares a text with the one that was fingerprinted. */
-  checkFingerprint(text: string, fingerprint: Fingerprint): FingerprintCheck
+  /** Compares a text with the one that was fingerprinted. `unknown`: the key is not there. */
+  checkFingerprint(text: string, fingerprint: Fingerprint): 'same' | 'different' | 'unknown'
 }
 
 const MAGIC = Buffer.from('DKv2')

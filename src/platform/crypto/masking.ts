@@ -29,19 +29,15 @@ type FieldKind = 'number' | 'cvv' | undefined
  */
 export type UnmaskedMembers = { readonly [name: string]: true | UnmaskedMembers }
 
-/** Where a value stands: what its name denotes, its parent's name, and what is not masked below. */
 type Position = { kind: FieldKind; parent: string; depth: number; unmasked: UnmaskedMembers }
 
 const NOTHING: UnmaskedMembers = {}
 
 /**
- * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six
- * and last four digits, a CVV nothing. A card number is detected by its member name, or as 13 to 19 digits
- * that pass the Luhn check, with or without separators, in a string or a JSON number (which becomes a
- * string). Already masked values pass unchanged. Longer digit runs are not card numbers; neither is a UUID that
- * contains a letter, unless its member name denotes a card number.
- * @param value parsed JSON whose numbers are `LosslessNumber`
- * @param unmasked the members that pass as they are, for example identifiers, which could not be used otherwise
+ * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six and last
+ * four digits, a CVV nothing. What is a card number its member's name says, or 13 to 19 digits that pass the Luhn check.
+ * @param value parsed JSON whose numbers are `LosslessNumber`; one that is masked becomes a string
+ * @param unmasked the members that pass as they are: identifiers, which could not be used otherwise
  */
 export function maskCardData(value: unknown, unmasked = NOTHING): unknown {
   return maskValue(value, { kind: undefined, parent: '', depth: 0, unmasked })
@@ -65,9 +61,8 @@ function maskValue(value: unknown, position: Position): unknown {
   if (Array.isArray(value)) {
     return value.map((item) => maskValue(item, { ...position, depth: depth + 1 }))
   }
-  const entries = Object.entries(value)
   // The parser marks its numbers with this member: an object that has it would be serialised as a number.
-  const members = entries.filter(([name]) => name !== 'isLosslessNumber')
+  const members = Object.entries(value).filter(([name]) => name !== 'isLosslessNumber')
   return Object.fromEntries(
     members.map(([name, member]) => {
       const exempt = Object.hasOwn(unmasked, name) ? unmasked[name] : undefined
@@ -84,7 +79,7 @@ function isScalar(value: unknown): boolean {
   return typeof value !== 'object' || value === null || value instanceof LosslessNumber
 }
 
-/** Leaves UUIDs as they are: a masked identifier could not be used in the next request. */
+/** Leaves UUIDs with a letter as they are: a masked identifier could not be used in the next request. */
 function maskString(text: string): string {
   return UUID.test(text) && /[a-f]/i.test(text) ? text : maskCardText(text)
 }
@@ -118,10 +113,7 @@ function readIntegerDigits(text: string): string {
   return whole + fraction.padEnd(Number(exponent), '0').slice(0, Number(exponent))
 }
 
-/**
- * Masks a value whose name denotes a card number, without a Luhn check. One that is too short to be a complete
- * number keeps its last four characters only.
- */
+/** Masks without a Luhn check. What is too short to be a complete number keeps its last four characters only. */
 function maskCardNumber(value: string): string {
   const text = maskCardText(value)
   const symbols = [...text].filter(isSymbol)
@@ -138,7 +130,7 @@ function maskCardNumber(value: string): string {
     .join('')
 }
 
-/** Returns whether the character is a digit or a masked one, not a separator. */
+/** A digit or a masked one, not a separator. */
 function isSymbol(char: string): boolean {
   return !/[\s\p{Pd}\p{Cf}]/u.test(char)
 }
@@ -172,7 +164,7 @@ export function passesLuhn(digits: readonly number[], from = 0, to = digits.leng
 
 const SECRET =
   /(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
-/** The specification's token of a payer's card or account, in whatever name holds it. */
+/** The token of a payer's card or account, in whatever name holds it. */
 const PAY_TOKEN = /paytoken/
 const AUTHORIZATION = /^authorization$/
 /** As a word of its own: `shopping` ends with it as well. */
@@ -182,9 +174,9 @@ const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
 const IN_TEXT =
   /((?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash|authorization)[\w.-]{0,32}[\s"'\\]{0,6}[:=>][\s"'\\]{0,6}(?:bearer\s)?)[^\s"'\\&,;<>}]+/gi
 
-/** Returns whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
+/** Whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
 export function isSecretName(name: string): boolean {
-  const flat = name.toLowerCase().replace(/[^a-z]/g, '')
+  const flat = simplify(name)
   return SECRET.test(flat) || PAY_TOKEN.test(flat) || AUTHORIZATION.test(flat) || PIN.test(name)
 }
 

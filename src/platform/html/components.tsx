@@ -34,12 +34,10 @@ export function Notice({ tone, children }: { tone: Tone; children: Child }) {
   )
 }
 
-/** A short state. */
 export function Badge({ tone, children }: { tone: Tone; children: Child }) {
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** Named values. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: Child])[] }) {
   return (
     <dl>
@@ -70,32 +68,10 @@ export function Table<Row>(props: {
   rows: readonly Row[]
   /** The `id` attribute of a row, where an address leads to it. */
   rowId?: ((row: Row) => string) | undefined
-  isCompact?: boolean | undefined
-}) {
-  const { caption, columns, rows, rowId, isCompact } = props
-  return (
-    <DataTable
-      caption={caption}
-      columns={columns}
-      rows={rows.map((row) => columns.map(({ cell }) => cell(row)))}
-      rowIds={rowId && rows.map(rowId)}
-      isCompact={isCompact}
-    />
-  )
-}
-
-type Heading = ColumnStyle & { title: string }
-
-/** A table whose cells are rendered already, in the order of the columns. */
-export function DataTable(props: {
-  caption: string
-  columns: readonly Heading[]
-  rows: readonly (readonly Child[])[]
-  rowIds?: readonly string[] | undefined
   /** On a phone without the titles of its columns: its cells say by themselves what they are. */
   isCompact?: boolean | undefined
 }) {
-  const { caption, columns, rows, rowIds, isCompact } = props
+  const { caption, columns, rows, rowId, isCompact } = props
   return (
     <table class={isCompact ? 'cells compact' : 'cells'}>
       <caption>{caption}</caption>
@@ -113,18 +89,18 @@ export function DataTable(props: {
         </tr>
       </thead>
       <tbody>
-        {rows.map((cells, row) => (
-          <tr id={rowIds?.[row]}>{cells.map((cell, at) => renderCell(cell, columns[at]))}</tr>
+        {rows.map((row) => (
+          <tr id={rowId?.(row)}>{columns.map((column) => renderCell(column, column.cell(row)))}</tr>
         ))}
       </tbody>
     </table>
   )
 }
 
-function renderCell(cell: Child, column: Heading | undefined) {
-  if (column?.kind === 'actions') return <td>{cell}</td>
+function renderCell(column: ColumnStyle & { title: string }, cell: Child) {
+  if (column.kind === 'actions') return <td>{cell}</td>
   return (
-    <td data-label={column?.title} class={column && nameClass(column)}>
+    <td data-label={column.title} class={nameClass(column)}>
       {/* One child, so that a cell of several parts stays in one column on a phone. */}
       <span>{cell}</span>
     </td>
@@ -132,8 +108,7 @@ function renderCell(cell: Child, column: Heading | undefined) {
 }
 
 function nameClass({ kind, wide = false }: ColumnStyle): string | undefined {
-  const names = [...(kind === 'number' ? ['number'] : []), ...(wide ? ['wide'] : [])]
-  return names.length === 0 ? undefined : names.join(' ')
+  return [kind === 'number' && 'number', wide && 'wide'].filter(Boolean).join(' ') || undefined
 }
 
 /** A labelled form field with its hint and its problem. `children` gets the attributes that connect them. */
@@ -197,7 +172,7 @@ export function Money({ amount, currency }: { amount: string; currency: string }
 }
 
 /** Groups the digits before the decimal point in threes: `1234567.50` becomes `1,234,567.50`. */
-export function groupDigits(amount: string): string {
+function groupDigits(amount: string): string {
   const [whole = '', fraction] = amount.split('.')
   const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')
   return fraction === undefined ? grouped : `${grouped}.${fraction}`

@@ -21,31 +21,24 @@ type AddressClass = 'public' | 'loopback' | 'private' | 'never'
 /** Which addresses may be called beside public ones: none, those of this machine, or private networks as well. */
 export type AddressReach = 'public' | 'loopback' | 'private'
 
-/** IPv4 embedded in IPv6, which gateways on the path extract again; `at` is its offset in bytes. */
+/** Where gateways on the path find an IPv4 address in an IPv6 address, in bytes: in 6to4 and in NAT64 (RFC 3056, 6052). */
 const EMBEDDED_IPV4 = [
-  { what: '6to4 (RFC 3056)', network: '2002::', bits: 16, at: 2 },
-  { what: 'NAT64 (RFC 6052)', network: '64:ff9b::', bits: 96, at: 12 },
-] as const
+  { network: ipaddr.IPv6.parseCIDR('2002::/16'), at: 2 },
+  { network: ipaddr.IPv6.parseCIDR('64:ff9b::/96'), at: 12 },
+]
 
 /** All that is allocated to the public Internet (IANA); the rest is reserved or local. */
-const GLOBAL_IPV6 = { network: '2000::', bits: 3 }
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/**
- * Services of a cloud outside link-local, which hand out credentials or settings: AWS and Google Cloud in IPv6, and the
- * wire server of Azure, whose address is a public one.
- */
+/** Services of a cloud that hand out credentials, outside link-local: AWS, Google Cloud, the wire server of Azure. */
 const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16']
 
-/** The interface identifiers of ISATAP (RFC 5214): a host of any prefix that forwards to the IPv4 address in the last 32 bits. */
+/** Interface identifiers of ISATAP (RFC 5214): with any prefix, the host forwards to the IPv4 address at the end. */
 const ISATAP_IDENTIFIERS = ['00005efe', '02005efe']
 
 const PRIVATE_RANGES = ['private', 'uniqueLocal']
 
-/**
- * Classifies an address as `public`, `loopback`, `private` or `never`: link-local and cloud metadata
- * addresses, multicast, unspecified and reserved ones.
- * @param address IPv4 or IPv6 in its usual notation
- */
+/** Classifies an address; `never` is link-local, of a cloud's metadata, multicast, unspecified, or reserved. */
 export function classifyAddress(address: string): AddressClass {
   // Only link-local addresses have a zone: it names an interface of this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'never'
@@ -54,18 +47,10 @@ export function classifyAddress(address: string): AddressClass {
   if (!(parsed instanceof ipaddr.IPv6)) return classifyRange(parsed.range(), true)
   if (parsed.isIPv4MappedAddress()) return classifyAddress(parsed.toIPv4Address().toString())
   if (isIsatap(parsed)) return 'never'
-  for (const { network, bits, at } of EMBEDDED_IPV4) {
-    if (parsed.match(ipaddr.IPv6.parse(network), bits)) {
-      return classifyAddress(
-        parsed
-          .toByteArray()
-          .slice(at, at + 4)
-          .join('.'),
-      )
-    }
-  }
-  const { network, bits } = GLOBAL_IPV6
-  return classifyRange(parsed.range(), parsed.match(ipaddr.IPv6.parse(network), bits))
+  const at = EMBEDDED_IPV4.find(({ network }) => parsed.match(network))?.at
+  if (at === undefined) return classifyRange(parsed.range(), parsed.match(GLOBAL_IPV6))
+  const ipv4 = parsed.toByteArray().slice(at, at + 4)
+  return classifyAddress(ipv4.join('.'))
 }
 
 /** Writes IPv6 in hexadecimal: the library takes `::10.0.0.1` (IPv4-compatible) for `::ffff:10.0.0.1`. */
@@ -84,11 +69,7 @@ function classifyRange(range: string, isGlobal: boolean): AddressClass {
   return range === 'unicast' && isGlobal ? 'public' : 'never'
 }
 
-/**
- * Checks that a call may go to an address. Only loopback and private addresses, where they are allowed, may be called
- * over plain http.
- * @throws AddressError
- */
+/** @throws AddressError when no call may go there, or none over plain http, which is for loopback and private ones */
 export function requireAllowedAddress(
   address: string,
   isPlain: boolean,
@@ -105,9 +86,8 @@ export function requireAllowedAddress(
 const RESOLVER_OPTIONS = { timeout: 2_000, tries: 2 }
 
 /**
- * Creates the resolver of host names. `getaddrinfo` occupies one of the process's few threads while a name
- * server is silent, and the gateway's name needs one too; but only `getaddrinfo` knows /etc/hosts and
- * `localhost`, which matter where other than public addresses are allowed.
+ * Creates the resolver of host names. `getaddrinfo` occupies one of few threads while a name server is silent; but only
+ * that knows /etc/hosts and `localhost`, which matter where other than public addresses are allowed.
  */
 export function createResolver(reach: AddressReach): ResolveHost {
   if (reach !== 'public') {
@@ -115,15 +95,11 @@ export function createResolver(reach: AddressReach): ResolveHost {
   }
   return async (name) => {
     const resolver = new Resolver(RESOLVER_OPTIONS)
-    const [ipv4, ipv6] = await Promise.allSettled([
-      resolver.resolve4(name),
-      resolver.resolve6(name),
-    ])
-    const found = [ipv4, ipv6].flatMap((result) =>
-      result.status === 'fulfilled' ? result.value : [],
-    )
+    const answers = [resolver.resolve4(name), resolver.resolve6(name)]
+    const [ipv4, ipv6] = await Promise.allSettled(answers)
+    const found = [ipv4, ipv6].flatMap((one) => (one?.status === 'fulfilled' ? one.value : []))
     if (found.length > 0) return found
-    throw ipv4.status === 'rejected' ? ipv4.reason : new Error('no address')
+    throw ipv4?.status === 'rejected' ? ipv4.reason : new Error('no address')
   }
 }
 
@@ -133,8 +109,7 @@ const MAX_URL_LENGTH = 2_048
 const LOCAL_NAME = /^[^.]+$|\.(localhost|local|internal|home\.arpa)$/
 
 /**
- * Parses the URL of an outbound call. The parser (WHATWG URL) normalises every notation of an IPv4 address
- * (decimal, octal, hexadecimal, with a trailing dot) before the address is checked.
+ * Parses the URL of an outbound call. The parser normalises every notation of an IPv4 address before that is checked.
  * @throws AddressError when no call may go to this URL
  */
 export function parseOutboundUrl(text: string, reach: AddressReach): URL {

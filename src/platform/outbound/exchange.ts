@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool } from 'undici'
 
-export type ExchangeRequest = {
+type ExchangeRequest = {
   /** Required when the dispatcher connects to more than one origin. */
   origin?: string
   path: string
@@ -25,10 +25,8 @@ export type ExchangeResult =
 const MAX_ANSWER_BYTES = 1024 * 1024
 
 /**
- * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not
- * established within it is abandoned as well, because its slot in the pool would be missing for the next call.
- * Certificates are always verified, whatever `NODE_TLS_REJECT_UNAUTHORIZED` is, against Node's authorities and
- * `NODE_EXTRA_CA_CERTS`.
+ * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not established within
+ * it is abandoned, too, for its slot. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` is.
  */
 export function openPool(
   origin: string,
@@ -64,19 +62,14 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
       resolve(result)
     }
     function fail(reason: string, more: { timedOut?: true } = {}): void {
-      if (controller) {
-        const part = chunks.length > 0 ? { part: Buffer.concat(chunks) } : {}
-        end({
-          kind: 'unknown',
-          reason,
-          ...(status === undefined ? {} : { status }),
-          ...more,
-          ...part,
-        })
-        controller.abort(new Error(reason))
-      } else {
+      if (!controller) {
         end({ kind: 'unavailable', reason, ...more })
+        return
       }
+      const part = chunks.length > 0 ? { part: Buffer.concat(chunks) } : {}
+      const head = status === undefined ? {} : { status }
+      end({ kind: 'unknown', reason, ...head, ...more, ...part })
+      controller.abort(new Error(reason))
     }
     const disarm = arm(request, fail)
 

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import { UnreplicatedError } from './errors.ts'
 import { guardSession, type Servers } from './guard.ts'
-import { type DatabaseAddress, parseDatabaseUrl } from './hosts.ts'
+import { type DatabaseAddress, parseDatabaseUrl, readSchema } from './hosts.ts'
+import { nameChannel } from './notify.ts'
 import { createLine, type Line, limitStatements } from './statement-limits.ts'
 import {
   type Address,
@@ -17,7 +18,6 @@ import type { Sql } from './types.ts'
 export type DriverOptions = {
   connections: number
   servers: Servers
-  /** The sessions are to write nothing. */
   readOnly: boolean
   /**
    * How long a session may take to open, the server to answer, and a statement to wait for a connection (ms). Without the
@@ -30,7 +30,6 @@ export type DriverOptions = {
   settings: Readonly<Record<string, string | number>>
 }
 
-/** The driver of a database. */
 export type Driver = { sql: Sql; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
@@ -40,8 +39,7 @@ const SETTINGS = {
   TimeZone: 'UTC',
   // The warning that a commit did not wait is sent.
   client_min_messages: 'warning',
-  // Above 1 KiB, the size from which the driver writes at once: a short startup message would stay behind what the driver
-  // kept of the last session, without end.
+  // Above 1 KiB the driver writes at once: a short startup message could wait behind what is kept of the last session.
   options: ' '.repeat(1024),
 }
 
@@ -51,7 +49,7 @@ export function createServers(url: string): Servers {
   return { count, preferred: 0, failures: 0, failedAt: 0, refusals: 0, open: new Set() }
 }
 
-/** Whoever closes the driver has finished its work. A connection that the server has cut off may never close. */
+/** A connection that the server has cut off may never close. */
 const CLOSE_TIMEOUT_S = 1
 
 /** Opens the driver on sockets of our own. Of the URL it gets no parameters, which would outrank the settings. */
@@ -63,6 +61,7 @@ export function openDriver(
   const line = createLine()
   const address = parseDatabaseUrl(url) ?? { hosts: [], parameters: new URLSearchParams() }
   const [first] = address.hosts
+  const schema = readSchema(address)
   // A variable, because the driver's types omit `socket`.
   const own = {
     // The driver sees one server: with several it repeats failed attempts at once, and reports none.
@@ -77,11 +76,14 @@ export function openDriver(
     onnotice: rejectUnreplicated,
     connection: {
       ...settings,
+      ...(schema === null ? {} : { search_path: schema }),
       application_name: address.parameters.get('application_name') ?? name,
       ...SETTINGS,
     },
   }
   const sql = postgres(url.replace(/[?#].*$/s, ''), own)
+  const { listen } = sql
+  sql.listen = (channel, ...on) => listen(nameChannel(schema, channel), ...on)
   return {
     sql: limitStatements(sql, line, options.limits.waitMs),
     async close() {
@@ -98,8 +100,8 @@ export function openDriver(
 const SYNC_WAIT = 'SyncRepWaitForLSN'
 
 /**
- * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only, although the server reports it
- * as done. The driver (3.4.9) rejects the statement that it awaits the answer to with what is thrown here.
+ * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only. The driver (3.4.9) rejects the
+ * statement that it awaits the answer to with what is thrown here.
  * @throws UnreplicatedError
  */
 function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
@@ -167,8 +169,7 @@ function createSockets(
 
 /**
  * Waits before another attempt once one has failed: the longer the more have, with jitter, and until there is somebody to
- * serve. The driver's own delays grow to 20 s: a notification would wait that long for its refusal, and clients for a
- * server that is back.
+ * serve. The driver's own delays grow to 20 s.
  */
 async function pace(servers: Servers, line: Line | undefined): Promise<void> {
   // The servers of a list are tried at once, one after the other.

@@ -3,19 +3,16 @@ import { PgDialect } from 'drizzle-orm/pg-core'
 import { PostgresJsDatabase, PostgresJsSession } from 'drizzle-orm/postgres-js'
 import type { Sql, Tx } from './types.ts'
 
-/** Drizzle's query builder. */
-export type QueryBuilder = PostgresJsDatabase
-
 const dialect = new PgDialect()
 const AnySession = PostgresJsSession<Sql, Record<string, never>, Record<string, never>>
 type AnySession = InstanceType<typeof AnySession>
-const builders = new WeakMap<object, QueryBuilder>()
+const builders = new WeakMap<object, PostgresJsDatabase>()
 
 /**
  * Drizzle's query builder inside the caller's unit of work: what it writes is part of the caller's commit.
  * Its statements are prepared once per connection, as those in SQL are.
  */
-export function build(tx: Tx): QueryBuilder {
+export function build(tx: Tx): PostgresJsDatabase {
   const known = builders.get(tx)
   if (known) return known
   const session = new Session(prepareStatements(tx), dialect, undefined)
@@ -24,10 +21,7 @@ export function build(tx: Tx): QueryBuilder {
   return builder
 }
 
-/**
- * Throws the server's errors as they are. Drizzle's own errors hide the code, so a lost connection would be taken
- * for a usable one. Their message, which is logged, contains all parameters.
- */
+/** Throws the server's errors as they are: Drizzle's own hide the code, and quote all parameters in their message. */
 class Session extends AnySession {
   override prepareQuery: AnySession['prepareQuery'] = (...given) => {
     const prepared = super.prepareQuery(...given)
@@ -41,10 +35,7 @@ function throwCause(error: unknown): never {
   throw error instanceof DrizzleQueryError ? error.cause : error
 }
 
-/**
- * A session of Drizzle's sends every statement of a builder through `unsafe`, and uses nothing else of its
- * client outside `transaction`, which units of work do not call. This is the one place that relies on it.
- */
+/** Drizzle sends every statement of a builder through `unsafe`, and uses nothing else of its client outside `transaction`. */
 function prepareStatements(tx: Tx): Sql {
   const client: Pick<Tx, 'unsafe'> = {
     unsafe: (text, parameters, options) =>

@@ -3,22 +3,16 @@ import postgres from 'postgres'
 /** SQLSTATE read_only_sql_transaction: the server is a standby, or a primary that was set aside. */
 export const READ_ONLY = '25006'
 
-/**
- * A commit that is done on the primary, and that no standby has confirmed: it may be lost with the primary. Whether
- * what it stored stays is unknown.
- */
+/** A commit that is done on the primary, and that no standby has confirmed: it may be lost with the primary. */
 export class UnreplicatedError extends Error {
   readonly code = 'COMMIT_UNREPLICATED'
 }
 
-/**
- * Codes of the driver, of the system and of this folder; SQLSTATE classes: connection, resources, shutdown, system
- * error, and a read-only server, which the next session avoids.
- */
+/** Codes of driver, system and this folder; SQLSTATEs: connection, resources, shutdown, system error, read-only. */
 const UNAVAILABLE =
   /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
-/** Returns whether the database is out of reach, so that the same request may succeed a moment later. */
+/** Whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // Any reason to refuse a session: a locked database has a code of a class with many meanings.
@@ -30,22 +24,18 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 /** SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled. */
 const TRANSIENT = /^(40...|55P03|57014)$/
 
-/** Returns whether the same statements may succeed when they are run again: something else was in the way. */
+/** Whether the same statements may succeed when they are run again. */
 export function isTransient(error: unknown): boolean {
   return error instanceof postgres.PostgresError && TRANSIENT.test(error.code)
 }
 
-/**
- * Returns whether the connection is lost: the server closes it after a fatal error, the guard after a statement that a
- * read-only server refused, or the driver reports it by its own code. An unreplicated commit leaves it usable.
- */
+/** Whether the connection is lost. An unreplicated commit leaves it usable. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof postgres.PostgresError) return isFatal(error) || error.code === READ_ONLY
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
 }
 
-/** Returns whether a statement was refused because it violates this constraint. */
 export function violatesConstraint(error: unknown, name: string): boolean {
   return error instanceof postgres.PostgresError && error.constraint_name === name
 }

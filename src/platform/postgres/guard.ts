@@ -17,7 +17,6 @@ import { type Address, createConnectionError } from './tls.ts'
 
 /** What the sessions with a database share: those of a pool, and those of the reads beside it. */
 export type Servers = {
-  /** How many there are to choose from. */
   readonly count: number
   /** The one to connect to: it served last, or comes after one that failed. */
   preferred: number
@@ -31,12 +30,10 @@ export type Servers = {
   readonly open: Set<Session>
 }
 
-export type Session = {
-  /** Ends it at once: what is in flight fails with this error. */
-  end(error: Error): void
-}
+/** `end` fails what is in flight with this error, at once. */
+type Session = { end(error: Error): void }
 
-export type SessionOptions = {
+type SessionOptions = {
   servers: Servers
   /** The server that it is with. */
   index: number
@@ -56,18 +53,16 @@ export type SessionOptions = {
 /**
  * Guards a socket for the driver (postgres 3.4.9, connection.js), which keeps what it knows of a session beyond its end.
  *
- * - The error of a socket is told together with its close, and so is the error with which the session ended. Between the
- *   two the driver would send statements to the closed connection, keep them, and take the first messages of its next
- *   session for their results: a `commit` that no server received would be reported as done.
- * - A FATAL error is not passed on but told with the close, and any other one with the end of the answer. The driver would
- *   keep it beyond the session, and reject the first statement of its next one with it.
+ * - An error is told together with the close. Between the two the driver would send statements to the closed connection,
+ *   keep them, and take the first messages of its next session for their results: a `commit` that no server received
+ *   would be reported as done.
+ * - A FATAL error is told with the close, too, and any other one with the end of the answer: the driver would keep it, and
+ *   reject the first statement of its next session with it.
  * - A session ends if the driver would repeat a statement of a transaction after its COMMIT.
  * - What the driver kept of its last session is not sent in the next one.
- * - A session that could not be opened is closed without an error: the driver connects again. Of the error it would tell
- *   the one for whom it connected; if that is a unit of work, it keeps its place in the queue, and a connection that comes
- *   to it is lost to the pool. Who waits is told instead by the line.
- * - A session in which a commit would be reported before it is durable is set to wait for it, and one that waits for
- *   longer is left as it is, which a setting of the startup message would not be.
+ * - A session that could not be opened is closed without an error, so that the driver connects again; the line tells who
+ *   waits. The driver would tell one only, and a unit of work would keep its place, and lose the pool a connection.
+ * - A session whose commits would be reported before they are durable is set to wait for that.
  * - Once a server refuses writes all sessions end, because another server is the primary now.
  */
 export function guardSession<S extends Socket>(socket: S, options: SessionOptions): S {
@@ -152,10 +147,7 @@ function createJudge(
   }
 }
 
-/**
- * A role or a database may have any level. Those that wait for as much as `on`, or for more, stay, and are set all the
- * same: what a session has set is not changed by a server that reads its settings again.
- */
+/** A level that is high enough is set as well: a server that reads its settings again leaves it alone then. */
 const RAISE_COMMITS = writeQuery(
   `select pg_catalog.set_config('synchronous_commit', case when l.level in ('on', 'remote_apply') then l.level else 'on' end, false)
    from pg_catalog.current_setting('synchronous_commit') as l (level)`,
@@ -164,7 +156,7 @@ const RAISE_COMMITS = writeQuery(
 /** A session that ended sooner has failed, as one that never opened has (ms). */
 const LASTING_MS = 2_000
 
-/** Follows a session from its connection to its end, and learns from it which server to connect to, and how soon. */
+/** Follows a session to its end, and learns from it which server to connect to, and how soon. */
 function followPhases(session: Session, { servers, index, line, ...options }: SessionOptions) {
   const { address, connectMs, readOnly } = options
   let phase: 'connecting' | 'opening' | 'open' | 'lasting' | 'cancelling' = 'connecting'
@@ -231,8 +223,8 @@ const ASKED_TIMES = 8
 const MAX_STEP_MS = 5_000
 
 /**
- * Ends a session whose server vanished: its machine, or the network to it. It closes nothing, and the system gives up on
- * what it has sent there after a quarter of an hour. A server that is only busy still answers a new connection.
+ * Ends a session whose server vanished: the system would take a quarter of an hour to notice. One that is only busy still
+ * answers a new connection.
  */
 function watchAnswers(options: SessionOptions, session: Session) {
   const { silenceMs, isReachable, address } = options
@@ -266,11 +258,9 @@ function watchAnswers(options: SessionOptions, session: Session) {
       silentMs = 0
       timer = setTimeout(check, stepMs)
     },
-    /** What was asked for has come. */
     onAnswered(): void {
       owed = Math.max(0, owed - 1)
     },
-    /** Anything has come. */
     onReceived(): void {
       received += 1
       silentMs = 0

@@ -44,6 +44,20 @@ function decode(name: string): string | undefined {
   }
 }
 
+/** The parameter that `inSchema` adds. A setting cannot have it: it is not among those that are known. */
+const SCHEMA = 'search_path'
+
+/** Returns the URL of a schema of the database: sessions that are opened with it see no other. */
+export function inSchema(url: string, schema: string): string {
+  const [before = ''] = url.split('#', 1)
+  return `${before}${before.includes('?') ? '&' : '?'}${SCHEMA}=${schema}`
+}
+
+/** Returns the schema of a URL; null if the server chooses. */
+export function readSchema({ parameters }: Pick<DatabaseAddress, 'parameters'>): string | null {
+  return parameters.get(SCHEMA)
+}
+
 /** As libpq names them. Both are the same here: a session begins only on a server that accepts writes. */
 const WRITABLE = ['primary', 'read-write']
 

@@ -16,7 +16,7 @@ import { byKey } from './by-key.ts'
 import { describeColumns, pickColumns, toSnakeCase } from './row-set.ts'
 
 /** The columns that a list is sorted by, newest first: an index of the table has them in this order. */
-export type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
+type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
 
 export type PageRequest = {
   merchants: readonly string[]
@@ -29,7 +29,6 @@ export type PageRequest = {
   examined?: number | undefined
   /** Reads only some rows, by an index that a page of the whole list would not use. */
   only?: Selection | undefined
-  /** The number of rows on the page. */
   limit: number
   /** The row after which the page begins. */
   after: { time: string; id: string; merchantCode: string } | undefined
@@ -48,10 +47,9 @@ export type Selection =
   | { rows: (account: SQL) => SQL }
 
 /**
- * Selects the rows of a table that a page of its list needs, under the table's own name, for the `with` of
- * the statement that reads them: there they take the table's place. It reads in the order of the list, by an index,
- * until the page is full or `examined` rows were compared with the filter, whatever the filter leaves out. The statement
- * has to sort the rows again, select their `EXAMINATION`, and pass both to `cutRead`.
+ * Selects the rows that a page of a list needs, for the `with` of the statement that reads them, where they take the
+ * table's place: by an index in the order of the list, until the page is full or `examined` rows were compared with the
+ * filter. The statement has to sort the rows again, select their `EXAMINATION`, and pass both to `cutRead`.
  */
 export function pickNewest(
   db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
@@ -62,8 +60,7 @@ export function pickNewest(
   const { merchants, limit } = request
   const { table } = merchantCode
   const [only, another] = merchants
-  // Several accounts are read one by one, each by its own part of the index and no further than a page:
-  // one scan over all of them would read and sort every row.
+  // Several accounts are read one by one, no further than a page: one scan over all would read and sort every row.
   const page =
     only !== undefined && another === undefined
       ? selectPage(key, request, sql`${only}`)
@@ -74,7 +71,6 @@ export function pickNewest(
   return db.$with(getTableName(table), {}).as(page)
 }
 
-/** Selects the page of one account. */
 function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
   const { merchantCode, time, id } = key
   const { table } = merchantCode
@@ -134,10 +130,7 @@ function listBounds(
   ]
 }
 
-/**
- * The same for an index that begins with another column. A range of it has an order, as a single value has not: no other
- * index serves it. The rows of columns are where the scan begins and ends.
- */
+/** The same for an index that begins with another column, of which a range has an order, as a single value has not. */
 function listSortedBounds(
   { time, id }: ListKey,
   request: PageRequest,
@@ -155,9 +148,8 @@ function listSortedBounds(
 }
 
 /**
- * Selects the rows of a table that have one of several keys, under the table's own name, for the `with` of the
- * statement that reads them, as `pickNewest` does. The columns make a unique key, and an index has them in this
- * order.
+ * Selects the rows that have one of several keys, for the `with` of a statement, as `pickNewest` does. An index has the
+ * columns, which make a unique key, in this order.
  * @param keys a JSON array of objects with these properties
  */
 export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
@@ -175,13 +167,10 @@ export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns
     ) as found`)
 }
 
-/**
- * Rows that a page compares with its filter at most. They take 10 ms, so that even a filter that nothing passes takes
- * no more of the database than a full page does of its connection.
- */
+/** Rows that a page compares with its filter at most: they take 10 ms. */
 export const EXAMINED = 5_000
 
-/** How many rows of an account are compared: one of these, because every connection keeps a statement for each. */
+/** One of few numbers, because every connection keeps a statement for each. */
 const ROWS_EXAMINED = [250, 500, 1_000, 2_500, EXAMINED]
 
 /** Several accounts share the rows, but for a few of each: a page's rows could all be of one. */
@@ -208,35 +197,24 @@ function selectRange(
     order by ${column} offset 0) as ${table}`
 }
 
-/**
- * Writes the limit as a literal. A statement is planned once, and for a limit in a parameter the planner
- * expects a tenth of the table and reads it all (at a million rows 118 ms a page; 4 ms with a literal). Few
- * distinct limits, because every connection keeps a prepared statement for each text.
- */
+/** As a literal: for a parameter the planner expects a tenth of the table, and reads it all (118 ms a page, not 4 ms). */
 function writeLimit(limit: number): SQL {
   return sql.raw(`limit ${countRowsRead(limit)}`)
 }
 
-/**
- * Further columns of the rows of `pickNewest`, for `cutRead`: whether the row passes the filter, and whether reading
- * its account stopped there, after `examined` rows.
- */
+/** Whether a row of `pickNewest` passes the filter, and whether reading its account stopped there. */
 export const EXAMINATION = {
   fits: sql<boolean | null>`fits`,
   stops: sql<boolean | null>`stops`,
 }
 
-/** Rows of a page, more than `limit` of them if there is a next one. */
 export type PageRead<Row> = {
   rows: Row[]
   /** The last row that was examined, if reading stopped there before the page was full: the next page begins behind it. */
   stoppedAt: Row | undefined
 }
 
-/**
- * Reads the `EXAMINATION` of the rows of `pickNewest`, in their order. Behind the first row at which an account stopped,
- * rows of that account may be missing, so nothing is shown from there on.
- */
+/** Behind the first row at which an account stopped, rows of it may be missing: nothing is shown from there on. */
 export function cutRead<Row extends Examination>(
   rows: readonly Row[],
   limit: number,
@@ -251,10 +229,7 @@ type Examination = { fits: boolean | null; stops: boolean | null }
 
 const ROWS_READ = [11, 51, 101, 201]
 
-/**
- * Returns how many rows are read for a page, as a literal in its statement: one of few numbers, above the page's own,
- * because every connection keeps a prepared statement for each.
- */
+/** How many rows are read for a page, as a literal in its statement: one of few numbers, above the page's own. */
 export function countRowsRead(limit: number): number {
   return ROWS_READ.find((rows) => rows > limit) ?? Math.trunc(limit) + 1
 }

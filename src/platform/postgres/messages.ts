@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { READ_ONLY } from './errors.ts'
 
 /** Messages of a server that are read (Postgres 17, 53.7): BackendKeyData, ErrorResponse, ParameterStatus, ReadyForQuery. */
-export type ReadMessage = 'K' | 'E' | 'S' | 'Z'
+type ReadMessage = 'K' | 'E' | 'S' | 'Z'
 
 const READ: Readonly<Record<number, ReadMessage>> = { 75: 'K', 69: 'E', 83: 'S', 90: 'Z' }
 
@@ -13,13 +13,10 @@ const NOTHING = Buffer.alloc(0)
 /** Why a session cannot go on; `writes` when its server accepts none, so that no session can. */
 export type Refusal = { of: 'session' | 'writes'; error: Error }
 
-export type Reading = {
+type Reading = {
   /** Reads a message, an error perhaps again; what it returns ends the session. */
   judge(type: ReadMessage, body: Buffer): Refusal | undefined
-  /**
-   * Whether the server will say that it is ready again. Then an error is held back until it has: of a session that ends
-   * between the two the driver would keep it, and reject a statement of the next one with it.
-   */
+  /** Whether the server will say that it is ready again: an error is held back until it has. */
   isOwed(): boolean
   /** Whether the next message, up to the one that says that the server is ready, is not for the driver. */
   isOurs(): boolean
@@ -29,16 +26,12 @@ export type Reading = {
  * Creates a reader of what a server sends, however it is cut into chunks.
  * @returns a function that returns what a chunk holds for the driver, up to the message that ends the session
  */
-export function createReader({
-  judge,
-  isOwed,
-  isOurs,
-}: Reading): (chunk: Buffer) => { passed: Buffer; refusal?: Refusal } {
+export function createReader({ judge, isOwed, isOurs }: Reading) {
   /** A message to be read, or the head of any, of which the rest has not come yet. */
   let held = NOTHING
   /** Bytes still to come of a message that has been passed on in part. */
   let unread = 0
-  return (chunk) => {
+  return (chunk: Buffer): { passed: Buffer; refusal?: Refusal } => {
     const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
     let at = unread
     let from = 0
@@ -89,23 +82,20 @@ const FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The functions of the server after whose errors the driver (3.4.9) sends the statement again. In a transaction that is
- * behind its COMMIT, which the server has answered with ROLLBACK: the statement would be committed alone.
+ * The functions of the server after whose errors the driver sends the statement again. In a transaction that is behind
+ * its COMMIT, which was answered with ROLLBACK: the statement would be committed alone.
  */
 const SENT_AGAIN = /^(FetchPreparedStatement|RevalidateCachedQuery|transformAssignedExpr)$/
 
-/** `readOnly`: the session itself refuses to write, whatever the server accepts. `isInTransaction`: it has begun one. */
 type SessionState = {
+  /** The session itself refuses to write, whatever the server accepts. */
   readOnly: boolean
   isInTransaction: boolean
   /** It answers a statement of ours, which nobody else learns of. */
   isOurs: boolean
 }
 
-/**
- * Reads an error: one that is FATAL ends the session, as one after which the driver would repeat a statement of a
- * transaction, and one of a statement of ours. The refusal to write ends all of them.
- */
+/** Reads an error, and whether it ends the session, or as a refusal to write all of them. */
 export function readError(
   body: Buffer,
   { readOnly, isInTransaction, isOurs }: SessionState,
@@ -122,7 +112,7 @@ export function readError(
   return { of: 'writes', error: createServerError(fields) }
 }
 
-/** Reads a parameter. A server reports these when a session opens, and before its next answer when they change. */
+/** Reads a parameter. A server reports these when a session opens, and when they change. */
 export function readParameter(body: Buffer, readOnly: boolean): Refusal | undefined {
   const [name, value] = body.toString().split('\0')
   const isTold =
@@ -143,8 +133,8 @@ const SYNC = 'S'.charCodeAt(0)
 const FLUSH = 'H'.charCodeAt(0)
 
 /**
- * Reads what the driver sends, in whole messages: how many of them the server answers with ReadyForQuery, and whether it
- * sends no more until it has the answer to a Flush, which nothing ends.
+ * Reads what the driver sends, in whole messages: how many the server answers with ReadyForQuery, and whether the last
+ * is a Flush, whose answer nothing ends.
  */
 export function readRequests(messages: Buffer): { count: number; isFlushed: boolean } {
   let count = 0
@@ -163,10 +153,7 @@ export function writeQuery(text: string): Buffer {
   return message
 }
 
-/**
- * Leaves out what stands before the startup message, which has no type: its length begins with a zero. The driver kept the
- * bytes of statements that it was given just before the last session ended, and that it reported as lost.
- */
+/** Leaves out statements that the driver kept before the startup message, which has no type: its length begins with 0. */
 export function dropUnsent(bytes: Buffer): Buffer {
   let at = 0
   while (at + HEAD_BYTES <= bytes.length && bytes[at] !== 0) at += 1 + bytes.readUInt32BE(at + 1)

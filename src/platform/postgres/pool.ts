@@ -1,4 +1,4 @@
-import { createServers, type Driver, openDriver } from './driver.ts'
+import { createServers, type Driver, type DriverOptions, openDriver } from './driver.ts'
 import { isDatabaseUnavailable, isTransient } from './errors.ts'
 import type { Servers } from './guard.ts'
 import { CONNECTION_WAIT_MS } from './statement-limits.ts'
@@ -13,33 +13,20 @@ export type Pool = Driver & {
   openReads(connections: number): Driver
 }
 
-/** Replaces limits in tests (ms). */
-export type PoolLimits = {
-  /** Of a session that is being opened. */
-  connectMs: number
-  /** For how long a server may owe an answer and send nothing. */
-  silenceMs: number
-  /** Of a statement that waits for a connection. */
-  waitMs: number
-}
+/** Replaces limits in tests. */
+type PoolLimits = DriverOptions['limits']
 
 const CONNECT_MS = 5_000
 
 const STATEMENT_TIMEOUT_MS = 30_000
 
-/**
- * A page takes milliseconds, at a million rows as well. A read that takes seconds is a filter that no index serves, or
- * finds a server that is busy with more important work: its client should narrow it, or come back.
- */
+/** A page takes milliseconds. A read of seconds has a filter that no index serves, or finds a busy server. */
 export const READ_TIMEOUT_MS = 3_000
 
-/** After its time-out the server has answered a statement, and a commit that waited for a standby was cancelled. */
+/** By then the server has cancelled a statement, and we a commit that waited for a standby. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
 
-/**
- * Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself.
- * @param connections the pool's size
- */
+/** Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself. */
 export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>): Pool {
   const servers = createServers(url)
   const pool = openStatements(url, connections, {
@@ -97,8 +84,7 @@ const NO_TIMEOUTS: Record<string, string> = {
 }
 
 /**
- * Opens a single connection for work that takes as long as it takes: no statement in it is cancelled for its time,
- * whatever the role or the database has set. It connects on the first query.
+ * Opens a single connection in which no statement is cancelled for its time, whatever the role or the database has set.
  * @param name how `pg_stat_activity` names it
  */
 export function openSession(url: string, name: string): Driver {
@@ -113,8 +99,8 @@ export function openSession(url: string, name: string): Driver {
 }
 
 /**
- * Finds out whether the sessions report a commit before it is durable. Each asks for the opposite when it opens; a pooler on
- * the way may drop that, and a login trigger of the database may change it.
+ * Finds out whether the sessions report a commit before it is durable: a pooler on the way may have dropped what they asked
+ * for, and a login trigger may have changed it.
  * @returns their `synchronous_commit` if it is too low
  */
 export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
@@ -125,10 +111,8 @@ export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Keeps this process running when a connection is lost, or times out, while it opens: the driver then leaves a rejection
- * that cannot be caught (porsager/postgres 1223). The query that waits gets its own error. Any other rejection that is not
- * handled still ends the process.
- * @param onLost called with the error
+ * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot be
+ * caught (porsager/postgres 1223). Any other rejection that is not handled still ends the process.
  */
 export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
   process.on('unhandledRejection', (reason) => {

@@ -3,16 +3,13 @@ import type { Sql, Tx } from './types.ts'
 /** How long to wait for a connection (ms). */
 export const CONNECTION_WAIT_MS = 5_000
 
-/**
- * When a statement without an answer is cancelled (ms): after the time-out of statements, so that only a commit still
- * waits, for a standby. It would go on waiting, with its locks and a connection of the server.
- */
+/** When a statement without an answer is cancelled (ms): after its time-out, so that only a commit waits, for a standby. */
 const CANCEL_AFTER_MS = 35_000
 
-/** The process that serves a session, and its secret, as the driver keeps them. */
+/** The server's process and its secret, as the driver keeps them. */
 type SessionKey = { pid: number | null; secret: number | null }
 
-/** The sessions of this process that have not ended, by process and secret. */
+/** The sessions that have not ended, by process and secret. */
 export const openSessions = new Set<string>()
 
 function isSessionOpen({ pid, secret }: SessionKey): boolean {
@@ -26,7 +23,6 @@ type Waiting = { isWaiting(): boolean; refuse(error: Error): void }
 export type Line = {
   /** @returns a function that leaves the line */
   join(waiting: Waiting, waitMs: number | undefined): () => void
-  /** A session was opened, or one that was open has ended. */
   onOpened(): void
   onClosed(): void
   /** No session could be opened: who waits is refused, unless there is one that may come to serve them. */
@@ -82,13 +78,11 @@ export function createLine(): Line {
   }
 }
 
-/** The error of who waited in vain: every connection stays in use, or none is opened. */
 function createWaitError(): Error {
   const error = new Error(`no connection to the database within ${CONNECTION_WAIT_MS} ms`)
   return Object.assign(error, { code: 'CONNECT_TIMEOUT' })
 }
 
-/** The lines of the pools whose statements are limited. */
 const lines = new WeakMap<Sql, Line>()
 
 /** Reserves a connection. The driver (3.4.9) drops some requests when one is lost, and they would wait without end. */
@@ -130,7 +124,6 @@ function isStatement(value: unknown): value is Statement {
   return value instanceof Promise && 'handler' in value && 'state' in value
 }
 
-/** Puts something in the place of giving a connection its statements. */
 function interceptStatements<S extends Tx>(
   sql: S,
   intercept: (statement: Statement, run: () => void) => void,
@@ -154,8 +147,8 @@ function interceptStatements<S extends Tx>(
 }
 
 /**
- * Limits how long statements wait that no unit of work runs: for a connection, and for the answer to their commit.
- * @param waitMs undefined for statements that may take as long as they take; they learn only that nothing can be opened
+ * Limits how long statements outside of units of work wait: for a connection, and for the answer to their commit.
+ * @param waitMs undefined for those that may take as long as they take, and learn only that nothing can be opened
  */
 export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined): Sql {
   const limited = interceptStatements(sql, (statement, run) => {
@@ -179,10 +172,7 @@ export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined
   return limited
 }
 
-/**
- * Refuses the statements of a reserved connection once its session has ended. The driver would send them in its next one,
- * inside another unit of work or in none, or end the process (porsager/postgres 1208, 1215).
- */
+/** The driver would send them in the next session, within another unit of work or none (porsager/postgres 1208, 1215). */
 function refuseAfterLoss<S extends Tx>(connection: S): S {
   let session: SessionKey | undefined
   return interceptStatements(connection, (statement, run) => {
@@ -195,10 +185,7 @@ function refuseAfterLoss<S extends Tx>(connection: S): S {
   })
 }
 
-/**
- * Cancels a statement whose answer is late, without sending it.
- * @returns a function that leaves it alone from then on
- */
+/** Cancels a statement whose answer is late, unless the returned function is called before. */
 export function cancelLate(statement: unknown, afterMs = CANCEL_AFTER_MS): () => void {
   const timer = setTimeout(() => {
     // Of one that waits for the answers to others, the driver would take the answer for that of the next one.

@@ -6,7 +6,7 @@ import { connect } from 'node:tls'
 export type Address = { host: string; port: number } | { path: string }
 
 /** `verified` checks certificate and name; `preferred` continues in plain text if the server has no TLS. */
-export type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
+type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
 
 /** The SSLRequest message, sent before a session, and the byte that accepts it (Postgres 17, 53.2.10). */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
@@ -23,10 +23,8 @@ export function readTlsMode(parameters: URLSearchParams): TlsMode {
 
 /**
  * Negotiates TLS with a database server in the driver's place, which would put a socket of its own over a guarded one.
- * @param socket a connection that is being opened
  * @returns the connection to use; its certificate is checked before anything is written
- * @throws Error when the server cannot be reached, does not respond, lacks TLS although the mode requires it, or sends
- *   more than the one byte
+ * @throws Error
  */
 export async function negotiateTls(
   socket: Socket,

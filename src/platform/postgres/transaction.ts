@@ -5,13 +5,11 @@ import { cancelLate, reserve } from './statement-limits.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
- * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that the
- * work asked for. Any error rolls back and is rethrown. The work must await nothing but its own statements.
+ * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that it asked for.
+ * Any error rolls back and is rethrown. The work must await nothing but its own statements.
  *
- * The driver's `begin` must not be used. When the connection is lost in the middle, it sends `ROLLBACK` to
- * a closed socket, which ends the process, or to the next session on it, where it ends another caller's
- * transaction. With a hundred statements queued before it, it begins on a connection that other callers
- * share (porsager/postgres, issues 1208, 1216 and 1189).
+ * The driver's `begin` must not be used: after a loss it sends `ROLLBACK` to the next session, where it ends another
+ * caller's transaction, and it may begin on a shared connection (porsager/postgres 1208, 1216, 1189).
  */
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
   return await runPipelined(sql, {
@@ -20,14 +18,11 @@ export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>
   })
 }
 
-/**
- * Sends a statement that was built before: nothing can fail on the way to it, and when the server refuses it,
- * nothing is committed.
- */
+/** Sends a statement that was built before: nothing can fail on the way to it. */
 export type LastStatement = () => PromiseLike<unknown>
 
 /** A unit of work whose first and last statements travel with `BEGIN` and `COMMIT`: two round trips less. */
-export type PipelinedWork<O, T> = {
+type PipelinedWork<O, T> = {
   /** Sends the first statements, together. They may lock and read, but not write: `BEGIN` is not confirmed yet. */
   open: (tx: Tx) => Promise<O>
   /** Does the rest. */
@@ -120,10 +115,8 @@ class UnansweredError extends Error {
 }
 
 /**
- * Runs a transaction command and checks the server's command tag. The server answers `ROLLBACK` to the
- * commit of a transaction in which a statement failed. Without a tag the driver has taken the first
- * messages of a next session for the answer: the connection is lost, and other callers may be using it.
- * @throws Error
+ * Runs a transaction command and checks the command tag: `ROLLBACK` answers the commit of what failed. Without a tag the
+ * driver has taken the first messages of a next session for the answer, which other callers may be using.
  */
 async function runCommand(connection: Tx, statement: string, expected: string): Promise<true> {
   const command = await readCommandTag(connection, statement)
@@ -144,15 +137,12 @@ async function readCommandTag(connection: Tx, statement: string): Promise<string
 }
 
 /**
- * Sends several statements of one unit of work together, without waiting for results in between. They
- * share one connection: Postgres runs them one after the other, in the order of the arguments, and each
- * sees what those before it wrote.
+ * Sends several statements of one unit of work together. Postgres runs them in the order of the arguments, and each sees
+ * what those before it wrote.
  *
- * Pass either bare statements or calls of functions whose first `await` is a statement, not both kinds: a
- * function sends its statement when it is called, a bare statement is sent only here. The second statement
- * of a function runs after the first ones of all arguments.
+ * Pass either bare statements or calls of functions whose first `await` is a statement, not both: a function sends its
+ * statement when it is called, a bare one is sent here. Second statements run after the first ones of all arguments.
  * @param statements `false` sends nothing
- * @returns the results, in the order of the arguments
  * @throws the error of the first statement that failed; after it the server refuses all others (25P02)
  */
 export async function pipeline<T extends readonly (PromiseLike<unknown> | false)[]>(
@@ -183,11 +173,10 @@ function isRefusedAfterError(error: unknown): boolean {
 }
 
 /**
- * Writes a message to the WAL. Once its commit is done, everything read before is as durable: a commit whose wait for
- * the standby was cancelled is visible, although it may be lost, and this commit waits for all WAL before it. Whoever
- * answers from what it has read, and promises that it stays, awaits this first.
+ * Writes a message to the WAL. Once its commit is done, everything read before is as durable: also a commit whose wait for
+ * the standby was cancelled. Whoever answers from what it has read, and promises that it stays, awaits this first.
  * @param sql a unit of work, or a pool for a commit of its own
- * @returns the statement, which rejects with UnreplicatedError when this wait is cancelled as well
+ * @throws UnreplicatedError when this wait is cancelled as well
  */
 export function confirmCommits(sql: Tx): PromiseLike<unknown> {
   return sql`select pg_logical_emit_message(true, 'ipn-processor', '')`

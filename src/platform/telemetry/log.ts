@@ -4,6 +4,12 @@ import { readLogIds } from './tracing.ts'
 
 export type Log = Logger
 
+const NESTED = ['secret', 'accessToken', 'clientSecret', 'receiver']
+const SECRETS = [
+  ...NESTED.flatMap((name) => [name, `*.${name}`]),
+  ...['apiKey', 'authorization', 'headers.authorization'],
+]
+
 /**
  * Creates a structured log on standard output. As a safety net it redacts what callers must never log: keys,
  * secrets, tokens, account and card numbers. With tracing every line carries the ids of its trace.
@@ -16,22 +22,7 @@ export function createLog(level: string, destination?: DestinationStream): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     // pino writes the line's own members into this object, so it must be new each time.
     mixin: () => ({ ...readLogIds() }),
-    redact: {
-      paths: [
-        'secret',
-        'apiKey',
-        'authorization',
-        'accessToken',
-        'clientSecret',
-        'headers.authorization',
-        'receiver',
-        '*.secret',
-        '*.accessToken',
-        '*.clientSecret',
-        '*.receiver',
-      ],
-      censor: '[hidden]',
-    },
+    redact: { paths: SECRETS, censor: '[hidden]' },
     serializers: { err: serializeError },
   }
   return destination ? pino(options, destination) : pino(options)

@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ExportResultCode } from '@opentelemetry/core'
+import {
+  type Attributes,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import { ExportResultCode, parseTraceParent } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import {
   defaultResource,
@@ -13,7 +21,7 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base'
 import type { Log } from './log.ts'
-import { createTracing, runUntraced, type Tracing } from './tracing.ts'
+import { activeContext, REQUEST_ID, type Tracing } from './tracing.ts'
 
 /** How long the export of the last spans may take on shutdown (ms). */
 const FLUSH_TIMEOUT_MS = 1_000
@@ -37,7 +45,87 @@ export function startTracing(endpoint: string, version: string, log: Log): Traci
     const late = sleep(FLUSH_TIMEOUT_MS, undefined, { ref: false })
     await Promise.race([provider.shutdown().catch(() => {}), late])
   }
-  return createTracing(provider.getTracer('ipn-processor', version), stop)
+  return { ...createTracing(provider.getTracer('ipn-processor', version)), stop }
+}
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+}
+
+/** Remembered parents whose work has not begun in this process: another process may do it. */
+const MAX_REMEMBERED = 1_000
+const REMEMBERED_FOR_MS = 60_000
+
+function createTracing(tracer: Tracer): Omit<Tracing, 'stop'> {
+  const parents = new Map<string, { parent: string; at: number }>()
+  return {
+    enabled: true,
+    async run(describe, work) {
+      const { name, kind, attributes = {}, links = [], parent, requestId } = describe()
+      const outer = parent === undefined ? getActive() : readParent(parent)
+      const context = requestId === undefined ? outer : outer.setValue(REQUEST_ID, requestId)
+      const linked = links.flatMap((link) => {
+        const context = parseRemote(link)
+        return context ? [{ context }] : []
+      })
+      const options = { kind: KINDS[kind], attributes, links: linked }
+      const span = tracer.startSpan(name, options, context)
+      const fail = (type: string): void => {
+        span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
+      }
+      const setAttributes = (more: Attributes) => void span.setAttributes(more)
+      try {
+        const scope = trace.setSpan(context, span)
+        return await activeContext.run(scope, () => work({ setAttributes, fail }))
+      } catch (error) {
+        fail(nameError(error))
+        throw error
+      } finally {
+        span.end()
+      }
+    },
+    capture() {
+      const context = getActive()
+      return (work) => activeContext.run(context, work)
+    },
+    remember(key) {
+      const span = trace.getSpanContext(getActive())
+      if (!span) return
+      const [oldest] = parents.size >= MAX_REMEMBERED ? parents.keys() : []
+      if (oldest !== undefined) parents.delete(oldest)
+      const flags = span.traceFlags.toString(16).padStart(2, '0')
+      const parent = `00-${span.traceId}-${span.spanId}-${flags}`
+      parents.set(key, { parent, at: performance.now() })
+    },
+    recall(key) {
+      const entry = parents.get(key)
+      parents.delete(key)
+      return entry && performance.now() - entry.at < REMEMBERED_FOR_MS ? entry.parent : undefined
+    },
+  }
+}
+
+const getActive = () => activeContext.getStore() ?? ROOT_CONTEXT
+
+function parseRemote(text = '') {
+  const context = parseTraceParent(text)
+  return context && { ...context, isRemote: true }
+}
+
+/** Returns the context of a remote parent; an invalid one begins a new trace. */
+function readParent(text: string) {
+  const parent = parseRemote(text)
+  return parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
+}
+
+/** Never the message: that of a database error quotes customer data. */
+function nameError(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
 /** Logs one line when the collector becomes unreachable and one when it is reachable again. */
@@ -47,15 +135,15 @@ function logOutages(exporter: SpanExporter, log: Log): SpanExporter {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const failed = result.code !== ExportResultCode.SUCCESS
-        if (failed !== isFailing) runUntraced(() => logChange(log, failed, result.error))
+        // Outside of every span: the lines are about no request.
+        if (failed !== isFailing) activeContext.run(ROOT_CONTEXT, logChange, failed, result.error)
         isFailing = failed
         done(result)
       }),
     shutdown: () => exporter.shutdown(),
   }
-}
-
-function logChange(log: Log, failed: boolean, err: Error | undefined): void {
-  if (failed) log.warn({ err }, 'traces cannot be exported and are dropped; check the collector')
-  else log.info('traces are exported again')
+  function logChange(failed: boolean, err: Error | undefined): void {
+    if (failed) log.warn({ err }, 'traces cannot be exported and are dropped; check the collector')
+    else log.info('traces are exported again')
+  }
 }

@@ -15,13 +15,12 @@ export type Condition = {
   replaces?: string | undefined
 }
 
-/** The outages that one log tells of: a line when one begins, one a minute while it lasts, and one when it has ended. */
+/** The outages of one log: a line when one begins, one a minute while it lasts, and one when it has ended. */
 export type OutageLog = {
-  /** Takes note of a sign of a condition. @param work what failed because of it, counted in the lines */
+  /** @param work what failed because of the condition, counted in the lines */
   note(condition: Condition, work?: string): void
   /** Returns the conditions that last, with the time since their newest sign (ms). */
   list(): (Condition & { quietMs: number })[]
-  /** Logs the end of a condition, if it lasted. */
   end(name: string): void
   /** Logs the conditions that have lasted for another minute. */
   remind(): void
@@ -38,15 +37,11 @@ type Outage = {
 
 const REMIND_EVERY_MS = 60_000
 
-/** Says what an error is a sign of; undefined for any other error. */
 type Classify = (error: unknown) => Condition | undefined
 
 const opened = new WeakMap<Log, { outages: OutageLog; classify: Classify }>()
 
-/**
- * Opens the outages of a log: `noteOutage` with the same log takes note of them from now on.
- * @param now a clock (ms since 1970)
- */
+/** Opens the outages of a log: `noteOutage` with the same log takes note of them from now on. */
 export function openOutageLog(
   log: Log,
   classify: Classify,
@@ -61,6 +56,12 @@ export function openOutageLog(
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 
+  /** Tells of a condition that has begun, or that has lasted for some time. */
+  function say(outage: Outage, lasts = ''): void {
+    const { what, meanwhile, look } = outage.condition
+    log.error(describe(outage), `${what}${lasts}: ${meanwhile}; look at ${look}`)
+  }
+
   const outages: OutageLog = {
     note(condition, work) {
       const known = lasting.get(condition.name)
@@ -73,8 +74,7 @@ export function openOutageLog(
       if (work !== undefined) outage.failed[work] = (outage.failed[work] ?? 0) + 1
       if (known) return
       lasting.set(condition.name, outage)
-      const { what, meanwhile, look } = condition
-      log.error(describe(outage), `${what}: ${meanwhile}; look at ${look}`)
+      say(outage)
     },
     list: () =>
       [...lasting.values()].map(({ condition, signAt }) => ({
@@ -91,9 +91,7 @@ export function openOutageLog(
       for (const outage of lasting.values()) {
         if (now() - outage.saidAt < REMIND_EVERY_MS) continue
         outage.saidAt = now()
-        const { what, meanwhile, look } = outage.condition
-        const lasts = `for ${lastedS(outage)} s now`
-        log.error(describe(outage), `${what}, ${lasts}: ${meanwhile}; look at ${look}`)
+        say(outage, `, for ${lastedS(outage)} s now`)
       }
     },
   }
@@ -115,7 +113,6 @@ export function noteOutage(log: Log, error: unknown, work: string): boolean {
   return true
 }
 
-/** Returns the conditions of a log that last. */
 export function listOutages(log: Log): readonly Condition[] {
   return opened.get(log)?.outages.list() ?? []
 }

@@ -1,16 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import {
-  type Attributes,
-  type Context,
-  createContextKey,
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  type SpanContext,
-  SpanKind,
-  SpanStatusCode,
-  type Tracer,
-  trace,
-} from '@opentelemetry/api'
+import { type Attributes, type Context, createContextKey, trace } from '@opentelemetry/api'
 
 /** A span of a trace, while its work runs. */
 export type ActiveSpan = {
@@ -63,119 +52,13 @@ export const NO_TRACING: Tracing = {
 }
 
 /** Used with tracing only: once it has been entered, Node 20 does extra work for every promise of the process. */
-const active = new AsyncLocalStorage<Context>()
-const REQUEST_ID = createContextKey('request id')
-
-/** Runs the work outside every span. */
-export function runUntraced(work: () => void): void {
-  active.run(ROOT_CONTEXT, work)
-}
+export const activeContext = new AsyncLocalStorage<Context>()
+export const REQUEST_ID = createContextKey('request id')
 
 /** Returns the ids of the active span, for log lines. */
 export function readLogIds(): object {
-  const context = active.getStore()
+  const context = activeContext.getStore()
   const span = context && trace.getSpanContext(context)
   if (!span) return {}
   return { traceId: span.traceId, spanId: span.spanId, requestId: context.getValue(REQUEST_ID) }
-}
-
-const KINDS = {
-  internal: SpanKind.INTERNAL,
-  server: SpanKind.SERVER,
-  client: SpanKind.CLIENT,
-  producer: SpanKind.PRODUCER,
-  consumer: SpanKind.CONSUMER,
-}
-
-/** @param stop exports what is left */
-export function createTracing(tracer: Tracer, stop: () => Promise<void>): Tracing {
-  const parents = createParents()
-  return {
-    enabled: true,
-    async run(describe, work) {
-      const { name, kind, attributes = {}, links = [], parent, requestId } = describe()
-      const outer = parent === undefined ? (active.getStore() ?? ROOT_CONTEXT) : readParent(parent)
-      const context = requestId === undefined ? outer : outer.setValue(REQUEST_ID, requestId)
-      const linked = links.flatMap((link) => parseTraceParent(link) ?? [])
-      const options = { kind: KINDS[kind], attributes, links: linked.map(toLink) }
-      const span = tracer.startSpan(name, options, context)
-      const fail = (type: string): void => {
-        span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
-      }
-      const setAttributes = (more: Attributes) => void span.setAttributes(more)
-      try {
-        const scope = trace.setSpan(context, span)
-        return await active.run(scope, () => work({ setAttributes, fail }))
-      } catch (error) {
-        fail(nameError(error))
-        throw error
-      } finally {
-        span.end()
-      }
-    },
-    capture() {
-      const context = active.getStore() ?? ROOT_CONTEXT
-      return (work) => active.run(context, work)
-    },
-    remember(key) {
-      const parent = formatActiveSpan()
-      if (parent !== undefined) parents.remember(key, parent)
-    },
-    recall: parents.recall,
-    stop,
-  }
-}
-
-/** Remembered parents whose work has not begun in this process: another process may do it. */
-const MAX_REMEMBERED = 1_000
-/** How long they are remembered (ms). */
-const REMEMBERED_FOR_MS = 60_000
-
-/** Keeps the newest parents by key. */
-function createParents() {
-  const remembered = new Map<string, { parent: string; at: number }>()
-  return {
-    remember(key: string, parent: string): void {
-      const [oldest] = remembered.keys()
-      if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
-      remembered.set(key, { parent, at: performance.now() })
-    },
-    recall(key: string): string | undefined {
-      const entry = remembered.get(key)
-      remembered.delete(key)
-      return entry && performance.now() - entry.at < REMEMBERED_FOR_MS ? entry.parent : undefined
-    },
-  }
-}
-
-const TRACE_PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
-
-/** Reads W3C Trace Context, 3.2. */
-function parseTraceParent(text = ''): SpanContext | undefined {
-  const [, traceId = '', spanId = '', flags = ''] = TRACE_PARENT.exec(text) ?? []
-  const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
-  return isSpanContextValid(context) ? context : undefined
-}
-
-/** Returns the context of a remote parent; an invalid one begins a new trace. */
-function readParent(text: string): Context {
-  const parent = parseTraceParent(text)
-  return parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
-}
-
-function toLink(context: SpanContext) {
-  return { context }
-}
-
-function formatActiveSpan(): string | undefined {
-  const span = trace.getSpanContext(active.getStore() ?? ROOT_CONTEXT)
-  return (
-    span && `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`
-  )
-}
-
-/** Never the message: that of a database error quotes customer data. */
-function nameError(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }

@@ -107,7 +107,7 @@ describe('a checkpoint', () => {
     await audit.write(2)
     const other = await holdLocks(
       database,
-      (tx) => tx`select pg_advisory_xact_lock(${AUDIT_CHECKPOINT_LOCK})`,
+      (tx) => tx`select pg_advisory_xact_lock(${tx.unsafe(AUDIT_CHECKPOINT_LOCK)})`,
     )
     expect(await addCheckpoint({ sql: database.sql, encryption, log })).toBe(0)
     expect(await listCheckpoints()).toEqual([])

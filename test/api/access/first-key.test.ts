@@ -82,7 +82,7 @@ describe('another API_KEY than at the last start', () => {
     await start(one)
     await whileUncommitted(
       database,
-      (held) => held`select pg_advisory_xact_lock(${FIRST_KEY_LOCK})`,
+      (held) => held`select pg_advisory_xact_lock(${held.unsafe(FIRST_KEY_LOCK)})`,
       async (commit) => {
         const starts = [start(two), start(two), start(three)]
         await waitUntilBlocked(database, 3)

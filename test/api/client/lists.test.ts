@@ -1,19 +1,18 @@
 import { createClient, type Page } from '@ipn-processor/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { seedPayment, seedTransaction } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { makeFaultyFetch } from '../../support/faulty-fetch.ts'
-import { KEY, MERCHANT, type Rig } from '../../support/service.ts'
+import { KEY, MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 
-let rig: Rig
+const rig = useRig({
+  settings: {
+    ROLE: 'web',
+    GATEWAY_CLIENT_ID: MERCHANT.merchantCode,
+    GATEWAY_CLIENT_SECRET: `sandbox-${MERCHANT.merchantCode}`,
+  },
+})
 beforeAll(async () => {
-  rig = await borrowRig({
-    settings: {
-      ROLE: 'web',
-      GATEWAY_CLIENT_ID: MERCHANT.merchantCode,
-      GATEWAY_CLIENT_SECRET: `sandbox-${MERCHANT.merchantCode}`,
-    },
-  })
   for (const n of [1, 2, 3, 4, 5, 6, 7]) {
     const transactionId = `T${n}`
     const firstSeenAt = `2026-11-2${n}T09:00:00Z`
@@ -21,7 +20,6 @@ beforeAll(async () => {
     await seedPayment(rig.database, { paymentId: `P${n}`, transactionId, firstSeenAt })
   }
 })
-afterAll(() => rig.stop())
 
 function connect() {
   const { fetch, seen } = makeFaultyFetch()

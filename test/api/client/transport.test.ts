@@ -14,19 +14,17 @@ import {
   UnauthenticatedError,
   UnavailableError,
 } from '@ipn-processor/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { seedTransaction } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { answerWith, type Fault, makeFaultyFetch } from '../../support/faulty-fetch.ts'
 import { serve } from '../../support/gateway.ts'
-import { addKey, KEY, MERCHANT, type Rig } from '../../support/service.ts'
+import { addKey, KEY, MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web' } })
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web' } })
   await seedTransaction(rig.database, { transactionId: 'T1', state: 'paid' })
 })
-afterAll(() => rig.stop())
 
 /** Creates a client of the real service whose first requests meet these faults. */
 function connect({ faults = [], ...options }: Partial<ClientOptions> & { faults?: Fault[] } = {}) {

@@ -24,18 +24,18 @@ async function createEmptyDatabase() {
 it('processes that start together migrate one after another, and each migration is applied once', async () => {
   const database = await createEmptyDatabase()
   const held = await database.sql.reserve()
-  await held`select pg_advisory_lock(${MIGRATION_LOCK})`
+  await held`select pg_advisory_lock(${held.unsafe(MIGRATION_LOCK)})`
   const logs = [1, 2, 3].map(() => createLines())
   const migrators = logs.map(({ log }) => migrateDatabase(database.url, { log }))
   await waitUntil(() => logs.every(({ lines }) => lines.some((one) => /waiting for/.test(one))), {
     what: 'three processes wait for their turn',
   })
-  await held`select pg_advisory_unlock(${MIGRATION_LOCK})`
+  await held`select pg_advisory_unlock(${held.unsafe(MIGRATION_LOCK)})`
   held.release()
   const applied = (await Promise.all(migrators)).flat().map(({ name }) => name)
   expect(applied).toEqual((await loadMigrations()).map(({ name }) => name))
   expect(await isSchemaCurrent(database.sql)).toBe(true)
-  const rows = await database.sql`select from drizzle.__drizzle_migrations`
+  const rows = await database.sql`select from migrations`
   expect(rows).toHaveLength(applied.length)
 })
 
@@ -64,17 +64,17 @@ it('a process that runs is not stopped by the migrations of the next version, no
   await migrateDatabase(database.url)
   await migrateDatabase(database.url, { folder: plantMigrations(NEXT) })
   expect(await isSchemaCurrent(database.sql)).toBe(true)
-  await database.sql`delete from drizzle.__drizzle_migrations`
+  await database.sql`delete from migrations`
   expect(await isSchemaCurrent(database.sql)).toBe(false)
 })
 
 it('a file is recorded with its SHA-256, and one with another is refused, whatever is pending', async () => {
   const database = await createEmptyDatabase()
   await migrateDatabase(database.url)
-  const [row] = await database.sql`select hash from drizzle.__drizzle_migrations`
+  const [row] = await database.sql`select hash from migrations`
   const file = readFileSync('migrations/0000_initial.sql')
   expect(row?.hash).toBe(createHash('sha256').update(file).digest('hex'))
-  await database.sql`update drizzle.__drizzle_migrations set hash = 'another'`
+  await database.sql`update migrations set hash = 'another'`
   const refusal =
     /^The database is one of another version: .* 0000_initial has another text\. .*DATA_DIR/
   await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)

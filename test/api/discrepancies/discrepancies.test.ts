@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { Discrepancy } from '../../../src/discrepancies/routes.ts'
@@ -11,17 +11,15 @@ import { contradicts } from '../../../src/sync/find-disagreements.ts'
 import { readNotifiedPayments } from '../../../src/sync/name-transaction.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, readAll, readPage } from '../../support/api.ts'
-import { emptyTables } from '../../support/database.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { payOrder } from '../../support/orders.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { makeTransaction, notifyOf, registerDue, syncAgain } from '../../support/sync.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 const DAY_MS = 86_400_000
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 /** The transaction of the current test: the gateway keeps its data between tests. */
 let tests = 0
 let id = ''
@@ -214,10 +212,9 @@ const PLAYED = {
     const { data } = z
       .object({ data: z.array(z.object({ id: z.string() })) })
       .parse(await listed.json())
-    const { status } = await lab.api(`/v1/external-refunds/${data[0]?.id}/resolution`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ outcome: 'never_happened', reason: 'asked the portal' }),
+    const { status } = await lab.post(`/external-refunds/${data[0]?.id}/resolution`, {
+      outcome: 'never_happened',
+      reason: 'asked the portal',
     })
     expect(status).toBe(200)
     expect((await readOnly('external_refund_contradicted')).open).toBe(false)
@@ -446,11 +443,7 @@ const PLAYED = {
 
 async function decideAgainst(refundId: string, expected = 200): Promise<void> {
   const decision = { outcome: 'failed', reason: 'the gateway says so', againstEvidence: true }
-  const { status } = await lab.api(`/v1/refunds/${refundId}/resolution`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(decision),
-  })
+  const { status } = await lab.post(`/refunds/${refundId}/resolution`, decision)
   expect(status).toBe(expected)
 }
 

@@ -34,7 +34,7 @@ describe('while a process starts', () => {
   it('it is not ready before the key of API_KEY is valid, and then accepts it at once', async () => {
     const { started, url, metricsUrl } = await whileUncommitted(
       rig.database,
-      (held) => held`select pg_advisory_xact_lock(${FIRST_KEY_LOCK})`,
+      (held) => held`select pg_advisory_xact_lock(${held.unsafe(FIRST_KEY_LOCK)})`,
       async () => {
         const start = await beginStart('web')
         await waitUntilBlocked(rig.database)

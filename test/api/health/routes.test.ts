@@ -70,7 +70,7 @@ describe('health', () => {
   it('responds in time even if the database does not', async () => {
     const { service, database } = await start({ settings: { ROLE: 'web' } })
     await database.sql.begin(async (tx) => {
-      await tx`lock table transactions, drizzle.__drizzle_migrations in access exclusive mode`
+      await tx`lock table transactions, migrations in access exclusive mode`
       expect(await status(`${service.url}/readyz`)).toBe(503)
       expect((await readMetrics(service.url)).get('sync_due')).toBeNaN()
     })
@@ -128,7 +128,7 @@ describe('health', () => {
     const database = await createTestDatabase()
     onTestFinished(() => database.drop())
     const { service } = await start({ settings: { ROLE: 'web' }, database })
-    await database.sql`delete from drizzle.__drizzle_migrations`
+    await database.sql`delete from migrations`
     expect(await status(`${service.url}/readyz`)).toBe(503)
   })
 })

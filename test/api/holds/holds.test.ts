@@ -1,28 +1,26 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Payment } from '../../../src/payments/view.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectRefused } from '../../support/ask.ts'
 import { beginPass } from '../../support/begin-pass.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 const SHOP = 'key-of-a-shop-that-refunds-0123456789012'
 
-const lab = useRefundLab({
+const lab = useFreshLab({
   settings: {
     GATEWAY_TIMEOUT_MS: '5000',
     REFUND_BACKOFF_MS: '60000',
     REFUND_BACKOFF_MAX_MS: '60000',
   },
 })
-afterEach(() => emptyTables(lab.database))
 beforeAll(async () => {
   await addKey(lab.database, OPERATOR, ['ops'])
   await addKey(lab.database, SHOP, ['refunds:write', 'payments:read'])
@@ -94,7 +92,7 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
     expect(await lab.sent(id)).toBe(1)
   })
 
-  it('keeps an unanswered refund from being sent again', async () => {
+  it.runIf(target === 'payment')('keeps an unanswered refund from being sent again', async () => {
     const { payment, id, paths } = await requestRefund()
     await lab.fault('reset')
     await lab.pass(payment)
@@ -137,7 +135,7 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
     expect(await lab.row(id)).toMatchObject({ status: 'pending', attempts: 0 })
   })
 
-  it('does not stop deadlines', async () => {
+  it.runIf(target === 'merchant')('does not stop deadlines', async () => {
     const { payment, id, paths } = await requestRefund()
     await change('PUT', paths[target], 'fraud?')
     await lab.database.sql`update refunds set requested_at = now() - interval '8 days'`
@@ -169,11 +167,6 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
     expect((await readRefund(id)).status).toBe('pending')
   })
 
-  it('that is not there cannot be released', async () => {
-    const { paths } = await requestRefund()
-    await expectProblem(await call('DELETE', paths[target], { reason: 'x' }), 409, 'not_held')
-  })
-
   it('needs a reason and the scope ops', async () => {
     const { paths, id } = await requestRefund()
     for (const method of ['PUT', 'DELETE'] as const) {
@@ -182,6 +175,7 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
       const refused = await call(method, paths[target], { reason: 'x' }, SHOP)
       await expectProblem(refused, 403, 'scope_missing')
     }
+    await expectProblem(await call('DELETE', paths[target], { reason: 'x' }), 409, 'not_held')
     expect((await readRefund(id)).hold).toBeNull()
   })
 })

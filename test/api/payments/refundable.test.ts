@@ -1,19 +1,17 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { compareAmounts } from '../../../src/money.ts'
 import {
   type BalanceFacts,
   computeRefundable,
   REFUNDABLE_SQL,
 } from '../../../src/payments/find-payments.ts'
-import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
 
-let database: BorrowedDatabase
+const database = useTestDatabase()
 beforeAll(async () => {
-  database = await borrowDatabase()
   await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T'), ('N', 'T')`
 })
-afterAll(() => database.release())
 
 const STATES = [
   'pending',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { Payment } from '../../../src/payments/view.ts'
 import {
   expectInvalid,
@@ -8,15 +8,12 @@ import {
   seedPayment,
   seedTransaction,
 } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
-import type { Rig } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web' } })
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web' } })
   await seedTransaction(rig.database, { transactionId: 'T-1', state: 'paid' })
 })
-afterAll(() => rig.stop())
 
 const list = (query: string) => rig.api(`/v1/payments${query}`)
 const ids = (data: Record<string, unknown>[]) => data.map(({ id }) => id)

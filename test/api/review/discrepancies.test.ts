@@ -118,18 +118,21 @@ describe('the resolution of a discrepancy', () => {
     })
   })
 
-  it.each<[Step, string, unknown]>([
-    ['resolution', 'reason', {}],
-    ['resolution', 'reason', { reason: ' ' }],
-    ['resolution', 'reason', { reason: 'a\u0000' }],
-    ['note', 'text', {}],
-    ['note', 'text', { text: 'x'.repeat(501) }],
-    ['assignee', 'name', {}],
-    ['assignee', 'name', { name: '' }],
-    ['assignee', 'name', { name: 'x'.repeat(101) }],
-  ])('%s without a valid %s is 422', async (step, field, body) => {
+  it('without a valid text is 422, as are a note and an assignee', async () => {
     const { id } = await makeUnreadable()
-    await expectInvalid(await post(id, step, body), field)
+    const wrong: [Step, string, unknown][] = [
+      ['resolution', 'reason', {}],
+      ['resolution', 'reason', { reason: ' ' }],
+      ['resolution', 'reason', { reason: 'a\u0000' }],
+      ['note', 'text', {}],
+      ['note', 'text', { text: 'x'.repeat(501) }],
+      ['assignee', 'name', {}],
+      ['assignee', 'name', { name: '' }],
+      ['assignee', 'name', { name: 'x'.repeat(101) }],
+    ]
+    for (const [step, field, body] of wrong) {
+      await expectInvalid(await post(id, step, body), field)
+    }
   })
 })
 

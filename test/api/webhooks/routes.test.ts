@@ -173,7 +173,7 @@ describe('a registration', () => {
       from generate_series(1, ${count}::int)`
     await insert(database.sql, 19)
     const other = await holdLocks(database, async (tx) => {
-      await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
+      await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
       await insert(tx, 1)
     })
     const answer = registerWith({ url: URL_HERE }, PAYMENTS)

@@ -39,9 +39,9 @@ export const ADDRESSES: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/send.ts',
-    text: '              for (const { address } of found) requireAllowedAddress(address, plain, reach)\n',
+    text: '          for (const address of addresses) requireAllowedAddress(address, plain, reach)\n',
     mutation:
-      "              if (plain && hostname === '') requireAllowedAddress(hostname, plain, reach)\n",
+      "          if (plain && hostname === '') requireAllowedAddress(hostname, plain, reach)\n",
     test: 'test/api/webhooks/addresses.test.ts',
     claim:
       'where only this machine may be called beside public addresses 169.254.169.254 may not be, also when a name leads there',
@@ -50,9 +50,9 @@ export const ADDRESSES: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/send.ts',
-    text: '              for (const { address } of found) requireAllowedAddress(address, plain, reach)',
+    text: '          for (const address of addresses) requireAllowedAddress(address, plain, reach)',
     mutation:
-      '              for (const { address } of found.slice(0, 1)) requireAllowedAddress(address, plain, reach)',
+      '          for (const address of addresses.slice(0, 1)) requireAllowedAddress(address, plain, reach)',
     test: 'test/api/webhooks/addresses.test.ts',
     claim:
       'a name that leads to a public address followed by a private one is refused when it is registered and when it is called',

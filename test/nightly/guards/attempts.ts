@@ -175,7 +175,7 @@ export const ATTEMPTS: readonly Guard[] = [
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'a refund that a restored database knows as never sent (c) and whose payment has failed is left to a person while growth may be its own',
-    control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
+    control: 'a request id in upper case (l) is that of the refund: its success ends it',
   },
   {
     file: 'src/refunds/choose.ts',

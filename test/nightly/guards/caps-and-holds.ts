@@ -56,8 +56,8 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/caps.ts',
-    text: 'select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(',
-    mutation: 'select pg_advisory_xact_lock_shared(${CAPS_LOCK}, hashtext(',
+    text: 'select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(current_schema() ||',
+    mutation: 'select pg_advisory_xact_lock_shared(${CAPS_LOCK}, hashtext(current_schema() ||',
     test: 'test/api/refunds/request/caps.test.ts',
     claim:
       'the daily total of a key accepts one of two concurrent refunds that are the first of the day',

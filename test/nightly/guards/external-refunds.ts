@@ -83,19 +83,20 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     file: 'src/refunds/external.ts',
     text: 'failureNotifiedAt !== null || isDropped(draft.now)',
     mutation: 'failureNotifiedAt === null || isDropped(draft.now)',
-    test: 'test/plays/review/external-refunds.test.ts',
+    test: 'test/plays/evidence/portal.test.ts',
     claim:
-      'the external refunds of a payment whose failure is notified stay reserved until a person decides',
+      'an external refund whose failure is notified after its success stays reserved, and a person decides',
     control:
-      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
     file: 'src/refunds/case.ts',
     text: "and o.code ~ '^-?[1-9][0-9]{0,8}$' and",
     mutation: "and o.code ~ '^x$' and",
-    test: 'test/plays/evidence/moved-twice.test.ts',
+    test: 'test/plays/evidence/portal.test.ts',
     claim:
-      'a portal refund whose failure is notified before its success is not released silently either',
-    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+      'an external refund whose failure is notified before its success stays reserved, and a person decides',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
 ]

@@ -37,8 +37,8 @@ export const FEED: readonly Guard[] = [
   },
   {
     file: 'src/feed/publish-events.ts',
-    text: '      select pg_advisory_xact_lock(${PUBLISHING_LOCK})\n',
-    mutation: '      select ${PUBLISHING_LOCK}::bigint\n',
+    text: '      select pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})\n',
+    mutation: '      select ${sql.unsafe(PUBLISHING_LOCK)}\n',
     test: 'test/races/feed-order.test.ts',
     claim:
       'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/gateway/parse-body.ts',
-    text: "    if (Object.hasOwn(value, '__proto__')) return PROTO\n",
-    mutation: '',
+    text: "  return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }",
+    mutation: '  return { params: { ...value } }',
     test: 'test/unit/gateway/parse-params.test.ts',
     claim: '{"__proto__":"1"} is refused',
     control:

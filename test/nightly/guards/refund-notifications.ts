@@ -91,7 +91,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     text: 'const same = isOwn && isFitting',
     mutation: 'const same = (isOwn || one.requestId.toLowerCase() === own.refundId) && isFitting',
     test: 'test/plays/reconcile/notifications.test.ts',
-    claim: 'with IPN_SIGNATURE=off a forged notification with code 5 never changes a refund',
+    claim: 'with IPN_SIGNATURE=off a forged success, or failure, never changes a refund',
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
   },
   {
@@ -136,9 +136,10 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     file: 'src/gateway/response-codes.ts',
     text: '/^(0|-?[1-9]\\d{0,8})$/.test(text)',
     mutation: '/^-?\\d{1,9}$/.test(text)',
-    test: 'test/plays/attacks.test.ts',
-    claim: 'a verified notification with the code 05, which is no plain number, settles nothing',
-    control: 'every resend waits twice as long as the one before',
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim: 'a notification of our own refund with code 05 changes nothing',
+    control:
+      'a verified notification that names our refund with another payment changes nothing and is a disagreement',
   },
   {
     file: 'src/refunds/notifications.ts',
@@ -146,6 +147,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     mutation: 'now.refundId === requestId)',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim: 'a request id in upper case (l) is that of the refund: its success ends it',
-    control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
+    control:
+      'inference never frees money (f) until its own notification, or a person, makes it known',
   },
 ]

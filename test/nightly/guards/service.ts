@@ -47,8 +47,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/http/client-address.ts',
-    text: "zeros, ...right].slice(0, 4).join(':')",
-    mutation: "zeros, ...right].slice(0, 8).join(':')",
+    text: 'parts.slice(0, 4)',
+    mutation: 'parts.slice(0, 8)',
     test: 'test/api/platform/http/connection-limit.test.ts',
     claim: 'an IPv4 address counts as one however it is written, and an IPv6 client by its /64',
     control: 'a network gets so many connections, and one more is closed; others are not affected',

@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { nameFileOf } from '../../../src/config/environment.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
 import { PACKAGE } from '../../../src/version.ts'
 import { FIRST_FREE_PORT } from '../../../src/webhooks/send.ts'
@@ -25,7 +24,7 @@ const units = ['ipn-processor', 'ipn-processor-migrate'].map((name) =>
 function findStrangers(names: readonly string[]): string[] {
   const known = new Set([
     ...Object.keys(SETTINGS),
-    ...SECRET_SETTINGS.map(nameFileOf),
+    ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
     'NODE_ENV',
     'MIGRATE',
     'COMPOSE_PROFILES',

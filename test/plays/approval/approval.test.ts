@@ -1,20 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { lockRefundRows } from '../../../src/refunds/case.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
-import { ask, expectRefused, expectTaken, RECEIVER, seedCurrency } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
+import { ask, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab({
+const lab = useFreshLab({
   settings: { REFUND_APPROVAL_ABOVE: 'VND:50,USD:70', REFUND_APPROVAL_WITHIN_MS: '3600000' },
 })
-afterEach(() => emptyTables(lab.database))
 
 let asker: TestKey
 let approver: TestKey
@@ -37,12 +35,7 @@ const decide = (
   { key }: TestKey,
   route: 'approval' | 'decline' = 'approval',
   body: object = {},
-) =>
-  fetch(`${lab.service.url}/v1/refunds/${id}/${route}`, {
-    method: 'POST',
-    ...withKey(key, { 'content-type': 'application/json' }),
-    body: JSON.stringify(body),
-  })
+) => lab.post(`/refunds/${id}/${route}`, body, key)
 
 async function expectDecided(response: Response): Promise<RefundView> {
   expect(response.status).toBe(200)
@@ -50,10 +43,6 @@ async function expectDecided(response: Response): Promise<RefundView> {
 }
 
 const statusOf = async (id: string) => (await lab.readRefund(id)).status
-
-/** Names the currency of a transaction in a notification, verified or not. */
-const name = ({ transactionId }: LabPayment, currency: string, more = {}) =>
-  seedCurrency(lab.database, transactionId, currency, more)
 
 describe('a refund above the threshold', () => {
   it('is reserved and not sent until another principal approves it', async () => {
@@ -65,7 +54,7 @@ describe('a refund above the threshold', () => {
     })
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
-    expect((await lab.payment(payment.id)).refundableAmount).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     expect((await lab.transaction(payment.transactionId)).final).toBe(false)
     const approved = await expectDecided(
       await decide(id, approver, 'approval', { reason: 'checked' }),
@@ -88,7 +77,7 @@ describe('a refund above the threshold', () => {
       failure: { source: 'merchant', code: 'declined', message: 'no' },
       approval: { decision: 'declined', by: approver.name, reason: 'no' },
     })
-    expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
     expect((await lab.transaction(payment.transactionId)).final).toBe(true)
@@ -128,10 +117,8 @@ describe('a refund above the threshold', () => {
   })
 
   it.each([
-    ['the person', { person: 'Tran Thi B' }, ' TRAN thi B '],
     ['the principal', { person: 'Tran Thi B' }, 'person:tran thi b'],
     ['the key', { name: 'desk 4' }, 'Desk 4'],
-    ['the person, in letters beyond ASCII', { person: 'Đặng Thị Ánh' }, 'ĐẶNG  THỊ ÁNH'],
     ['the key, in letters beyond ASCII', { name: 'Quầy Ấ' }, 'QUẦY ấ'],
   ])('is not decided by whoever it was asked for: %s', async (_, named, onBehalfOf) => {
     const payment = await openIn(lab, 'VND')
@@ -220,7 +207,7 @@ describe('a refund above the threshold', () => {
       status: 'failed',
       failure: { source: 'service', code: 'approval_expired' },
     })
-    expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     const late = await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
     expect(late.detail).toContain('failed')
     await lab.pass(payment)
@@ -317,48 +304,6 @@ describe('the threshold', () => {
     }
   })
 
-  it('is nothing at all without a verified currency, or with several', async () => {
-    const unnamed = await lab.open()
-    expect((await request(unnamed, { amount: '0.01' })).status).toBe('awaiting_approval')
-    const unverified = await lab.open()
-    await name(unverified, 'USD', { verdict: 'missing' })
-    expect((await request(unverified, { amount: '1' })).status).toBe('awaiting_approval')
-    const hinted = await lab.open()
-    await name(hinted, 'USD', { isOther: true })
-    expect((await request(hinted, { amount: '1' })).status).toBe('awaiting_approval')
-    const several = await openIn(lab, 'USD')
-    await name(several, 'VND')
-    expect((await request(several, { amount: '1' })).status).toBe('awaiting_approval')
-  })
-
-  it('counts all refunds of the transaction that have not failed', async () => {
-    const payment = await openIn(lab, 'VND')
-    const first = await request(payment, { amount: '30' })
-    expect(first.status).toBe('pending')
-    const second = await request(payment, { amount: '30' })
-    expect(second.status).toBe('awaiting_approval')
-    await expectDecided(await decide(second.id, approver, 'decline'))
-    expect((await request(payment, { amount: '20' })).status).toBe('pending')
-    const other = await openIn(lab, 'VND')
-    expect((await request(other, { amount: '50' })).status).toBe('pending')
-  })
-
-  it('counts two that are requested at the same time together', async () => {
-    const payment = await openIn(lab, 'VND')
-    const taken = await whileUncommitted(
-      lab.database,
-      (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const asked = [1, 2].map(() => request(payment, { amount: '30' }))
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(asked)
-      },
-    )
-    const statuses = taken.map(({ status }) => status).toSorted()
-    expect(statuses).toEqual(['awaiting_approval', 'pending'])
-  })
-
   it('applies to all that is left, and a replay shows the same refund', async () => {
     const payment = await openIn(lab, 'VND')
     const asked = { url: lab.service.url, key: asker.key, idempotencyKey: 'all' }
@@ -388,13 +333,16 @@ describe('past the routes, the database', () => {
       decided_principal = requested_principal`,
   ]
 
-  it.each(REFUSED)('refuses to set %s', async (assignments) => {
+  it('refuses to send or to end it without the approval of another', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment, { amount: '60', onBehalfOf: 'Boss' })
     const { sql } = lab.database
-    await expect(
-      sql`update refunds set ${sql.unsafe(assignments)} where refund_id = ${id}`,
-    ).rejects.toMatchObject({ code: '23514' })
+    for (const assignments of REFUSED) {
+      await expect(
+        sql`update refunds set ${sql.unsafe(assignments)} where refund_id = ${id}`,
+        assignments,
+      ).rejects.toMatchObject({ code: '23514' })
+    }
   })
 
   it('refuses a refund without the principal who requested it', async () => {
@@ -430,16 +378,6 @@ describe('past the routes, the database', () => {
 })
 
 describe('while it awaits approval', () => {
-  it('the notification of its success ends it, unsent', async () => {
-    const payment = await openIn(lab, 'VND')
-    const { id } = await request(payment)
-    await lab.notify(payment, id, '60')
-    await lab.pass(payment)
-    expect(await lab.readRefund(id)).toMatchObject({ status: 'succeeded', failure: null })
-    expect(await lab.sent(id)).toBe(0)
-    await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
-  })
-
   it('the notification of its failure leaves it to a person', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
@@ -519,11 +457,7 @@ describe('every step', () => {
 
 describe('a decision about the outcome', () => {
   const resolve = (id: string, { key }: TestKey) =>
-    fetch(`${lab.service.url}/v1/refunds/${id}/resolution`, {
-      method: 'POST',
-      ...withKey(key, { 'content-type': 'application/json' }),
-      body: JSON.stringify({ outcome: 'failed', reason: 'asked them' }),
-    })
+    lab.post(`/refunds/${id}/resolution`, { outcome: 'failed', reason: 'asked them' }, key)
 
   async function makeDoubtful(body: object = {}) {
     const payment = await openIn(lab, 'VND')

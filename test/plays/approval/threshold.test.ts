@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
 import { previewRefund } from '../../../src/refunds/request.ts'
 import type { RefundView } from '../../../src/refunds/view.ts'
@@ -7,14 +7,12 @@ import { findPersonAccess } from '../../support/access.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken, seedCurrency } from '../../support/ask.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 let asker: TestKey
 let visitor: Visitor

@@ -1,39 +1,28 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import type { Service } from '../../../src/service.ts'
 import { leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import { emptyTables } from '../../support/database.ts'
 import { passSending } from '../../support/pass-sending.ts'
-import {
-  type LabPayment,
-  type RefundLab,
-  startRefundLab,
-  waitForSent,
-} from '../../support/refund-lab.ts'
+import { type LabPayment, RESEND_MS, waitForSent } from '../../support/refund-lab.ts'
 import { startTestService } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
+import { useFreshLab, useStarted } from '../../support/use-started.ts'
 
 const Calls = z.object({
   data: z.array(z.object({ requestId: z.string().optional(), rawBodySha256: z.string() })),
 })
 
 /** Two processes on one database, neither with a worker loop. */
-let lab: RefundLab
-let other: Service
-beforeAll(async () => {
-  lab = await startRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '1000' } })
-  other = await startTestService(lab.database, lab.sandbox.url, {
-    settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: '30000' },
-  })
-})
-afterEach(() => emptyTables(lab.database))
-afterAll(async () => {
-  await other.stop()
-  await lab.stop()
-})
+const lab = useFreshLab({ settings: { GATEWAY_TIMEOUT_MS: '1000' } })
+const other = useStarted(
+  () =>
+    startTestService(lab.database, lab.sandbox.url, {
+      settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: String(RESEND_MS) },
+    }),
+  (service) => service.stop(),
+)
 
 /** Ends the lease on the transaction, so that the other process may claim it. */
 async function loseLease({ transactionId }: LabPayment): Promise<void> {
@@ -46,7 +35,7 @@ describe('a worker that lost its lease', () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
     const pass = await beginPass(lab, payment, 'REFUND')
-    expect((await lab.row(refundId)).status).toBe('sending')
+    expect(await lab.status(refundId)).toBe('sending')
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
     const found = await lab.row(refundId)
@@ -60,7 +49,7 @@ describe('a worker that lost its lease', () => {
     expect(attempts).toMatchObject([{ outcome: 'answered', code: '0' }])
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
     expect(await lab.sent(refundId)).toBe(1)
   })
 
@@ -99,11 +88,11 @@ describe('a worker that lost its lease', () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
     const first = await beginPass(lab, payment, 'REFUND')
-    const second = await beginPass({ ...lab, service: other }, payment, 'QUERY_PT')
+    const second = await beginPass({ database: lab.database, service: other }, payment, 'QUERY_PT')
     await first.finish()
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     await second.finish()
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 
   it('during the query sends nothing: the other worker did', async () => {
@@ -113,10 +102,10 @@ describe('a worker that lost its lease', () => {
     await loseLease(payment)
     await lab.database.sql`update refunds set due_at = now()`
     expect(await syncDue(other.ctx)).toBe(1)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     await lab.settle(refundId)
     await pass.finish()
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     expect(await lab.sent(refundId)).toBe(1)
   })
 
@@ -126,7 +115,7 @@ describe('a worker that lost its lease', () => {
     const pass = await beginPass(lab, payment, 'REFUND')
     await loseLease(payment)
     await pass.finish()
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 })
 
@@ -142,7 +131,7 @@ describe('a lease that would end before the call', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
     expect(await lab.sent(refundId)).toBe(0)
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 
   it('is not used by a worker that stalled after it had recorded the attempt: no byte leaves', async () => {
@@ -175,15 +164,15 @@ describe('a snapshot', () => {
     await lab.database.sql`
       update transactions set as_of = clock_timestamp() where transaction_id = ${payment.transactionId}`
     await pass.finish()
-    expect((await lab.row(first)).status).toBe('accepted')
-    expect((await lab.row(second)).status).toBe('pending')
+    expect(await lab.status(first)).toBe('accepted')
+    expect(await lab.status(second)).toBe('pending')
     expect(await lab.sent(second)).toBe(0)
     const { dueAfterQueryMs, gapMs, leased } = await readItem(lab, payment.transactionId)
     expect(leased).toBe(false)
     expect(dueAfterQueryMs).toBeLessThan(gapMs + 2_000)
     await lab.pass(payment)
-    expect((await lab.row(first)).status).toBe('succeeded')
-    expect((await lab.row(second)).status).toBe('accepted')
+    expect(await lab.status(first)).toBe('succeeded')
+    expect(await lab.status(second)).toBe('accepted')
   })
 
   it('queried before the refund was sent changes nothing, whatever it shows', async () => {
@@ -192,10 +181,10 @@ describe('a snapshot', () => {
     await lab.settle(refundId)
     await lab.age(refundId, -3_600_000)
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     await lab.age(refundId, 3_600_000)
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
   })
 
   it('queried before a refusal became certain proves nothing', async () => {
@@ -205,7 +194,7 @@ describe('a snapshot', () => {
     const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.age(refundId, 599_600)
     await pass.finish()
-    expect((await lab.row(refundId)).status).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
   })
 })
 
@@ -224,6 +213,6 @@ describe('every request sent', () => {
     expect(attempt?.hmac).toBe(computeShownHmac(other, call?.rawBodySha256))
     expect(attempt?.outcome).toBeNull()
     await passing
-    expect((await lab.row(refundId)).status).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
   })
 })

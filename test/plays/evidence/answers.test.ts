@@ -1,12 +1,10 @@
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { emptyTables } from '../../support/database.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 /** Syncs the payment, and calls `meanwhile` once the gateway has answered the REFUND. */
 async function passWith(
@@ -76,7 +74,7 @@ describe('the answer to a refund', () => {
       await lab.settle(refundId)
       await lab.pass(payment)
     })
-    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
   })
 

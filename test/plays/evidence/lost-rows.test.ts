@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { MASKED, RECEIVER } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
-
-const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const lab = useFreshLab()
 
 /** The commits that stored and sent the refund are lost, as in a failover to a standby that lagged. */
 async function loseRow(refundId: string): Promise<void> {
@@ -70,7 +66,7 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(again.id).toBe(id)
     await lab.pass(payment)
     await lab.passTwice(payment, id)
-    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.status(id)).toBe('needs_review')
     await lab.settle(id)
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', inferred: true })
@@ -90,7 +86,7 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ matched: true, inferred: false, attempts: 0 })
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.left(payment)).toBe('70')
     const { proof } = await readProof(id)
     expect(proof).toMatchObject({ transitions: [{ to: 'pending' }, { to: 'succeeded' }] })
   })
@@ -152,7 +148,7 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'no_evidence' })
     await lab.notify(payment, id, '30')
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('succeeded')
+    expect(await lab.status(id)).toBe('succeeded')
   })
 
   it('is found by its external refund after the notification fell to retention', async () => {
@@ -180,11 +176,11 @@ describe('a refund whose row is lost after it was sent', () => {
       insert into transactions (merchant_code, transaction_id)
       values (${MERCHANT.merchantCode}, ${payment.transactionId})`
     await lab.pass(payment)
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.left(payment)).toBe('70')
     expect(await askAgain(payment, 'k6')).toMatchObject({ status: 'succeeded' })
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ inFirstSight: true, matched: false })
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('of which only the attempt is lost is refused as repeated, and that fails nothing', async () => {
@@ -199,8 +195,8 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'unknown', refusedCode: '215' })
     await lab.passTwice(payment, id)
-    expect(await statusOf(id)).toBe('needs_review')
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.status(id)).toBe('needs_review')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('that shows as unexplained growth of its amount is not sent again', async () => {
@@ -212,7 +208,7 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.mode({ dedupes: false })
     await askAgain(payment, 'k8')
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('pending')
+    expect(await lab.status(id)).toBe('pending')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     expect(await lab.moved(payment.id)).toEqual(['30'])
     await lab.notify(payment, id, '30')
@@ -226,12 +222,12 @@ describe('a refund whose row is lost after it was sent', () => {
     const { id } = await askAgain(payment, 'k9')
     await requestedEarlier(id, '6 days')
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('pending')
+    expect(await lab.status(id)).toBe('pending')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     await requestedEarlier(id, '1 day')
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+    expect(await lab.left(payment)).toBe('40')
     expect(await lab.sent(id)).toBe(0)
   })
 
@@ -243,10 +239,8 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.pass(payment)
     const [found] = await lab.database.sql<{ id: number }[]>`
       select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-    const resolved = await lab.api(`/v1/discrepancies/${found?.id}/resolution`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ reason: 'refunded at the portal' }),
+    const resolved = await lab.post(`/discrepancies/${found?.id}/resolution`, {
+      reason: 'refunded at the portal',
     })
     expect(resolved.status).toBe(200)
     await lab.pass(payment)
@@ -259,11 +253,7 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.pass(payment)
     await loseRow(id)
     await askAgain(payment, 'k-cancelled')
-    const cancellation = await lab.api(`/v1/refunds/${id}/cancellation`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ reason: 'kept the goods' }),
-    })
+    const cancellation = await lab.post(`/refunds/${id}/cancellation`, { reason: 'kept the goods' })
     expect(cancellation.status).toBe(200)
     await lab.fault('code', { code: 33 })
     const refused = await lab.send(payment, '30')
@@ -273,8 +263,8 @@ describe('a refund whose row is lost after it was sent', () => {
     await lab.notify(payment, id, '30')
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await statusOf(refused)).toBe('needs_review')
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+    expect(await lab.status(refused)).toBe('needs_review')
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('and whose failure is notified before it is sent again is left to a person', async () => {
@@ -282,7 +272,7 @@ describe('a refund whose row is lost after it was sent', () => {
     const { id } = await askAgain(payment, 'k10')
     await lab.notify(payment, id, '30', { code: 5 })
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.status(id)).toBe('needs_review')
     expect(await lab.sent(id)).toBe(0)
   })
 
@@ -291,7 +281,7 @@ describe('a refund whose row is lost after it was sent', () => {
     const { id } = await askAgain(payment, 'k11')
     await lab.notify(payment, id, '30', { amount: 31 })
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.status(id)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
     expect(await lab.sent(id)).toBe(0)
   })

@@ -1,16 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
-import { emptyTables } from '../../support/database.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { describe, expect, it } from 'vitest'
+import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 /** Sequences of events that moved money twice, lost it, or froze it, under rules that were too clever. */
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
-const CONFIRM_MS = 600_000
-const statusOf = async (refundId: string) => (await lab.row(refundId)).status
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
 const SHORT_MS = 300
 
 async function post(path: string, body: object): Promise<number> {
@@ -30,21 +25,21 @@ const decide = (refundId: string, outcome: string) =>
   })
 
 describe('a notification with a code that is not known to be final (a)', () => {
-  it.each([24, 5, 215])('%i fails nothing, and a person decides in the end', async (code) => {
+  it('5 fails nothing, and a person decides in the end', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { code })
+    await lab.notify(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('accepted')
-    expect(await left(payment)).toBe('70')
+    expect(await lab.status(refundId)).toBe('accepted')
+    expect(await lab.left(payment)).toBe('70')
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({
       status: 'needs_review',
       review: 'contradicted',
     })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('followed by the same wish under another key and by growth moves nothing unseen', async () => {
@@ -57,20 +52,7 @@ describe('a notification with a code that is not known to be final (a)', () => {
     await lab.pass(payment)
     expect(await lab.row(second)).toMatchObject({ inferred: false })
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    expect(await left(payment)).toBe('10')
-  })
-
-  it('beside a success needs a person', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 24 })
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'needs_review',
-      review: 'contradicted',
-    })
+    expect(await lab.left(payment)).toBe('10')
   })
 })
 
@@ -80,10 +62,10 @@ describe('a failed refund whose bytes had left is judged again by growth (b)', (
     const refundId = await lab.send(payment, '30')
     await lab.notify(payment, refundId, '30', { code: 1 })
     await lab.passTwice(payment, refundId)
-    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.status(refundId)).toBe('failed')
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
   })
 
@@ -95,8 +77,8 @@ describe('a failed refund whose bytes had left is judged again by growth (b)', (
     expect(await decide(refundId, 'failed')).toBe(200)
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
-    expect(await left(payment)).toBe('40')
+    expect(await lab.status(refundId)).toBe('needs_review')
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('and not by the growth that the person had before them', async () => {
@@ -108,31 +90,23 @@ describe('a failed refund whose bytes had left is judged again by growth (b)', (
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
     expect(await decide(refundId, 'failed')).toBe(200)
     await lab.pass(payment)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.status(refundId)).toBe('failed')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
   })
 })
 
 describe('a refund that a restored database knows as never sent (c)', () => {
-  it('and whose payment is not listed any more is left to a person', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
-    await lab.lose(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
-    expect(await lab.sent(refundId)).toBe(0)
-  })
-
   it('and whose payment has failed is left to a person while growth may be its own', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
     const refundId = await lab.ask(payment, '30')
     await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it.each([
@@ -173,27 +147,18 @@ describe('a refund that came back (d)', () => {
     const refundId = await comeBack(payment)
     await lab.show(payment, '0')
     for (let answers = 0; answers < 3; answers += 1) await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.age(refundId, CONFIRM_MS - 60_000)
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, null)
     await lab.pass(payment)
     await lab.show(payment, '0')
     await lab.age(refundId, 60_000)
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ returnSightings: 1 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect((await lab.refund(payment.id, { amount: '100' })).status).toBe(409)
-  })
-
-  it('is released by two answers that are apart', async () => {
-    const payment = await lab.open()
-    const refundId = await comeBack(payment)
-    await lab.show(payment, '0')
-    await lab.passTwice(payment, refundId)
-    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 2, matched: false })
-    expect(await left(payment)).toBe('100')
   })
 
   it('is not released by answers between which something of the payment was sent', async () => {
@@ -210,7 +175,7 @@ describe('a refund that came back (d)', () => {
       from refunds where refund_id = ${refundId}`
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ returnSightings: 1 })
-    expect(await left(payment)).toBe('65')
+    expect(await lab.left(payment)).toBe('65')
   })
 })
 
@@ -221,11 +186,16 @@ describe('inference never frees money (f)', () => {
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     expect((await lab.refund(payment.id, { amount: '70' })).status).toBe(409)
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await left(payment)).toBe('10')
+    expect(await lab.left(payment)).toBe('10')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('when a portal refund equals the sum of two open ones', async () => {
@@ -233,9 +203,9 @@ describe('inference never frees money (f)', () => {
     const refunds = [await lab.send(payment, '30'), await lab.send(payment, '20')]
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '50' })
     await lab.pass(payment)
-    for (const refundId of refunds) expect(await statusOf(refundId)).toBe('accepted')
+    for (const refundId of refunds) expect(await lab.status(refundId)).toBe('accepted')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    expect(await left(payment)).toBe('0')
+    expect(await lab.left(payment)).toBe('0')
   })
 
   it('until its own notification, or a person, makes it known', async () => {
@@ -249,46 +219,8 @@ describe('inference never frees money (f)', () => {
       else await lab.notify(payment, refundId, '30')
       await lab.pass(payment)
       expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: true })
-      expect(await left(payment)).toBe('70')
+      expect(await lab.left(payment)).toBe('70')
     }
-  })
-})
-
-describe('a portal refund', () => {
-  it('whose success and older failure come out of order is not released silently (g)', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '0')
-    await lab.notify(payment, 'portal-1', '30', { message: 'the second attempt' })
-    await lab.pass(payment)
-    await lab.notify(payment, 'portal-1', '30', { code: 1, message: 'the first attempt' })
-    await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
-    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
-  })
-
-  it('whose failure is notified before its success is not released silently either', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '0')
-    await lab.notify(payment, 'portal-1', '30', { code: 1 })
-    await lab.pass(payment)
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
-    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
-  })
-})
-
-describe('an answer that is ahead of the clock (j)', () => {
-  it('does not confirm a refusal at once', async () => {
-    const payment = await lab.open()
-    await lab.database.sql`
-      update transactions set as_of = now() + interval '1 day'
-      where transaction_id = ${payment.transactionId}`
-    await lab.fault('acceptThenCode', { code: 31 })
-    const refundId = await lab.send(payment, '30')
-    for (let answers = 0; answers < 3; answers += 1) await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('unknown')
-    expect(await left(payment)).toBe('70')
   })
 })
 
@@ -298,7 +230,7 @@ describe('a request id in upper case (l)', () => {
     const refundId = await lab.send(payment, '30')
     await lab.notify(payment, refundId, '30', { requestId: refundId.toUpperCase() })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
     expect(await lab.disagreements(payment)).toEqual([])
   })
 

@@ -1,17 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { emptyTables } from '../../support/database.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { CONFIRM_MS, type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
-
-const RESOLVE_MS = 259_200_000
-const CONFIRM_MS = 600_000
-const statusOf = async (refundId: string) => (await lab.row(refundId)).status
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+const lab = useFreshLab()
 
 async function listExternal({ id }: LabPayment): Promise<{ id: string; state: string }[]> {
   const response = await lab.api(`/v1/payments/${id}/external-refunds`)
@@ -26,10 +19,10 @@ async function states(payment: LabPayment): Promise<string[]> {
 
 async function decideExternal(payment: LabPayment, outcome: string): Promise<void> {
   const [one] = await listExternal(payment)
-  const { status } = await lab.api(`/v1/external-refunds/${one?.id}/resolution`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ outcome, reason: 'asked the portal', againstEvidence: true }),
+  const { status } = await lab.post(`/external-refunds/${one?.id}/resolution`, {
+    outcome,
+    reason: 'asked the portal',
+    againstEvidence: true,
   })
   expect(status).toBe(200)
 }
@@ -62,10 +55,10 @@ describe('portal refunds from before the payment was first seen', () => {
       }
       await lab.show(payment, '30')
     })
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     await lab.show(payment, null)
     await lab.pass(payment)
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     expect(await lab.disagreements(payment)).toEqual([])
   })
 
@@ -76,7 +69,7 @@ describe('portal refunds from before the payment was first seen', () => {
       await lab.notify(payment, 'portal-1', '30')
       await lab.notify(payment, 'portal-2', '20')
     })
-    expect(await left(payment)).toBe('50')
+    expect(await lab.left(payment)).toBe('50')
     const rows = await lab.database.sql`select outcome from foreign_refunds`
     expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
   })
@@ -85,11 +78,11 @@ describe('portal refunds from before the payment was first seen', () => {
     const payment = await openLater((payment) => portalRefund(payment, '30'))
     await lab.notify(payment, 'portal-1', '30')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     const refundId = await lab.send(payment, '30')
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
@@ -104,11 +97,11 @@ describe('portal refunds from before the payment was first seen', () => {
     await lab.settle(refundId)
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
     await lab.age(refundId, RESOLVE_MS)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('that no growth shows are a discrepancy in the end', async () => {
@@ -132,7 +125,7 @@ describe('what was judged without an external refund', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     await lab.notify(payment, 'portal-1', '30')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('inferred from growth that a smaller portal refund would have taken goes to review', async () => {
@@ -140,10 +133,10 @@ describe('what was judged without an external refund', () => {
     const refundId = await lab.send(payment, '30')
     await lab.show(payment, '30')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
     await lab.notify(payment, 'portal-1', '20')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('failed by its code goes to review once growth equals it alone', async () => {
@@ -151,12 +144,12 @@ describe('what was judged without an external refund', () => {
     await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '30')
     await lab.passTwice(payment, refundId)
-    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.status(refundId)).toBe('failed')
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('failed by its code goes to review once the external refund that took its growth did not happen', async () => {
@@ -167,10 +160,10 @@ describe('what was judged without an external refund', () => {
     await lab.notify(payment, 'portal-1', '30')
     await lab.settle(refundId)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.status(refundId)).toBe('failed')
     await decideExternal(payment, 'never_happened')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 })
 
@@ -185,7 +178,7 @@ describe('an external refund', () => {
     await lab.notify(other, 'portal-1', '30')
     await lab.pass(payment)
     await lab.pass(other)
-    expect([await left(payment), await left(other)]).toEqual(['50', '70'])
+    expect([await lab.left(payment), await lab.left(other)]).toEqual(['50', '70'])
   })
 
   it.each([
@@ -200,15 +193,15 @@ describe('an external refund', () => {
         await lab.notify(payment, 'portal-1', '30', { code })
         await lab.pass(payment)
       }
-      expect(await left(payment)).toBe('70')
+      expect(await lab.left(payment)).toBe('70')
       expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
       await lab.show(payment, '30')
       await lab.pass(payment)
       expect(await states(payment)).toEqual(['reserved'])
-      expect(await left(payment)).toBe('40')
+      expect(await lab.left(payment)).toBe('40')
       await decideExternal(payment, 'never_happened')
       await lab.pass(payment)
-      expect(await left(payment)).toBe('70')
+      expect(await lab.left(payment)).toBe('70')
     },
   )
 
@@ -221,7 +214,7 @@ describe('an external refund', () => {
     await lab.notify(payment, 'portal-1', '30', { message: 'once more' })
     await lab.pass(payment)
     expect(await states(payment)).toEqual(['never_happened'])
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
   })
 
@@ -234,7 +227,7 @@ describe('an external refund', () => {
     await lab.pass(payment)
     await lab.notify(payment, 'portal-1', '30', { code: 5 })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
   })
 
   it('that was matched and fails stays matched, and a person decides', async () => {
@@ -244,7 +237,7 @@ describe('an external refund', () => {
     await lab.pass(payment)
     await lab.notify(payment, 'portal-1', '30', { code: 5 })
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect(await states(payment)).toEqual(['matched'])
     expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
   })

@@ -1,15 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
 import { requeueUnhandled } from '../../../src/maintenance/housekeeping.ts'
 import { exceedsDecimals } from '../../../src/money.ts'
-import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
-
-const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const lab = useFreshLab()
 
 describe('an answer that no longer lists the payment', () => {
   it('once lets its refund wait, which is sent when the payment is back', async () => {
@@ -20,7 +16,7 @@ describe('an answer that no longer lists the payment', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
     await lab.control('PATCH', `/payments/${payment.id}`, { listed: true })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 
   it('twice, a minute apart, leaves it to a person: nobody can say what became of it', async () => {
@@ -31,6 +27,7 @@ describe('an answer that no longer lists the payment', () => {
       status: 'needs_review',
       review: 'contradicted',
     })
+    expect(await lab.sent(refundId)).toBe(0)
   })
 
   it('confirms no failure, and infers nothing', async () => {
@@ -46,7 +43,7 @@ describe('an answer that no longer lists the payment', () => {
       await lab.control('PATCH', `/payments/${one.id}`, { listed: false })
       await lab.pass(one)
     }
-    expect([await statusOf(refused), await statusOf(notified)]).toEqual(['unknown', 'accepted'])
+    expect([await lab.status(refused), await lab.status(notified)]).toEqual(['unknown', 'accepted'])
   })
 })
 

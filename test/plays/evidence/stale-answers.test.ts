@@ -1,19 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { deriveRefundId } from '../../../src/refunds/request.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 const WEEK_MS = 7 * 86_400_000
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
-
-const statusOf = async (refundId: string) => (await lab.row(refundId)).status
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+const lab = useFreshLab()
 
 /** A refund at the portal of which no notification arrives; it also stands for what a lost row has sent. */
 const refundSilently = (payment: LabPayment, amount: string) =>
@@ -36,7 +31,7 @@ async function openStale() {
   const payment = await lab.open()
   await refundSilently(payment, '30')
   await lab.pass(payment)
-  expect(await left(payment)).toBe('70')
+  expect(await lab.left(payment)).toBe('70')
   await lab.show(payment, '0')
   await lab.pass(payment)
   return payment
@@ -51,17 +46,17 @@ const wait = ({ id }: LabPayment, ms = lab.service.ctx.config.REFUND_CONFIRM_FAI
 describe('an answer from a stale replica', () => {
   it('frees no growth that nothing explains: not more than is left moves', async () => {
     const payment = await openStale()
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect((await lab.refund(payment.id, { amount: '100' })).status).toBe(409)
   })
 
   it('is believed once another one, apart, shows the same, and told as an event', async () => {
     const payment = await openStale()
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await wait(payment)
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     const [event] = await lab.database.sql`
       select data ->> 'refundableAmount' as left from event_outbox
       where type = 'payment.updated' and data ->> 'id' = ${payment.id} order by id desc limit 1`
@@ -78,7 +73,7 @@ describe('an answer from a stale replica', () => {
     await wait(payment)
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await left(payment)).toBe(rest)
+    expect(await lab.left(payment)).toBe(rest)
   })
 
   it('sends no refund that the growth held back as perhaps its own', async () => {
@@ -104,7 +99,7 @@ describe('an answer from a stale replica', () => {
     await lab.pass(payment).finally(() => {
       config.REFUNDS_ENABLED = true
     })
-    expect(await statusOf(refundId)).toBe('pending')
+    expect(await lab.status(refundId)).toBe('pending')
     await lab.show(payment, '0')
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
@@ -126,7 +121,7 @@ describe('an answer from a stale replica', () => {
     await lab.notify(payment, 'portal-9', '50')
     await lab.show(payment, '30')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
     await lab.show(payment, '0')
     await lab.age(refundId, 30_000)
     await lab.database.sql`update refunds set due_at = now() where refund_id = ${refundId}`
@@ -140,10 +135,10 @@ describe('an answer from a stale replica', () => {
     await lab.pass(payment)
     await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '50')
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
-    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('unknown')
   })
 })
 
@@ -160,7 +155,7 @@ describe('growth from before a refund was sent', () => {
     await lab.pass(payment)
     expect(await lab.row(known)).toMatchObject({ status: 'succeeded', matched: false })
     // 30 at the portal, 60 known and 31 open of 200.
-    expect(Number(await left(payment))).toBeLessThanOrEqual(79)
+    expect(Number(await lab.left(payment))).toBeLessThanOrEqual(79)
     await lab.settle(known)
     await lab.pass(payment)
     expect(await lab.row(known)).toMatchObject({ matched: true })
@@ -186,7 +181,7 @@ describe('a refunded amount that has fallen for good', () => {
     await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 })
 
@@ -200,7 +195,7 @@ describe('a refund made elsewhere that is notified while no query is answered', 
     await lab.notify(payment, 'portal-1', '40')
     await lab.fault('reset', { command: 'QUERY_PT' })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 })
 
@@ -212,10 +207,10 @@ describe('a refund whose time was over, by what was known before a restore', () 
     await lab.database.sql`
       update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
     await reconcileUnqueried(lab.service.ctx)
-    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.status(refundId)).toBe('failed')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
-    expect(await left(payment)).toBe('40')
+    expect(await lab.status(refundId)).toBe('needs_review')
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('not approved in time: the same', async () => {
@@ -228,7 +223,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
       where refund_id = ${refundId}`
     expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('growth that may be an open one of the same amount as well is inferred for neither', async () => {
@@ -237,12 +232,12 @@ describe('a refund whose time was over, by what was known before a restore', () 
     await lab.database.sql`
       update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${expired}`
     await lab.pass(payment)
-    expect(await statusOf(expired)).toBe('failed')
+    expect(await lab.status(expired)).toBe('failed')
     const open = await lab.send(payment, '30')
     await lab.show(payment, '30')
     await lab.pass(payment)
-    expect(await statusOf(open)).toBe('accepted')
-    expect(await statusOf(expired)).toBe('needs_review')
+    expect(await lab.status(open)).toBe('accepted')
+    expect(await lab.status(expired)).toBe('needs_review')
   })
 })
 
@@ -265,7 +260,7 @@ describe('a refund that a person failed', () => {
     await lab.pass(payment)
     await lab.show(payment, '60')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('and that was notified, although it was never sent from here, is judged again by growth', async () => {
@@ -273,11 +268,11 @@ describe('a refund that a person failed', () => {
     const refundId = await lab.ask(payment, '30')
     await lab.notify(payment, refundId, '30', { code: 1 })
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
     expect(await decide(refundId, 'failed')).toBe(200)
     await refundSilently(payment, '30')
     await lab.pass(payment)
-    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 })
 
@@ -292,6 +287,6 @@ it('what was notified of a request id in mixed case is found after its notificat
   await lab.database.sql`delete from ipn_events`
   const again = await lab.refund(payment.id, { amount: '30' }, 'k9')
   await lab.pass(payment)
-  expect(await statusOf(again.body.id)).toBe('succeeded')
+  expect(await lab.status(again.body.id)).toBe('succeeded')
   expect(await lab.sent(again.body.id)).toBe(0)
 })

@@ -1,22 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 let operator: TestKey
 beforeEach(async () => {
   operator = await addPrincipal(lab.database)
 })
-
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
 
 function post(path: string, body: object) {
   return fetch(lab.service.url + path, {
@@ -72,7 +68,7 @@ describe('a refund that a person entered for growth', () => {
     await lab.pass(payment)
     const notified = await find(payment, 'portal-1')
     expect((await decide(notified.id, 'matched')).status).toBe(200)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect(await find(payment, null)).toMatchObject({ state: 'released' })
     const events = await readEvents(payment)
     expect(events.filter(({ id }) => id === entered.id)).toMatchObject([
@@ -98,7 +94,7 @@ describe('a refund that a person entered for growth', () => {
     await lab.pass(payment)
     const notified = await find(payment, 'portal-1')
     expect((await decide(notified.id, 'matched')).status).toBe(200)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect(await find(payment, null)).toMatchObject({ state: 'matched', amount: '20' })
     const events = await readEvents(payment)
     expect(events.filter(({ id }) => id === entered.id).at(-1)).toMatchObject({
@@ -131,10 +127,10 @@ describe('a refund that a person entered for growth', () => {
     const { id } = await find(payment, null)
     await expectRefused(await decide(id, 'never_happened'), 409, 'against_evidence')
     expect((await decide(id, 'never_happened', { againstEvidence: true })).status).toBe(200)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     const refundId = await lab.send(payment, '30')
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('pending')
+    expect(await lab.status(refundId)).toBe('pending')
     expect(await lab.sent(refundId)).toBe(0)
   })
 })

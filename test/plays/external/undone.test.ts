@@ -1,14 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
-import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
-import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 let operator: TestKey
 beforeEach(async () => {
@@ -16,11 +13,7 @@ beforeEach(async () => {
 })
 
 async function post(path: string, body: object = {}): Promise<void> {
-  const response = await fetch(`${lab.service.url}/v1/${path}`, {
-    method: 'POST',
-    ...withKey(operator.key, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
-  })
+  const response = await lab.post(`/${path}`, { reason: 'ticket 4711', ...body }, operator.key)
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 200 })
 }
@@ -113,16 +106,6 @@ describe('growth that was entered and undone is unexplained again', () => {
       select data ->> 'kind' as kind from event_outbox where type = 'discrepancy.found'
         and data ->> 'kind' = 'unexplained_growth' and transaction_id = ${payment.transactionId}`
     expect(event).toEqual({ kind: 'unexplained_growth' })
-  })
-
-  it('keeps a refund of ours from being sent', async () => {
-    const { payment, id } = await grow('30')
-    await enter(id)
-    await decide(payment, 'person', 'never_happened')
-    const refundId = await lab.send(payment, '30')
-    await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('pending')
-    expect(await lab.sent(refundId)).toBe(0)
   })
 })
 

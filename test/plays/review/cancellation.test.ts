@@ -1,35 +1,27 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
-import { expectInvalid, expectProblem, readPage, withKey } from '../../support/api.ts'
+import { expectInvalid, expectProblem, readPage } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { beginPass } from '../../support/begin-pass.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
 
-const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
 beforeAll(async () => {
   await addKey(lab.database, MERCHANT_KEY, ['refunds:write'])
 })
 
-function cancel(
+const cancel = (
   refundId: string,
-  body: unknown = { reason: 'kept the goods' },
+  body: object = { reason: 'kept the goods' },
   key = MERCHANT_KEY,
-) {
-  return fetch(`${lab.service.url}/v1/refunds/${refundId}/cancellation`, {
-    method: 'POST',
-    ...withKey(key, { 'content-type': 'application/json' }),
-    body: JSON.stringify(body),
-  })
-}
+) => lab.post(`/refunds/${refundId}/cancellation`, body, key)
 
 const CANCELLED = { source: 'merchant', code: 'cancelled', message: 'kept the goods' }
 
@@ -53,7 +45,7 @@ describe('the cancellation of a refund', () => {
     const response = await cancel(id)
     expect(response.status).toBe(200)
     await expectCancelled(response)
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect(await lab.left(payment)).toBe('100')
     expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThan(60_000)
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
@@ -121,7 +113,7 @@ describe('the cancellation of a refund', () => {
       await moveTo(lab.database, id, status)
       const problem = await expectProblem(await cancel(id), 409, 'already_sent')
       expect(problem.detail).toContain(detail)
-      expect((await lab.row(id)).status).toBe(status)
+      expect(await lab.status(id)).toBe(status)
     },
   )
 
@@ -204,7 +196,7 @@ describe('a cancellation and an attempt at once', () => {
       review: 'no_evidence',
       attempts: 1,
     })
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('waits for the transaction before it locks the refund, as a commit does', async () => {

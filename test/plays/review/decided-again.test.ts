@@ -1,18 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
-import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const CONFIRM_MS = 600_000
 const AGAINST = { againstEvidence: true }
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 let [anh, binh]: TestKey[] = []
 beforeEach(async () => {
@@ -23,14 +19,12 @@ beforeEach(async () => {
 type Outcome = 'succeeded' | 'failed' | 'returned'
 type Made = { payment: LabPayment; refundId: string }
 
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
-
 const post = (who: TestKey | undefined, refundId: string, outcome: Outcome, more: object = {}) =>
-  fetch(`${lab.service.url}/v1/refunds/${refundId}/resolution`, {
-    method: 'POST',
-    ...withKey(who?.key ?? '', { 'content-type': 'application/json' }),
-    body: JSON.stringify({ outcome, reason: 'ticket 4711', ...more }),
-  })
+  lab.post(
+    `/refunds/${refundId}/resolution`,
+    { outcome, reason: 'ticket 4711', ...more },
+    who?.key ?? '',
+  )
 
 async function decide(who: TestKey | undefined, refundId: string, outcome: Outcome, more = {}) {
   const response = await post(who, refundId, outcome, more)
@@ -90,14 +84,14 @@ async function makeDecided(outcome: Outcome): Promise<Made> {
 describe('an inferred success', () => {
   it('is confirmed by anybody at once: it is known, and matched by the next answer', async () => {
     const { payment, refundId } = await makeInferred()
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     const shown = await decide(anh, refundId, 'succeeded')
     expect(shown).toMatchObject({ inferred: false, selfDecided: false })
     expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: false })
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: true })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('is confirmed once', async () => {
@@ -123,14 +117,14 @@ describe('an inferred success', () => {
     expect(await lab.row(refundId)).toMatchObject({
       ...{ inferred: false, matched: false, decidedGrowth: '30' },
     })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('comes back without a word about evidence, and stays reserved', async () => {
     const { payment, refundId } = await makeInferred()
     await decide(anh, refundId, 'returned')
     expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: false })
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
   })
 
   it('that one person confirms and another denies at once is decided once', async () => {
@@ -162,7 +156,7 @@ describe('a success or a return is no dead end', () => {
     expect(detail).toContain('a person decided that it came back')
     await decide(binh, refundId, 'succeeded', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ matched: true, returnSightings: 0 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
   })
 
@@ -171,7 +165,7 @@ describe('a success or a return is no dead end', () => {
     await expectRefused(await post(binh, refundId, 'failed'), 409, 'against_evidence')
     await decide(binh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ failureReason: 'resolved' })
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('a mis-click on failed about a refund that a lost row may have sent', async () => {
@@ -182,24 +176,24 @@ describe('a success or a return is no dead end', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
     await decide(anh, refundId, 'failed')
     await decide(binh, refundId, 'succeeded', AGAINST)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('a bounce before the ledger booked it: a second person releases it at once', async () => {
     const { payment, refundId } = await makeNotified()
     await decide(anh, refundId, 'returned')
     for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
     expect(await lab.row(refundId)).toMatchObject({ returnSightings: 2, returnSeenAt: null })
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     // The ledger books both later.
     await lab.show(payment, '30')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('a bounce and a new refund booked in one night: the second word frees what nobody can see', async () => {
@@ -208,28 +202,28 @@ describe('a success or a return is no dead end', () => {
     // It fell by 30 and grew by 30 between two answers.
     await lab.notify(payment, other, '30')
     for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
     expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('a ledger that books 27 of 30, and takes 27 back: the second word releases all of it', async () => {
     const { payment, refundId } = await makeDecided('returned')
     await lab.show(payment, '3')
     for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('97')
+    expect(await lab.left(payment)).toBe('97')
   })
 
   it('a ledger that books 27 of 30: a person ends the reservation of a success that never shows', async () => {
     const { payment, refundId } = await makeNotified()
     await lab.show(payment, '27')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('43')
+    expect(await lab.left(payment)).toBe('43')
     const refused = await expectRefused(
       await post(anh, refundId, 'failed'),
       409,
@@ -237,7 +231,7 @@ describe('a success or a return is no dead end', () => {
     )
     expect(refused.detail).toContain('the gateway notified that it succeeded')
     await decide(anh, refundId, 'failed', AGAINST)
-    expect(await left(payment)).toBe('73')
+    expect(await lab.left(payment)).toBe('73')
   })
 })
 
@@ -249,10 +243,10 @@ describe('the second word on a refund that came back', () => {
       ...{ status: 'returned', matched: false, returnSightings: 2, returnSeenAt: null },
       decidedGrowth: '30',
     })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     const freed = await lab.database.sql`
       select after, cause from changes where refund_id = ${refundId} and field = 'freed'`
     expect(freed).toMatchObject([{ after: '30', cause: expect.stringContaining('two people') }])
@@ -262,11 +256,11 @@ describe('the second word on a refund that came back', () => {
     const { payment, refundId } = await makeDecided('returned')
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     const refused = await expectRefused(await post(anh, refundId, 'returned'), 409, 'not_decidable')
     expect(refused.detail).toContain('its amount is released already')
   })
@@ -307,10 +301,10 @@ describe('the second word on a refund that came back', () => {
     await decide(anh, refundId, 'returned')
     await decide(binh, refundId, 'returned')
     expect(await lab.row(refundId)).toMatchObject({ inFirstSight: false, returnSightings: 2 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('of two people at once is said once', async () => {
@@ -336,7 +330,7 @@ describe('a released refund', () => {
     await decide(binh, made.refundId, 'returned')
     await lab.show(made.payment, '0')
     await lab.pass(made.payment)
-    expect(await left(made.payment)).toBe('100')
+    expect(await lab.left(made.payment)).toBe('100')
     return made
   }
 
@@ -344,14 +338,14 @@ describe('a released refund', () => {
     const { payment, refundId } = await makeReleased()
     await decide(anh, refundId, 'succeeded', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ matched: false, returnSightings: 0 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('that another person decides to have failed stays free', async () => {
     const { payment, refundId } = await makeReleased()
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ returnSightings: 0 })
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('that answers released succeeded only against them', async () => {
@@ -403,7 +397,7 @@ describe('what a person decided', () => {
     const { payment, refundId } = await makeDecided('failed')
     await expectRefused(await post(anh, refundId, 'succeeded'), 409, 'against_evidence')
     await decide(anh, refundId, 'succeeded', AGAINST)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('is kept with its principal, the time of the database, and the growth that it left', async () => {
@@ -441,7 +435,7 @@ describe('what evidence decided', () => {
       ...{ inferred: false, matched: false, inFirstSight: false },
       decidedGrowth: '30',
     })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('as failed comes back against the notified failure, and is reserved', async () => {
@@ -453,7 +447,7 @@ describe('what evidence decided', () => {
     await expectRefused(await post(anh, refundId, 'returned'), 409, 'against_evidence')
     await decide(anh, refundId, 'returned', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ failureSource: null, returnSightings: 0 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 })
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { enterExternalRefund } from '../../../src/decisions/external.ts'
 import { recordEvents } from '../../../src/events/record-events.ts'
@@ -6,23 +6,20 @@ import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 beforeAll(async () => {
   await addKey(lab.database, OPERATOR, ['ops'])
   await addKey(lab.database, PAYMENTS, ['payments:read'])
 })
 
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
 const Page = z.strictObject({ data: z.array(ExternalRefund), nextCursor: z.string().nullable() })
 
 async function list({ id }: LabPayment, query = '') {
@@ -39,11 +36,11 @@ async function readOnly(payment: LabPayment) {
 type Outcome = 'matched' | 'part_of_first_sight' | 'never_happened'
 
 function decide(id: string, outcome: Outcome | 'returned', more: object = {}): Promise<Response> {
-  return fetch(`${lab.service.url}/v1/external-refunds/${id}/resolution`, {
-    method: 'POST',
-    ...withKey(OPERATOR, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ outcome, reason: 'ticket 4711', ...more }),
-  })
+  return lab.post(
+    `/external-refunds/${id}/resolution`,
+    { outcome, reason: 'ticket 4711', ...more },
+    OPERATOR,
+  )
 }
 
 async function expectDecided(response: Response, state: string) {
@@ -113,19 +110,6 @@ describe('the external refunds of a payment', () => {
     ])
     expect(await readSteps(payment, PAYMENTS)).toEqual([])
   })
-
-  it('whose failure is notified stay reserved until a person decides', async () => {
-    const { payment, one } = await makeReserved()
-    await lab.notify(payment, 'portal-1', '30', { code: 5 })
-    await lab.pass(payment)
-    await lab.notify(payment, 'portal-1', '30', { message: 'again' })
-    await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
-    expect((await readSteps(payment)).map(({ after }) => after)).toEqual(['reserved'])
-    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
-    await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
-    expect(await left(payment)).toBe('100')
-  })
 })
 
 describe("a person's decision about an external refund", () => {
@@ -134,16 +118,16 @@ describe("a person's decision about an external refund", () => {
     await lab.database.sql`update foreign_refunds set first_seen_at = now() - interval '4 days'`
     await lab.pass(payment)
     expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     const decided = await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
     expect(decided.resolution).toMatchObject({
       by: 'test',
       reason: 'ticket 4711',
       againstEvidence: null,
     })
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
     const [open] = await lab.database.sql`
       select count(*)::int as n from discrepancies where resolved_at is null`
     expect(open).toEqual({ n: 0 })
@@ -162,21 +146,11 @@ describe("a person's decision about an external refund", () => {
     expect(event).toEqual({ amount: '100' })
   })
 
-  it('that it never happened stands, whatever is notified later', async () => {
-    const { payment, one } = await makeReserved()
-    await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
-    await lab.notify(payment, 'portal-1', '30', { message: 'again' })
-    await lab.pass(payment)
-    expect(await readOnly(payment)).toMatchObject({ state: 'never_happened' })
-    expect(await left(payment)).toBe('100')
-    expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
-  })
-
   it('that it is part of the first sight consumes that, and no more than that', async () => {
     const { payment, one } = await makeReserved('30', '30')
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
     await expectDecided(await decide(one.id, 'part_of_first_sight'), 'part_of_first_sight')
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.notify(payment, 'portal-2', '10')
     await lab.pass(payment)
     const other = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-2')
@@ -187,7 +161,7 @@ describe("a person's decision about an external refund", () => {
     )
     expect(problem).toMatchObject({ state: 'reserved' })
     expect(problem.detail).toContain('only 0')
-    expect(await left(payment)).toBe('60')
+    expect(await lab.left(payment)).toBe('60')
   })
 
   it('that it is part of the first sight is refused for what refunds of ours explain of it', async () => {
@@ -203,22 +177,22 @@ describe("a person's decision about an external refund", () => {
     const refundId = await lab.send(payment, '30')
     await lab.show(payment, '60')
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     expect(await readOnly(payment)).toMatchObject({ state: 'reserved' })
     await expectDecided(await decide(one.id, 'matched'), 'matched')
-    expect(await left(payment)).toBe('10')
+    expect(await lab.left(payment)).toBe('10')
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     await lab.show(payment, '90')
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.status(refundId)).toBe('succeeded')
   })
 
   it('that it is matched is refused while no growth is left for it', async () => {
     const { payment, one } = await makeReserved('29')
     const problem = await expectRefused(await decide(one.id, 'matched'), 409, 'not_decidable')
     expect(problem.detail).toContain('no increase of 30')
-    expect(await left(payment)).toBe('41')
+    expect(await lab.left(payment)).toBe('41')
   })
 
   it('against what is known needs againstEvidence, and is a discrepancy', async () => {
@@ -233,14 +207,14 @@ describe("a person's decision about an external refund", () => {
     const against = { againstEvidence: true }
     await expectDecided(await decide(one.id, 'never_happened', against), 'never_happened')
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.database.sql`
       update payments set refunded_fell_at = refunded_fell_at - interval '10 min' where payment_id = ${payment.id}`
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('about one that is ours, or has that state already, is refused', async () => {
@@ -303,10 +277,10 @@ describe('growth that a person enters as a refund made elsewhere', () => {
     const refundId = await lab.ask(payment, '20')
     await lab.show(payment, '30')
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('pending')
-    expect(await left(payment)).toBe('50')
+    expect(await lab.status(refundId)).toBe('pending')
+    expect(await lab.left(payment)).toBe('50')
     expect(await enter(payment)).toBe('30')
-    expect(await left(payment)).toBe('50')
+    expect(await lab.left(payment)).toBe('50')
     expect(await readOnly(payment)).toMatchObject({
       amount: '30',
       requestId: null,
@@ -316,7 +290,7 @@ describe('growth that a person enters as a refund made elsewhere', () => {
     })
     expect(await enter(payment)).toBeUndefined()
     await lab.pass(payment)
-    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.status(refundId)).toBe('accepted')
     expect((await readEvents(payment)).map(({ type }) => type)).toEqual(['external_refund.found'])
     expect(await readSteps(payment)).toMatchObject([{ before: null, after: 'matched' }])
   })
@@ -334,7 +308,7 @@ describe('growth that a person enters as a refund made elsewhere', () => {
       await lab.pass(payment)
       const one = (await list(payment)).data.find((found) => found.requestId === requestId)
       await expectDecided(await decide(one?.id ?? '', 'matched'), 'matched')
-      expect(await left(payment)).toBe(after)
+      expect(await lab.left(payment)).toBe(after)
     }
     const entered = (await readEvents(payment)).filter(({ data }) => data.source === 'person')
     expect(entered).toMatchObject([
@@ -349,6 +323,6 @@ describe('growth that a person enters as a refund made elsewhere', () => {
     await lab.pass(payment)
     const third = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-3')
     await expectRefused(await decide(third?.id ?? '', 'matched'), 409, 'not_decidable')
-    expect(await left(payment)).toBe('49')
+    expect(await lab.left(payment)).toBe('49')
   })
 })

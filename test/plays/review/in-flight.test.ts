@@ -1,16 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const RESOLVE_MS = 259_200_000
-
-const lab = useRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'true' } })
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab({ settings: { GATEWAY_REFUND_DEDUPES: 'true' } })
 
 let operator: TestKey
 beforeEach(async () => {
@@ -26,8 +22,6 @@ const call = (method: string, path: string, body: object = {}) =>
 
 const decide = (id: string, outcome: string, more: object = {}) =>
   call('POST', `refunds/${id}/resolution`, { outcome, ...more })
-
-const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
 
 /** Syncs the payment once; calls `meanwhile` after the query or the refund was answered, before that is committed. */
 async function passWith(
@@ -85,7 +79,7 @@ describe('while a refund is being sent', () => {
       )
     })
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', attempts: 1 })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('once more, nobody decides about it, although it was unknown for long', async () => {
@@ -122,7 +116,7 @@ describe('between the claim of a transaction and its commit', () => {
     })
     expect(await lab.row(refundId)).toMatchObject({ status: 'failed', attempts: 1 })
     expect(await lab.sent(refundId)).toBe(1)
-    expect(await left(payment)).toBe('100')
+    expect(await lab.left(payment)).toBe('100')
   })
 
   it('a refund decided as succeeded keeps its amount, and the one that waited for it is sent', async () => {
@@ -135,7 +129,7 @@ describe('between the claim of a transaction and its commit', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: false })
     await lab.pass(payment)
     expect(await lab.row(other)).toMatchObject({ status: 'accepted' })
-    expect(await left(payment)).toBe('0')
+    expect(await lab.left(payment)).toBe('0')
   })
 
   it('a cancellation and a new refund of all of it: only the new one is sent', async () => {
@@ -148,7 +142,7 @@ describe('between the claim of a transaction and its commit', () => {
     })
     await lab.pass(payment)
     expect([await lab.sent(refundId), await lab.sent(other)]).toEqual([0, 1])
-    expect(await left(payment)).toBe('0')
+    expect(await lab.left(payment)).toBe('0')
   })
 
   it('a hold of the account, released and set again: nothing is sent', async () => {
@@ -176,7 +170,7 @@ describe('between the claim of a transaction and its commit', () => {
       expect((await call('POST', `discrepancies/${row?.id}/resolution`)).status).toBe(200)
     })
     expect(await lab.sent(refundId)).toBe(1)
-    expect(await left(payment)).toBe('40')
+    expect(await lab.left(payment)).toBe('40')
   })
 })
 
@@ -189,8 +183,8 @@ describe('an answer that arrives after a decision', () => {
       await lab.age(refundId, RESOLVE_MS)
       expect((await decide(refundId, 'failed')).status).toBe(200)
     })
-    expect((await lab.row(refundId)).status).toBe('failed')
-    expect(await left(payment)).toBe('100')
+    expect(await lab.status(refundId)).toBe('failed')
+    expect(await lab.left(payment)).toBe('100')
     const [attempt] = await lab.database.sql`select outcome from refund_attempts`
     expect(attempt).toEqual({ outcome: 'answered' })
   })

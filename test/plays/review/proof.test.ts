@@ -1,24 +1,23 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../../support/refunds.ts'
+import { PATIENT_REFUNDS } from '../../support/refunds.ts'
 import { addKey } from '../../support/service.ts'
+import { useRefundRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
-let rig: RefundRig
+// No query between the growth at the gateway and the notification of it: the evidence is always the latter.
+const rarely = { REFUND_BACKOFF_MS: '60000', REFUND_BACKOFF_MAX_MS: '60000' }
+const rig = useRefundRig({
+  settings: { ...PATIENT_REFUNDS, ...rarely, REFUND_RESEND_AFTER_MS: '3600000' },
+})
 beforeAll(async () => {
-  // No query between the growth at the gateway and the notification of it: the evidence is always the latter.
-  const rarely = { REFUND_BACKOFF_MS: '60000', REFUND_BACKOFF_MAX_MS: '60000' }
-  rig = await startRefundRig({
-    settings: { ...PATIENT_REFUNDS, ...rarely, REFUND_RESEND_AFTER_MS: '3600000' },
-  })
   await addKey(rig.database, PAYMENTS, ['payments:read'])
 })
-afterAll(() => rig.stop())
 
 const untilUnknown = (refundId: string) =>
   waitUntil(async () => (await rig.readRefund(refundId)).status === 'unknown', {

@@ -1,26 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Payment } from '../../../src/payments/view.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, moveTo, payQuietly } from '../../support/ask.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { emptyTables } from '../../support/database.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { PATIENT_REFUNDS } from '../../support/refunds.ts'
-import { addKey, type Rig } from '../../support/service.ts'
+import { addKey } from '../../support/service.ts'
 import { makeDueNow, readItem, syncAgain } from '../../support/sync.ts'
+import { useRig } from '../../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 
 /** Syncs run only when the test starts them. */
-let rig: Rig
+const rig = useRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
   await addKey(rig.database, OPERATOR, ['ops'])
 })
 beforeEach(() => emptyTables(rig.database))
-afterAll(() => rig.stop())
 
 function resolve(refundId: string, body: unknown = { outcome: 'failed', reason: 'asked them' }) {
   return fetch(`${rig.service.url}/v1/refunds/${refundId}/resolution`, {
@@ -53,41 +50,30 @@ describe("a person's decision", () => {
     for (const id of NO_IDS) await expectProblem(await resolve(id), 404, 'refund_not_found')
   })
 
-  it.each(['pending', 'sending', 'accepted', 'unknown', 'failed'] as const)(
-    'that it failed is refused while the refund is %s, and changes nothing',
-    async (status) => {
-      const { id } = await makeDoubtful()
+  it('that it failed is refused while the refund may still end by itself, and changes nothing', async () => {
+    const { id } = await makeDoubtful()
+    for (const status of ['pending', 'sending', 'accepted', 'unknown', 'failed'] as const) {
       await moveTo(rig.database, id, status)
       const before = await rig.database.sql`select * from refunds`
       const problem = await expectRefused(await resolve(id), 409, 'not_decidable')
       expect(problem.state).toBe(status === 'sending' ? 'pending' : status)
       expect(await rig.database.sql`select * from refunds`).toEqual(before)
-    },
-  )
+    }
+  })
 
-  it.each(['succeeded', 'returned'] as const)(
-    'that it failed is possible also while the refund is %s, and releases the amount',
-    async (status) => {
-      const { id, payment } = await makeDoubtful()
-      await moveTo(rig.database, id, status)
-      const against = { outcome: 'failed', reason: 'asked them', againstEvidence: true }
-      expect((await resolve(id, against)).status).toBe(200)
-      expect(await readLeft(payment.id)).toBe('100')
-    },
-  )
-
-  it.each<[string, unknown]>([
-    ['reason', { outcome: 'failed' }],
-    ['reason', { outcome: 'failed', reason: '  ' }],
-    ['reason', { outcome: 'failed', reason: 'x'.repeat(501) }],
-    ['reason', { outcome: 'failed', reason: 'a\u0000b' }],
-    ['reason', { outcome: 'failed', reason: 'a\ud800' }],
-    ['outcome', { outcome: 'accepted', reason: 'x' }],
-    ['outcome', { reason: 'x' }],
-    ['note', { outcome: 'failed', reason: 'x', note: 'y' }],
-  ])('is refused naming %s for %j', async (field, body) => {
+  it('is refused by the name of the member that is wrong', async () => {
     const { id } = await makeDoubtful()
-    await expectInvalid(await resolve(id, body), field)
+    const wrong: [string, unknown][] = [
+      ['reason', { outcome: 'failed' }],
+      ['reason', { outcome: 'failed', reason: '  ' }],
+      ['reason', { outcome: 'failed', reason: 'x'.repeat(501) }],
+      ['reason', { outcome: 'failed', reason: 'a\u0000b' }],
+      ['reason', { outcome: 'failed', reason: 'a\ud800' }],
+      ['outcome', { outcome: 'accepted', reason: 'x' }],
+      ['outcome', { reason: 'x' }],
+      ['note', { outcome: 'failed', reason: 'x', note: 'y' }],
+    ]
+    for (const [field, body] of wrong) await expectInvalid(await resolve(id, body), field)
     expect((await readOne(id)).status).toBe('needs_review')
   })
 
@@ -155,25 +141,5 @@ describe("a person's decision", () => {
     const after = await readItem(rig, payment.transactionId)
     expect(after.version).toBe(before.version + 1)
     expect(after.dueInMs).toBeLessThan(60_000)
-  })
-
-  it('is accepted once when two people decide at once', async () => {
-    const { id, payment } = await makeDoubtful()
-    const answers = await whileUncommitted(
-      rig.database,
-      (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const decided = ['failed', 'succeeded'].map((outcome) =>
-          resolve(id, { outcome, reason: 'at once' }),
-        )
-        await waitUntilBlocked(rig.database, 2)
-        await commit()
-        return await Promise.all(decided)
-      },
-    )
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
-    const changes = await rig.database.sql`
-      select from changes where refund_id = ${id} and before = 'needs_review'`
-    expect(changes).toHaveLength(1)
   })
 })

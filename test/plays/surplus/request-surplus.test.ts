@@ -1,14 +1,12 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { SurplusPreview } from '../../../src/refunds/view.ts'
 import { countRows, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { notifyOf, syncAgain } from '../../support/sync.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 const TWICE = [{ amount: '100' }, { amount: '100' }]
 

@@ -1,13 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { expectTaken } from '../../support/ask.ts'
-import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { useFreshLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 const TWICE = [{ amount: '100' }, { amount: '100' }]
 const NOT_SURPLUS = {
@@ -30,7 +28,7 @@ describe('before a surplus refund is sent', () => {
     await lab.pass(pick(order, 1))
     expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
     expect(await lab.sent(id)).toBe(0)
-    expect((await lab.payment(pick(order, 1).id)).refundableAmount).toBe('100')
+    expect(await lab.left(pick(order, 1))).toBe('100')
   })
 
   it.each([

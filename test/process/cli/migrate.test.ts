@@ -61,7 +61,7 @@ it('a plan names the migrations that run statement by statement, without blockin
 
 it('a database of another version is refused with one line that says what to do', async () => {
   const { sql, migrate } = await createDatabase()
-  await sql`update drizzle.__drizzle_migrations set hash = 'another'`
+  await sql`update migrations set hash = 'another'`
   for (const args of [[], ['--plan']]) {
     const { code, out, err } = await migrate(...args)
     expect({ code, out }).toEqual({ code: 1, out: '' })

@@ -175,7 +175,7 @@ it('a migration negotiates TLS as the service does', async () => {
   proxy.answer = 'S'
   await migrateDatabase(proxy.url('require'))
   expect(proxy.seen).toMatchObject({ clear: '' })
-  expect(proxy.seen.inside).toContain('drizzle.__drizzle_migrations')
+  expect(proxy.seen.inside).toContain('migrations')
 })
 
 it('a short statement sent on a connection that breaks at that moment does not corrupt its next session', async () => {

@@ -7,12 +7,14 @@ const database = useOwnDatabase()
 
 /** Makes new sessions of the database call a function of the test instead of Postgres's `current_setting`. */
 async function replaceSettings(language: 'sql' | 'plpgsql', body: string): Promise<void> {
-  const name = new URL(database.url).pathname.slice(1)
   await database.sql.unsafe(`
     create schema if not exists replaced;
     create table if not exists replaced.written (x int);
     create or replace function replaced.current_setting(text) returns text language ${language} as $$ ${body} $$;
-    alter database ${name} set search_path = replaced, pg_catalog, public`)
+    create or replace function replaced.log_in() returns event_trigger language plpgsql as $$ begin
+      set search_path = replaced, pg_catalog, public; end $$;
+    drop event trigger if exists log_in;
+    create event trigger log_in on login execute function replaced.log_in()`)
 }
 
 async function checkDatabase() {

@@ -153,8 +153,8 @@ describe('--check', () => {
     const older = await createTestDatabase()
     onTestFinished(() => older.drop())
     await older.sql`
-      delete from drizzle.__drizzle_migrations
-      where created_at = (select max(created_at) from drizzle.__drizzle_migrations)`
+      delete from migrations
+      where created_at = (select max(created_at) from migrations)`
     const { byName } = await findings(settingsFor(older.url, 'http://127.0.0.1:9'))
     expect(byName('schema')?.detail).toMatch(/^1 migration is pending, up to \S+: the start/)
     const off = await findings({ ...settingsFor(older.url, 'http://127.0.0.1:9'), MIGRATE: 'off' })
@@ -165,7 +165,7 @@ describe('--check', () => {
   it('refuses one that another version has migrated', async () => {
     const other = await createTestDatabase()
     onTestFinished(() => other.drop())
-    await other.sql`update drizzle.__drizzle_migrations set hash = 'another'`
+    await other.sql`update migrations set hash = 'another'`
     const { byName } = await findings(settingsFor(other.url, 'http://127.0.0.1:9'))
     expect(byName('schema')).toMatchObject({ status: 'failed' })
     expect(byName('schema')?.detail).toMatch(/^The database is one of another version: .*DATA_DIR/)

@@ -1,29 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
 import { readConfig, readSandboxConfig } from '../../../src/config/config.ts'
-import { ConfigError } from '../../../src/config/environment.ts'
 import { SETTINGS } from '../../../src/config/settings.ts'
+import { PRODUCTION, readProblems } from '../../support/config.ts'
 
 type Environment = Record<string, string | undefined>
-
-const PRODUCTION = {
-  GATEWAY_BASE_URL: 'https://gateway.example',
-  GATEWAY_MERCHANT_CODE: 'SHOP1',
-  GATEWAY_SECRET: 'signing-secret',
-  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-  GATEWAY_REFUND_DEDUPES: 'true',
-}
-
-/** Returns the lines with which the start fails; none when it succeeds. */
-function readProblems(env: Environment): readonly string[] {
-  try {
-    readConfig(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.lines
-    throw error
-  }
-}
 
 const WRONG: [string, string, RegExp][] = [
   ['PORT', '70000', /whole number from 0 to 65535/],
@@ -57,6 +38,9 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_CARDS_NOT_FOUND_CODES', '404,1', /must not contain 1, which is GATEWAY_CARDS_SUCCESS/],
   ['GATEWAY_CARDS_FIRST_PAGE', '2', /from 0 to 1/],
   ['GATEWAY_CARDS_MAX_PAGE_SIZE', '0', /from 1 to 10000/],
+  ['DATABASE_SCHEMA', 'Cell1', /small letters, digits and _/],
+  ['DATABASE_SCHEMA', 'pg_cell', /does not begin with a digit or pg_/],
+  ['DATABASE_SCHEMA', 'a,public', /small letters, digits and _/],
   ['CARDS_CACHE_MS', '-1', /from 0 to 86400000/],
   ['GATEWAY_ENCODING', 'xml', /one of json, form/],
   ['GATEWAY_TIMEOUT_MS', '0', /from 1 to 600000/],
@@ -243,20 +227,12 @@ describe('what a setting becomes', () => {
     expect(readConfig({}).GATEWAY_REFUND_DEDUPES).toBe(true)
   })
 
-  it('the final codes of a refund are a list, by default those of a malformed request', () => {
-    const read = (more: Environment) =>
-      readConfig({ ...PRODUCTION, ...more }).GATEWAY_REFUND_FINAL_CODES
-    expect(read({})).toEqual(['31', '32', '33', '34', '37'])
-    expect(read({ GATEWAY_REFUND_FINAL_CODES: '1,-2' })).toEqual(['1', '-2'])
-    expect(read({ GATEWAY_REFUND_FINAL_CODES: 'none' })).toEqual([])
-  })
-
-  it('the codes of a notified failure are a list, by default those that gateways publish', () => {
-    const read = (more: Environment) =>
-      readConfig({ ...PRODUCTION, ...more }).IPN_REFUND_FINAL_CODES
-    expect(read({})).toEqual(['-1', '1', '18', '30', '31', '32', '33', '34', '37'])
-    expect(read({ IPN_REFUND_FINAL_CODES: '19,-2' })).toEqual(['19', '-2'])
-    expect(read({ IPN_REFUND_FINAL_CODES: 'none' })).toEqual([])
+  it.each([
+    ['GATEWAY_REFUND_FINAL_CODES', '31,32,33,34,37', '1,-2'],
+    ['IPN_REFUND_FINAL_CODES', '-1,1,18,30,31,32,33,34,37', '19,-2'],
+  ] as const)('%s is a list of codes, by default %s', (name, usual, other) => {
+    const read = (codes?: string) => readConfig({ ...PRODUCTION, [name]: codes })[name].join()
+    expect([read(), read(other), read('none')]).toEqual([usual, other, ''])
   })
 
   it('the thresholds of approval are amounts by currency, by default none', () => {

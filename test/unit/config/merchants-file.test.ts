@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
-import { ConfigError } from '../../../src/config/environment.ts'
+import { PRODUCTION, readProblems } from '../../support/config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ipn-merchants-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -14,26 +14,16 @@ const TWO = [
   { merchantCode: 'SHOP2', secret: 'hunter3' },
 ]
 
-function read(content: unknown, more: Record<string, string> = {}) {
+const { GATEWAY_MERCHANT_CODE: _code, GATEWAY_SECRET: _secret, ...WITHOUT_ACCOUNT } = PRODUCTION
+
+function write(content: unknown, more: Record<string, string> = {}) {
   writeFileSync(FILE, typeof content === 'string' ? content : JSON.stringify(content))
-  return readConfig({
-    GATEWAY_BASE_URL: 'https://gateway.example',
-    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-    GATEWAY_REFUND_DEDUPES: 'true',
-    MERCHANTS_FILE: FILE,
-    ...more,
-  })
+  return { ...WITHOUT_ACCOUNT, MERCHANTS_FILE: FILE, ...more }
 }
 
-function readLines(content: unknown, more: Record<string, string> = {}): readonly string[] {
-  try {
-    read(content, more)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.lines
-    throw error
-  }
-}
+const read = (content: unknown, more?: Record<string, string>) => readConfig(write(content, more))
+const readLines = (content: unknown, more?: Record<string, string>) =>
+  readProblems(write(content, more))
 
 it('several accounts are read with their secrets', () => {
   expect(read(TWO).accounts).toEqual(TWO)

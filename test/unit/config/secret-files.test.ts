@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig, readDataKeyConfig, readSigningConfig } from '../../../src/config/config.ts'
-import { ConfigError, readSome } from '../../../src/config/environment.ts'
+import { readSome } from '../../../src/config/environment.ts'
 import { listSettingNames, SECRET_SETTINGS } from '../../../src/config/settings.ts'
+import { PRODUCTION, readProblems } from '../../support/config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -19,11 +20,6 @@ function write(content: string | Buffer): string {
   return file
 }
 
-const BASE = {
-  GATEWAY_BASE_URL: 'https://gateway.example',
-  GATEWAY_MERCHANT_CODE: 'SHOP1',
-  GATEWAY_REFUND_DEDUPES: 'false',
-}
 /** A valid value of every secret. */
 const SECRETS: Record<string, string> = {
   DATABASE_URL: 'postgres://ipn:hunter2@db.example/ipn',
@@ -36,18 +32,8 @@ const SECRETS: Record<string, string> = {
   DATA_ENCRYPTION_KEY_PREVIOUS: Buffer.alloc(32, 2).toString('base64'),
   SIGNING_SECRET: 'signing',
 }
-const { GATEWAY_SECRET = '', DATA_ENCRYPTION_KEY = '', API_KEY = '' } = SECRETS
-const PRODUCTION = { ...BASE, GATEWAY_SECRET, DATA_ENCRYPTION_KEY }
-
-function readProblems(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.lines
-    throw error
-  }
-}
+const { API_KEY = '' } = SECRETS
+const { DATA_ENCRYPTION_KEY } = PRODUCTION
 
 describe('a secret', () => {
   it('has a test here, and every setting that looks like one is in the list', () => {

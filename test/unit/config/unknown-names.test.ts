@@ -1,26 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
-import { ConfigError, readSome } from '../../../src/config/environment.ts'
+import { readSome } from '../../../src/config/environment.ts'
 import { listSettingNames } from '../../../src/config/settings.ts'
+import { PRODUCTION, readProblems as readLines } from '../../support/config.ts'
 
-const PRODUCTION = {
-  GATEWAY_BASE_URL: 'https://gateway.example',
-  GATEWAY_MERCHANT_CODE: 'SHOP1',
-  GATEWAY_SECRET: 'signing-secret',
-  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-  GATEWAY_REFUND_DEDUPES: 'true',
-}
-
-function readProblems(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig({ ...PRODUCTION, ...env })
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.lines
-    throw error
-  }
-}
+const readProblems = (env: Record<string, string>) => readLines({ ...PRODUCTION, ...env })
 
 describe('a misspelt setting', () => {
   it.each([

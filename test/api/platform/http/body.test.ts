@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import { expect, it } from 'vitest'
-import { createBodyBudget, readBody } from '../../../../src/http/body.ts'
+import { readBody } from '../../../../src/http/body.ts'
 import { listen } from '../../../support/gateway.ts'
 
 it('with the budget exhausted, 4 KiB of a body are read and not a byte more', async () => {
-  const budget = createBodyBudget(0)
+  const budget = { bytes: 0 }
   const server = createServer((request, response) => {
     readBody(request, { limit: 65_536, timeoutMs: 60_000, budget }).then(({ kind }) =>
       response.setHeader('connection', 'close').end(kind),

@@ -23,7 +23,7 @@ const readDays = (keyId: string) => rig.database.sql<{ day: string; refunded: st
 
 /** The lock of a key's day in UTC. */
 const dayOf = (sql: Sql, keyId: string) =>
-  sql`${CAPS_LOCK}, hashtext(${keyId}::text || (now() at time zone 'UTC')::date)`
+  sql`${CAPS_LOCK}, hashtext(current_schema() || ${keyId}::text || (now() at time zone 'UTC')::date)`
 
 /** Requests 60 of each of two payments; both wait for what `hold` locks, and go on together. */
 const askAtOnce = (paymentIds: readonly string[], hold: (held: Sql) => Promise<unknown>) =>

@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { requestRefund } from '../../../../src/refunds/request.ts'
 import { formatTransactionVersion } from '../../../../src/refunds/request-facts.ts'
 import { StaleVersionError } from '../../../../src/refunds/request-rules.ts'
 import type { RequestedRefund } from '../../../../src/refunds/request-schema.ts'
 import { describeSurplus } from '../../../../src/refunds/surplus.ts'
 import { findAccess } from '../../../support/access.ts'
-import { emptyTables } from '../../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
 import { type PaidOrder, payOrder } from '../../../support/orders.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'
 import { MERCHANT } from '../../../support/service.ts'
 import { readItem } from '../../../support/sync.ts'
-import { useRefundLab } from '../../../support/use-started.ts'
+import { useFreshLab } from '../../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 type Asked = { key?: string; amount?: string; version: string | undefined }
 

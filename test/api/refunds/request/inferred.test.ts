@@ -1,12 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ask, expectRefused } from '../../../support/ask.ts'
-import { emptyTables } from '../../../support/database.ts'
 import { askSurplus, payOrder } from '../../../support/orders.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'
-import { useRefundLab } from '../../../support/use-started.ts'
+import { useFreshLab } from '../../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 /** A refund whose success is inferred from growth. */
 async function infer(payment: LabPayment, amount: string): Promise<string> {

@@ -1,16 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../../src/refunds/external-view.ts'
 import { deriveRefundId } from '../../../../src/refunds/request.ts'
 import { expectTaken } from '../../../support/ask.ts'
-import { emptyTables } from '../../../support/database.ts'
 import { askSurplus, payOrder } from '../../../support/orders.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'
 import { MERCHANT } from '../../../support/service.ts'
-import { useRefundLab } from '../../../support/use-started.ts'
+import { useFreshLab } from '../../../support/use-started.ts'
 
-const lab = useRefundLab()
-afterEach(() => emptyTables(lab.database))
+const lab = useFreshLab()
 
 /** Of each test: the gateway remembers the ids of those before. */
 let key = ''
@@ -27,8 +25,6 @@ beforeEach(() => {
 })
 
 const askFor = (payment: LabPayment) => lab.refund(payment.id, { amount: '30' }, key)
-const left = async (payment: LabPayment) => (await lab.payment(payment.id)).refundableAmount
-
 /** A refund was sent and its row is lost; then its success is notified under its id as it is spelt here. */
 async function loseAndNotify(requestId: string): Promise<LabPayment> {
   const payment = await lab.open()
@@ -56,10 +52,9 @@ async function readExternal(payment: LabPayment) {
 
 async function decide(payment: LabPayment, outcome: string): Promise<void> {
   const [one] = await readExternal(payment)
-  const response = await lab.api(`/v1/external-refunds/${one?.id}/resolution`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ outcome, reason: 'ticket 4711' }),
+  const response = await lab.post(`/external-refunds/${one?.id}/resolution`, {
+    outcome,
+    reason: 'ticket 4711',
   })
   expect(response.status).toBe(200)
 }
@@ -118,7 +113,7 @@ describe('a success under the request id of a lost row', () => {
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await lab.row(id)).toMatchObject({ matched: true, attempts: 0 })
     expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'own' }])
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
   })
@@ -129,14 +124,14 @@ describe('a success under the request id of a lost row', () => {
     await lab.pass(payment)
     expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'reserved' }])
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('in mixed case is the same refund while its notification is kept', async () => {
     const payment = await loseAndNotify(mixed)
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'own' }])
-    expect(await left(payment)).toBe('70')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('in upper case is found by a surplus request, too', async () => {
