@@ -8,7 +8,7 @@ import {
   SETTINGS,
   type SettingName,
 } from '../../src/config/settings.ts'
-import { en } from '../../src/console/texts/en.ts'
+import { findText } from '../../src/console/texts/text.ts'
 import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
 import { REFUSALS } from '../../src/errors.ts'
 import { EVENT_SCOPES } from '../../src/events/event.ts'
@@ -188,14 +188,12 @@ function describeStates(): string {
   return table(['object', 'state', 'what leaves it', 'who', 'call'], rows)
 }
 
-const TEXTS = new Map<string, string>(Object.entries(en))
-
 function describeDiscrepancies(): string {
   const rows = Object.entries(DISCREPANCY_KINDS).map(([kind, { severity }]) => [
     code(kind),
     severity,
-    TEXTS.get(`discrepancyHelp.${kind}.meaning`) ?? '',
-    TEXTS.get(`discrepancyHelp.${kind}.steps`) ?? '',
+    findText('en', `discrepancyHelp.${kind}.meaning`) ?? '',
+    findText('en', `discrepancyHelp.${kind}.steps`) ?? '',
   ])
   return table(['kind', 'severity', 'what it means', 'what to do'], rows)
 }

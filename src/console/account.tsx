@@ -17,14 +17,12 @@ import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
 import { ActionForm, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { redirectWith } from './redirect.ts'
+import { definePage, InvalidFieldsError, nameOperation, redirectWith } from './page.ts'
 import { recallPage } from './session.ts'
-import { listTexts, nameIn, t, usePerson, useView } from './view.ts'
+import { listTexts, t, usePerson, useView } from './view.ts'
 
 const ACCOUNT = '/console/account'
 
-/** A person's own page: who they are here, how they read, and their sessions. */
 export const accountPage = definePage({
   path: ACCOUNT,
   load: (ctx) => listSessions(ctx.sql, usePerson().id),
@@ -39,9 +37,7 @@ export const accountPage = definePage({
           <Card title={name}>
             <PersonFacts roles={roles} merchants={coversAll ? [EVERY_MERCHANT] : merchants} />
           </Card>
-          <Card title={t('account.reading.title')}>
-            <Reading />
-          </Card>
+          <Reading />
           <Card title={t('account.sessions.title')}>
             <p>{t('account.sessions.explain')}</p>
             <Sessions of={sessions} path={ACCOUNT} />
@@ -73,29 +69,28 @@ export const accountPage = definePage({
   },
 })
 
-/** The language and the zone of a person. */
 function Reading() {
   const { language, zone } = useView()
+  const options = LANGUAGES.map((value) => ({ value, label: t(`account.languages.${value}`) }))
   return (
-    <ActionForm action={`${ACCOUNT}/reading`} submit={t('account.reading.save')}>
-      {(field) => {
-        const chosen = field('language', t('account.reading.language'))
-        const typed = field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))
-        const languages = LANGUAGES.map((value) => {
-          return { value, label: nameIn('account.languages', value) }
-        })
-        return (
+    <Card title={t('account.reading.title')}>
+      <ActionForm
+        {...{ action: `${ACCOUNT}/reading`, submit: t('account.reading.save') }}
+        values={{ language, timeZone: zone }}
+      >
+        {(field) => (
           <>
-            <Select {...chosen} value={chosen.value ?? language} options={languages} />
-            <TextInput {...typed} value={typed.value ?? zone} />
+            <Select {...field('language', t('account.reading.language'))} options={options} />
+            <TextInput
+              {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
+            />
           </>
-        )
-      }}
-    </ActionForm>
+        )}
+      </ActionForm>
+    </Card>
   )
 }
 
-/** Changes what is a person's own, and records it. */
 async function changeOwn(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -111,7 +106,6 @@ async function changeOwn(
   })
 }
 
-/** Ends a session of the person who asks. */
 const endOwn = (ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) =>
   changeOwn(ctx, c, sessionId, (tx, id) => endOne(tx, id, sessionId))
 
@@ -123,13 +117,14 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
-  app.get(PATH, (c) =>
-    renderConsolePage(
+  app.get(PATH, (c) => {
+    const isReturning = readCookie(ctx, c, 'page') !== undefined
+    return renderConsolePage(
       c,
       { title: t('signIn.invitation') },
-      <Invitation isReturning={readCookie(ctx, c, 'page') !== undefined} />,
-    ),
-  )
+      <Invitation {...{ isReturning }} />,
+    )
+  })
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
   app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
   app.post(`${PATH}/:token`, async (c) => {
@@ -160,7 +155,6 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   return app
 }
 
-/** Serves the way out, behind the session. */
 export function signOutRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   return new Hono<ConsoleEnv>().post('/console/sign-out', async (c) => {
     await endOwn(ctx, c, usePerson().sessionId)
@@ -204,7 +198,6 @@ export async function endOne(tx: Tx, personId: string, sessionId: string): Promi
   if (!isEnded) throw new DomainError('not_found', 'There is no such session')
 }
 
-/** What a person may do, and where. */
 export function PersonFacts(props: {
   email?: string | null
   roles: readonly string[]
@@ -223,34 +216,25 @@ export function PersonFacts(props: {
   )
 }
 
-/** The live sessions of a person, each with a button that ends it. */
 export function Sessions({ of, path }: { of: readonly ListedSession[]; path: string }) {
   const { sessionId } = usePerson()
   const columns: readonly ListColumn<ListedSession>[] = [
-    cell(
-      'browser',
-      ({ userAgent }) => userAgent,
-      ({ id, userAgent }) => (
-        <>
-          {userAgent}{' '}
-          {id === sessionId ? <Badge tone="good">{t('account.sessions.thisBrowser')}</Badge> : null}
-        </>
-      ),
-    ),
+    cell('browser', ({ id, userAgent }) => (
+      <>
+        {userAgent}{' '}
+        {id === sessionId ? <Badge tone="good">{t('account.sessions.thisBrowser')}</Badge> : null}
+      </>
+    )),
     text('address', ({ address }) => address),
     time('signedIn', ({ signedInAt }) => signedInAt),
     time('lastUsed', ({ lastUsedAt }) => lastUsedAt),
     time('ends', ({ expiresAt }) => expiresAt),
-    cell(
-      'actions',
-      () => null,
-      ({ id }) => (
-        <ActionForm
-          {...{ action: `${path}/sessions/${id}/end`, submit: t('account.sessions.end') }}
-          quiet
-        />
-      ),
-    ),
+    cell('actions', ({ id }) => (
+      <ActionForm
+        {...{ action: `${path}/sessions/${id}/end`, submit: t('account.sessions.end') }}
+        quiet
+      />
+    )),
   ]
   const caption = t('field.sessions')
   return <Rows {...{ caption, columns, rows: of, empty: t('account.sessions.none') }} />

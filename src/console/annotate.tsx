@@ -2,14 +2,13 @@ import { z } from 'zod'
 import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
 import { Card } from '../platform/html/components.tsx'
-import { Time } from './cells.tsx'
-import { ActionForm, Select, TextArea } from './forms.tsx'
+import { List, Time } from './cells.tsx'
+import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
 import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
 import { t, usePerson } from './view.ts'
 
 const NoteFields = z.object({ text: requireText('decisions.problems.text') })
 
-/** The actions of a page that can be assigned and noted. */
 export function annotations<Subject>(of: {
   merchantOf(subject: Subject): string
   note(asked: Asked<Subject>, text: string): Promise<unknown>
@@ -39,19 +38,17 @@ export function annotations<Subject>(of: {
   }
 }
 
-/** Who takes care of something, and the notes on it, with the forms to change both. */
 export function Annotations(props: {
-  /** Of the page: the forms go to `…/assignee` and `…/note`. */
   path: string
   review: { assignee: string | null; notes: readonly ReviewNote[] }
   deciders: readonly string[]
-  /** Only notes can be added. */
   isClosed?: boolean
 }) {
   const { path, review, deciders, isClosed = false } = props
   const { assignee, notes } = review
   const { name: me } = usePerson()
   const unassigned = t('decisions.review.unassigned')
+  const people = [{ value: '', label: unassigned }, ...listOptions(deciders)]
   const assign = { action: `${path}/assignee`, quiet: true }
   return (
     <Card title={t('decisions.review.title')} id="review">
@@ -63,31 +60,28 @@ export function Annotations(props: {
           {assignee === me ? null : (
             <ActionForm {...assign} fields={{ name: me }} submit={t('decisions.review.toMe')} />
           )}
-          <ActionForm {...assign} submit={t('decisions.review.assign')}>
+          <ActionForm
+            {...{ ...assign, submit: t('decisions.review.assign') }}
+            values={{ name: assignee ?? '' }}
+          >
             {(field) => (
-              <Select
-                {...{ ...field('name', t('decisions.review.assignTo')), value: assignee ?? '' }}
-                options={[
-                  { value: '', label: unassigned },
-                  ...deciders.map((value) => ({ value, label: value })),
-                ]}
-              />
+              <Select {...field('name', t('decisions.review.assignTo'))} options={people} />
             )}
           </ActionForm>
         </div>
       )}
       <h3>{t('decisions.review.notes')}</h3>
       {notes.length === 0 ? <p class="soft">{t('decisions.review.noNotes')}</p> : null}
-      <ul>
-        {notes.map(({ at, by, text }) => (
-          <li>
+      <List
+        items={notes.map(({ at, by, text }) => (
+          <>
             {text}{' '}
             <small class="soft">
               {t('decisions.review.noteLine', { name: by })}, <Time iso={at} />
             </small>
-          </li>
+          </>
         ))}
-      </ul>
+      />
       <ActionForm action={`${path}/note`} submit={t('decisions.review.add')}>
         {(field) => (
           <TextArea

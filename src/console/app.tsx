@@ -2,12 +2,12 @@ import { Hono } from 'hono'
 import { accepts } from 'hono/accepts'
 import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { auditRefusals } from '../access/audit.ts'
 import { DomainError, REFUSALS } from '../errors.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { explainError, type HttpEnv } from '../http/problems.ts'
 import { accountPage, signInRoutes, signOutRoutes } from './account.tsx'
-import { assetRoutes } from './assets.ts'
 import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import {
@@ -19,7 +19,7 @@ import {
   readOwnForms,
 } from './form-guard.ts'
 import { pageWith } from './kept.ts'
-import { renderConsolePage } from './layout.tsx'
+import { assetRoutes, renderConsolePage } from './layout.tsx'
 import { LISTS } from './lists.tsx'
 import { peoplePage, personPage } from './people.tsx'
 import { reasonsPage } from './reasons.tsx'
@@ -110,7 +110,6 @@ const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
   await next()
 })
 
-/** Answers with a page where no route does. */
 function explainUnknownPages() {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     await next()
@@ -124,8 +123,7 @@ function explainUnknownPages() {
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
-/** Answers an error with a page that explains what happened and what to do next. */
-export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
+function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
@@ -163,8 +161,7 @@ function describe(status: number, detail: string, requestId: string): Descriptio
     return { title: t('errors.failed.title'), body: t('errors.failed.body', { requestId }) }
   if (status === 403) return describeError('forbidden')
   if (status === 404) return describeError('notFound')
-  if (status === 429) return { title: t('errors.limited.title'), body: detail }
-  return { title: t('errors.refused.title'), body: detail }
+  return { title: t(`errors.${status === 429 ? 'limited' : 'refused'}.title`), body: detail }
 }
 
 type Explained =
@@ -175,15 +172,15 @@ type Explained =
   | 'interrupted'
   | 'unavailable'
 
-/** What happened, and what to do next. */
-export function describeError(name: Explained): Description {
+function describeError(name: Explained): Description {
   return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
 }
 
-type Status = (typeof REFUSALS)[keyof typeof REFUSALS]['status']
-
-/** Answers with a page about why there is nothing else to see. */
-export function respondRefusal(c: ConsoleRequest, status: Status, { body, ...shown }: Description) {
+function respondRefusal(
+  c: ConsoleRequest,
+  status: ContentfulStatusCode,
+  { body, ...shown }: Description,
+) {
   return renderConsolePage(
     c,
     { ...shown, status },

@@ -8,7 +8,6 @@ import { countRowsRead, cutRead, EXAMINED } from '../platform/postgres/list-page
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
-/** An entry of the audit log as its list shows it. */
 const ListedEntry = z.strictObject({
   id: z.string(),
   at: Time,
@@ -79,7 +78,6 @@ function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position 
 /** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
 export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
 
-/** Lists the writes on some objects of an account, newest first, `limit` at most. */
 export async function listWrites(
   sql: Sql,
   merchantCode: string,

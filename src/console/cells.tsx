@@ -14,14 +14,12 @@ export type ListColumn<Row> = ColumnStyle & {
   value: (row: Row) => CellValue
   /** Its title names the zone. */
   isTime?: true
-  /** Only in files: the page says it elsewhere, or has no room for it. */
   exportOnly?: boolean
 }
 
 type Options = { wide?: boolean; exportOnly?: boolean }
 type Title = ListColumn<never>['title']
 
-/** A text as it is. */
 export function text<Row>(
   title: Title,
   value: (row: Row) => string | null,
@@ -30,25 +28,26 @@ export function text<Row>(
   return { title, value, cell: (row) => value(row) ?? '', ...options }
 }
 
-/** A cell of its own kind, and what an export writes of it. */
+/** A cell of its own kind, of a table that no file is made of. */
 export function cell<Row>(
   title: Title,
-  value: (row: Row) => CellValue,
-  write: (row: NoInfer<Row>) => Child,
-  options: Options & Pick<ColumnStyle, 'kind'> = {},
+  write: (row: Row) => Child,
+  style: Pick<ColumnStyle, 'kind'> = {},
 ): ListColumn<Row> {
-  return { title, value, cell: write, ...options }
+  return { title, value: () => null, cell: write, ...style }
 }
 
-/** A text that leads to a page about the row; `instead` is what the page shows where there is no text. */
+/** A text that leads to a page about the row; the page shows `instead` where there is no text. */
 export function link<Row>(
   title: Title,
-  value: (row: Row) => string | null,
-  path: (row: NoInfer<Row>) => string,
-  { instead, ...options }: Options & { instead?: (row: NoInfer<Row>) => string } = {},
+  read: (row: Row) => [text: string | null, path: string, instead?: string],
+  options: Options = {},
 ): ListColumn<Row> {
-  const cell = (row: Row) => <a href={path(row)}>{value(row) ?? instead?.(row)}</a>
-  return { title, value, cell, ...options }
+  const write = (row: Row) => {
+    const [shown, path, instead] = read(row)
+    return <a href={path}>{shown ?? instead}</a>
+  }
+  return { title, value: (row) => read(row)[0], cell: write, ...options }
 }
 
 /** An amount; the files have its currency in a column of its own, so that it can be added up. */
@@ -66,17 +65,14 @@ export function money<Row>(
   }
 }
 
-/** A state in words, with how it is meant. */
 export function state<Row>(title: Title, value: (row: Row) => Sign): ListColumn<Row> {
   return { title, value: (row) => value(row)[0], cell: (row) => <State of={value(row)} /> }
 }
 
-/** A state as a badge. */
 export function State({ of: [words, tone] }: { of: Sign }) {
   return <Badge tone={tone}>{words}</Badge>
 }
 
-/** A time in the reader's zone, which stands in the title. */
 export function time<Row>(
   title: Title,
   value: (row: Row) => string,
@@ -91,22 +87,18 @@ export function time<Row>(
   }
 }
 
-/** The title of a column as the reader sees it. */
 export function nameColumn({ title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>): string {
   const name = t(`field.${title}`)
   const zone = describeZone(useView().zone, Date.now())
   return isTime ? t('lists.inZone', { title: name, zone }) : name
 }
 
-/** A table of rows, or what stands instead of none. */
 export function Rows<Row>(props: {
   caption: string
   columns: readonly ListColumn<Row>[]
   rows: readonly Row[]
   empty?: string
-  /** The `id` attribute of a row, where an address leads to it. */
   rowId?: (row: Row) => string
-  /** On a phone without the titles of its columns. */
   isCompact?: boolean
 }) {
   const { caption, columns, rows, empty, rowId, isCompact } = props
@@ -147,7 +139,6 @@ function writeClock(iso: string): string {
   return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }
 
-/** A part of the page that is a table, or a sentence where it has no rows. */
 export function TableCard<Row>(props: {
   title: string
   note?: Child
@@ -166,12 +157,18 @@ export function TableCard<Row>(props: {
   )
 }
 
-/** An id that a script can copy. */
-export const id = <Row,>(
-  title: 'payment' | 'requestId' | 'object',
-  value: (row: Row) => string | null,
-) =>
-  cell<Row>(title, value, (row) => {
+export const id = <Row,>(title: Title, value: (row: Row) => string | null) =>
+  cell<Row>(title, (row) => {
     const shown = value(row)
     return shown === null ? '' : <Identifier>{shown}</Identifier>
   })
+
+export function List({ items }: { items: readonly Child[] }) {
+  return (
+    <ul>
+      {items.map((item) => (
+        <li>{item}</li>
+      ))}
+    </ul>
+  )
+}

@@ -32,14 +32,13 @@ const ResolutionFields = z.object({
 
 const pathOf = ({ view }: ShownDiscrepancyPage) => discrepancyPath(view.merchantCode, view.id)
 
-/** The page of one discrepancy: both sides, what they mean, and what to do. */
 export const discrepancyPage = definePage<DiscrepancyRow>({
   path: '/console/discrepancies/:merchant/:id',
   scope: 'ops',
   load: findPathDiscrepancy,
   async show(ctx, c, row) {
     const shown = await readDiscrepancyPage(ctx, c, row)
-    const body = <Body {...{ row, shown }} named={c.req.query('external')} />
+    const body = <Body shown={shown} named={c.req.query('external')} />
     return { title: nameKind(row.kind), current: 'tasks', body }
   },
   actions: {
@@ -69,13 +68,13 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   },
 })
 
-function Body(props: {
-  row: DiscrepancyRow
-  shown: ShownDiscrepancyPage
-  named: string | undefined
-}) {
-  const { row, shown, named } = props
-  const { meaning, steps } = explainKind(row.kind)
+function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | undefined }) {
+  const { row } = shown
+  const help = Object.fromEntries(listTexts(`discrepancyHelp.${row.kind}`))
+  const { meaning, steps } = {
+    ...Object.fromEntries(listTexts('discrepancyHelp.unknown')),
+    ...help,
+  }
   const path = pathOf(shown)
   const isClosed = row.resolvedAt !== null
   return (
@@ -85,35 +84,21 @@ function Body(props: {
         <h3>{t('discrepancyPage.steps')}</h3>
         <p>{steps}</p>
       </Card>
-      <SidesCard shown={shown} />
+      <Card title={t('discrepancyPage.sides')}>
+        <div class="sides">
+          {(['ours', 'theirs'] as const).map((side) => (
+            <div>
+              <h3>{nameSource(shown.view[side].source)}</h3>
+              <p>{row[side]}</p>
+            </div>
+          ))}
+        </div>
+      </Card>
       <FactsCard shown={shown} />
       {shown.external.length > 0 ? <ExternalCard {...{ path, shown, named }} /> : null}
       {isClosed ? null : <ResolveCard shown={shown} />}
       <Annotations {...{ path, deciders: shown.deciders, review: row, isClosed }} />
     </>
-  )
-}
-
-function explainKind(kind: string) {
-  const { meaning, steps } = Object.fromEntries(listTexts(`discrepancyHelp.${kind}`))
-  return {
-    meaning: meaning ?? t('discrepancyHelp.unknown.meaning'),
-    steps: steps ?? t('discrepancyHelp.unknown.steps'),
-  }
-}
-
-function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
-  return (
-    <Card title={t('discrepancyPage.sides')}>
-      <div class="sides">
-        {(['ours', 'theirs'] as const).map((side) => (
-          <div>
-            <h3>{nameSource(view[side].source)}</h3>
-            <p>{row[side]}</p>
-          </div>
-        ))}
-      </div>
-    </Card>
   )
 }
 
@@ -127,10 +112,7 @@ function FactsCard({ shown: { view } }: { shown: ShownDiscrepancyPage }) {
     [t('field.state'), <State view={view} />],
     [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
     [t('field.account'), merchantCode],
-    [
-      t('field.transaction'),
-      <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>,
-    ],
+    [t('field.transaction'), <a href={storyPath(view)}>{transactionId}</a>],
     [t('field.order'), view.orderId],
     [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
     [t('field.refund'), refund],
@@ -181,7 +163,6 @@ function ResolveCard({ shown }: { shown: ShownDiscrepancyPage }) {
   )
 }
 
-/** What resolving does beyond closing the discrepancy. */
 function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): string | undefined {
   if (view.kind === 'payment_unreadable') return t('discrepancyPage.resolve.setsAside')
   if (amount === undefined) return undefined
@@ -193,14 +174,12 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
 /** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
 const MAX_EXTERNAL = 20
 
-/** Everything the page of a discrepancy shows. */
 type ShownDiscrepancyPage = {
   row: DiscrepancyRow
   view: DiscrepancyView
   currency: string | null
   /** Of `unexplained_growth`: the amount that resolving it enters (decimal string). */
   amount: string | undefined
-  /** Refunds of the payment made elsewhere. */
   external: ExternalRecord[]
   deciders: string[]
   /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
@@ -212,15 +191,11 @@ type ShownDiscrepancyPage = {
  * Finds the discrepancy in the path, of an account that the person may see.
  * @throws DomainError `discrepancy_not_found`
  */
-async function findPathDiscrepancy(
-  { sql }: ConsoleContext,
-  c: ConsoleRequest,
-): Promise<DiscrepancyRow> {
+async function findPathDiscrepancy({ sql }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
 }
 
-/** Reads everything the page of a discrepancy shows. */
 async function readDiscrepancyPage(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -245,10 +220,8 @@ async function readDiscrepancyPage(
 }
 
 /** A discrepancy may be about a transaction that is not known. */
-async function readCurrency(
-  ctx: ConsoleContext,
-  { merchantCode, transactionId }: DiscrepancyRow,
-): Promise<string | null> {
+async function readCurrency(ctx: ConsoleContext, row: DiscrepancyRow): Promise<string | null> {
+  const { merchantCode, transactionId } = row
   const found = await findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined)
   return found?.transaction.currency ?? null
 }

@@ -16,7 +16,6 @@ export type ConsoleEnv = {
     access: Access
     /** Whether the person may still do what the request was let in for: answers that take long ask again. */
     isStillAllowed: () => Promise<boolean>
-    /** The fields of the form that was sent. */
     form: FormFields | undefined
   }
 }
@@ -26,7 +25,6 @@ export type FormFields = Readonly<Record<string, string>>
 
 export type ConsoleRequest = HttpContext<ConsoleEnv>
 
-/** The state that the pages need: that of the folders whose functions they call. */
 export type ConsoleContext = FeedContext &
   HealthContext &
   IpnContext &

@@ -3,7 +3,7 @@ import { Card, Facts, Identifier } from '../platform/html/components.tsx'
 import type { RefundIndication } from '../refunds/evidence.ts'
 import type { RefundProof } from '../refunds/proof.ts'
 import type { RefundView } from '../refunds/view.ts'
-import { cell, type ListColumn, Rows, State, Time, text, time } from './cells.tsx'
+import { id, List, type ListColumn, Rows, State, Time, text, time } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { HoldFacts } from './holds.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
@@ -25,7 +25,6 @@ import {
 
 type Fact = readonly [name: string, value: Child]
 
-/** What is asked, for whom, by whom and why, and what became of it. */
 export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: ConsoleContext }) {
   const { view } = shown
   const rows = [...listRequest(shown, ctx), ...listResult(view)]
@@ -91,7 +90,6 @@ export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
 }
 
-/** What became of a refund while a person was about to decide: who approved, declined or decided it, or why it failed. */
 export function describeEvents(
   { approval, resolution, failure }: RefundView,
   reader: string,
@@ -100,24 +98,18 @@ export function describeEvents(
   if (approval?.decision && approval.by !== null) {
     const { decision, by: name } = approval
     const own = decision === 'approved' ? 'youApproved' : 'youDeclined'
-    const isOwn = name === reader
-    lines.push(
-      isOwn ? t(`decisions.happened.${own}`) : t(`decisions.happened.${decision}`, { name }),
-    )
+    const others = () => t(`decisions.happened.${decision}`, { name })
+    lines.push(name === reader ? t(`decisions.happened.${own}`) : others())
   }
   if (resolution) {
     const { by: name } = resolution
     const outcome = nameKnown('decisions.outcomes', resolution.outcome)
-    lines.push(
-      name === reader
-        ? t('decisions.happened.youDecided', { outcome })
-        : t('decisions.happened.decided', { name, outcome }),
-    )
+    const others = () => t('decisions.happened.decided', { name, outcome })
+    lines.push(name === reader ? t('decisions.happened.youDecided', { outcome }) : others())
   }
   return lines.length === 0 && failure ? [describeFailure(failure)] : lines
 }
 
-/** What speaks for each outcome, beside the decision. */
 export function ProofCard({ proof }: { proof: RefundProof }) {
   const { indications, evidence } = proof
   const pick = (supports: RefundIndication['supports']) =>
@@ -144,15 +136,15 @@ function Indications({ title, rows }: { title: string; rows: readonly RefundIndi
       {rows.length === 0 ? (
         <p class="soft">{t('decisions.proof.none')}</p>
       ) : (
-        <ul>
-          {rows.map(({ kind, at, text }) => (
-            <li>
+        <List
+          items={rows.map(({ kind, at, text }) => (
+            <>
               <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
               <br />
               {text}
-            </li>
+            </>
           ))}
-        </ul>
+        />
       )}
     </div>
   )
@@ -187,11 +179,7 @@ export function SupportCard({ shown: { view, proof } }: { shown: ShownRefundPage
 const ATTEMPTS: readonly ListColumn<RefundProof['attempts'][number]>[] = [
   time('sentAt', ({ at }) => at),
   text('answer', describeAnswer),
-  cell(
-    'hmac',
-    ({ bodyHmac }) => bodyHmac,
-    ({ bodyHmac }) => <Identifier>{bodyHmac}</Identifier>,
-  ),
+  id('hmac', ({ bodyHmac }) => bodyHmac),
 ]
 
 function describeAnswer({ outcome, code, message }: RefundProof['attempts'][number]): string {
@@ -208,7 +196,6 @@ const STEPS: readonly ListColumn<RefundProof['transitions'][number]>[] = [
   text('cause', ({ cause }) => cause),
 ]
 
-/** Every change of its status, oldest first. */
 export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
   const title = t('decisions.steps.title')
   return (

@@ -8,7 +8,6 @@ import { type CellValue, type ListColumn, nameColumn } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
 import { formatClock, showTo, useView } from './view.ts'
 
-/** What a list is written with into a file. */
 export type ListFile<Row> = {
   name: string
   columns: readonly ListColumn<Row>[]
@@ -25,10 +24,7 @@ const BYTE_ORDER_MARK = '\ufeff'
 /** Excel expects another separator in every second country, and takes each for one. */
 const SEPARATORS = /[",;\t\r\n]/
 
-/**
- * Answers with all rows as CSV, which are read as fast as the client takes them. One that breaks off is no file: the
- * connection is cut, so that nobody takes the part for the whole.
- */
+/** Rows are read as fast as the client takes them. A file that breaks off is cut, so that nobody takes it for the whole. */
 export async function respondCsvFile<Row>(
   log: Log,
   c: ConsoleRequest,
@@ -56,7 +52,7 @@ export async function respondCsvFile<Row>(
       await lines.return(undefined)
     },
   })
-  return respondFile(c, file.name, 'csv', 'text/csv; charset=utf-8', body)
+  return c.body(body, 200, describeFile(`${file.name}.csv`, 'text/csv; charset=utf-8'))
 }
 
 /** A download lasts as long as its client likes, but not longer than what the person may do. */
@@ -102,37 +98,25 @@ export async function respondXlsxFile<Row>(
     if (rows.length > MAX_XLSX_ROWS + 1) return undefined
   }
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
-  return respondFile(c, name, 'xlsx', type, await writeSheet(rows))
+  return c.body(await writeSheet(rows), 200, describeFile(`${name}.xlsx`, type))
 }
 
-/** A number that a double does not carry exactly stays a text, and a time is that of the reader's clock. */
+/** A number of more than the 15 digits that a spreadsheet shows stays a text; a time is that of the reader's clock. */
 function toSheetCell(value: CellValue): SheetCell {
   if (value === null || typeof value === 'string') return value
   if ('time' in value)
     return new Date(`${formatClock(useView().zone, value.time).replace(' ', 'T')}Z`)
-  return isExact(value.number) ? Number(value.number) : value.number
+  const { number } = value
+  const isExact = number.replace('.', '').replace(/^0+/, '').length <= 15
+  return isExact ? Number(number) : number
 }
 
-/** A spreadsheet shows 15 digits of a number. */
-function isExact(number: string): boolean {
-  return number.replace('.', '').replace(/^0+/, '').length <= 15
-}
+const describeFile = (name: string, type: string) => ({
+  'content-type': type,
+  'content-disposition': `attachment; filename="${name}"`,
+  'cache-control': 'no-store',
+})
 
-function respondFile(
-  c: ConsoleRequest,
-  name: string,
-  ending: string,
-  type: string,
-  body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>,
-): Response {
-  return c.body(body, 200, {
-    'content-type': type,
-    'content-disposition': `attachment; filename="${name}.${ending}"`,
-    'cache-control': 'no-store',
-  })
-}
-
-/** A cell of a spreadsheet. */
 type SheetCell = string | number | Date | null
 
 /** Ten thousand rows take a second of a processor: beside the thread that acknowledges notifications, one at a time. */
@@ -149,7 +133,6 @@ const cell = (value) =>
   .then((file) => parentPort.postMessage(file))
 `
 
-/** Writes rows as an Excel file; the first are the titles. */
 function writeSheet(rows: readonly SheetCell[][]): Promise<Uint8Array<ArrayBuffer>> {
   const library = createRequire(import.meta.url).resolve('write-excel-file/node')
   return oneByOne(

@@ -21,34 +21,24 @@ import { formatMoney, t, useKept } from './view.ts'
 import { signExternal, withMore } from './words.ts'
 
 const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
-  link(
-    'amount',
-    (one) => formatMoney(one.amount, one.currency),
-    ({ id }) => `${path}?external=${id}#external`,
+  link('amount', ({ id, amount, currency }) => [
+    formatMoney(amount, currency),
+    `${path}?external=${id}#external`,
+  ]),
+  cell('requestId', ({ source, requestId }) =>
+    source === 'person' ? (
+      t('discrepancyPage.external.entered')
+    ) : (
+      <Identifier>{requestId ?? ''}</Identifier>
+    ),
   ),
-  cell(
-    'requestId',
-    ({ requestId }) => requestId,
-    ({ source, requestId }) =>
-      source === 'person' ? (
-        t('discrepancyPage.external.entered')
-      ) : (
-        <Identifier>{requestId ?? ''}</Identifier>
-      ),
-  ),
-  cell(
-    'notified',
-    ({ notifiedAt }) => notifiedAt,
-    ({ notifiedAt }) => (notifiedAt === null ? null : <Time iso={toIso(notifiedAt)} />),
-  ),
+  cell('notified', ({ notifiedAt }) => notifiedAt && <Time iso={toIso(notifiedAt)} />),
   state('state', (one) => signExternal(deriveExternalState(one))),
 ]
 
-/** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */
 export function ExternalCard(props: {
   path: string
   shown: { external: readonly ExternalRecord[]; mayDecideExternal: MayEnd }
-  /** The id of the chosen one. */
   named: string | undefined
 }) {
   const { path, shown } = props
@@ -123,11 +113,9 @@ const ExternalFields = z.object({
   againstEvidence: z.string().optional(),
 })
 
-/** Why a discrepancy was not resolved, or an external refund not decided. */
 export const explainDiscrepancy = (error: DomainError) =>
   error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
 
-/** Decides a refund of the payment that was made elsewhere. */
 export const externalAction: Action<DiscrepancyRow> = {
   // A refund made elsewhere that cannot be decided so has not changed: its amount does not fit.
   explain: (error) =>

@@ -7,10 +7,8 @@ import { type BodyBudget, readFormBody } from '../http/body.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
 import { KEPT_S } from './kept.ts'
 
-/** The name of the hidden field with the session's form token. */
 export const TOKEN_FIELD = 'formToken'
 
-/** The name of the hidden field with the page that shows the form. */
 export const PAGE_FIELD = 'formPage'
 
 /** A path of the console, other than the way in. */
@@ -19,16 +17,11 @@ export const OWN_PAGE = /^\/console(?!\/sign-in)(?:[/?][\x21-\x7e]*)?$/
 /** An unsafe request that did not come from a form of this session. */
 export class ForeignFormError extends Error {}
 
-/** Whether a request may change something. */
 export function isUnsafe(c: ConsoleRequest): boolean {
   return c.req.method !== 'GET' && c.req.method !== 'HEAD'
 }
 
-/**
- * Refuses unsafe requests of other origins, by what the browser itself reports about their origin, and reads the
- * fields of the others.
- * @param budget shared with every other reader of bodies
- */
+/** Refuses unsafe requests of other origins, by what the browser itself says, and reads the fields of the others. */
 export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget: BodyBudget) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c)) {
@@ -39,7 +32,6 @@ export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget:
   })
 }
 
-/** Refuses unsafe requests that do not carry the token of their session. */
 export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c) && !carriesToken(c, readCookie(ctx, c, 'session') ?? '')) {
@@ -49,7 +41,6 @@ export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
   })
 }
 
-/** Whether the form of a request was made for the session with this token. */
 export function carriesToken(c: ConsoleRequest, sessionToken: string): boolean {
   const [nonce = '', mac = ''] = (c.get('form')?.[TOKEN_FIELD] ?? '').split('.')
   const given = Buffer.from(mac, 'base64url')
@@ -67,7 +58,6 @@ function sign(sessionToken: string, nonce: string): Buffer {
   return createHmac('sha256', sessionToken).update(`form token ${nonce}`).digest()
 }
 
-/** Returns what was typed into the form of a request. */
 export function readFields(c: ConsoleRequest): FormFields {
   const { [TOKEN_FIELD]: _, [PAGE_FIELD]: __, ...typed } = c.get('form') ?? {}
   return typed
@@ -85,17 +75,11 @@ export function namePage(c: ConsoleRequest): string {
 
 type Settings = Pick<ConsoleContext, 'config'>
 
-export type CookieName = 'session' | 'page'
+const MAX_AGE_S = { session: SESSION_MINUTES * 60, page: KEPT_S }
 
-const MAX_AGE_S: Readonly<Record<CookieName, number>> = {
-  session: SESSION_MINUTES * 60,
-  page: KEPT_S,
-}
+type CookieName = keyof typeof MAX_AGE_S
 
-/**
- * Whether the browser is on this machine and speaks plain http to it: then cookies cannot be `Secure` in every browser.
- * A proxy that terminates TLS may present itself as a local host, so any sign of TLS counts.
- */
+/** Plain http on this machine, where cookies cannot be `Secure` in every browser; any sign of a proxy's TLS counts. */
 function isLocal({ config }: Settings, c: ConsoleRequest): boolean {
   if (config.CONSOLE_BASE_URL?.startsWith('https:')) return false
   if (c.req.header('x-forwarded-proto')?.includes('https')) return false
@@ -107,18 +91,12 @@ function nameCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): string 
   return isLocal(ctx, c) ? name : `__Host-${name}`
 }
 
-/** Returns the value of one of the console's own cookies. */
 export function readCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): string | undefined {
   return getCookie(c, nameCookie(ctx, c, name))
 }
 
 /** Sets one of the console's own cookies: scripts cannot read it, and other sites' requests do not carry it. */
-export function writeCookie(
-  ctx: Settings,
-  c: ConsoleRequest,
-  name: CookieName,
-  value: string,
-): void {
+export function writeCookie(ctx: Settings, c: ConsoleRequest, name: CookieName, value: string) {
   setCookie(c, nameCookie(ctx, c, name), value, {
     path: '/',
     httpOnly: true,

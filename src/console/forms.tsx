@@ -1,5 +1,6 @@
 import type { Child } from 'hono/jsx'
 import { Field } from '../platform/html/components.tsx'
+import { List } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
 import { t, useKept, usePerson } from './view.ts'
 
@@ -36,7 +37,6 @@ type InputProps = {
   value: string | undefined
   problem?: string | undefined
   required?: boolean
-  /** By default with a problem. */
   autofocus?: boolean
 }
 
@@ -58,7 +58,6 @@ export function TextInput(props: InputProps & { type?: string; [attribute: strin
   )
 }
 
-/** A labelled field for a sentence or two. */
 export function TextArea(props: InputProps & { rows?: number; maxlength?: number }) {
   const { name, label, hint, value = '', problem, required, rows = 2, maxlength = 500 } = props
   return (
@@ -76,9 +75,11 @@ export function TextArea(props: InputProps & { rows?: number; maxlength?: number
   )
 }
 
+export const listOptions = (values: readonly string[]): Option[] =>
+  values.map((value) => ({ value, label: value }))
+
 type Option = { value: string; label: string; hint?: string | undefined }
 
-/** A labelled list to choose one from. */
 export function Select(props: InputProps & { options: readonly Option[] }) {
   const { name, label, hint, value, problem, required, options } = props
   const { autofocus = problem !== undefined } = props
@@ -102,7 +103,6 @@ export function Choices(props: {
   name: string
   label: string
   type?: 'radio' | 'checkbox'
-  /** Of boxes each has a name of its own. */
   options: readonly (Option & { name?: string; checked?: boolean })[]
   value?: string | undefined
   problem?: string | undefined
@@ -138,7 +138,6 @@ export function Choices(props: {
   )
 }
 
-/** What a field of a form shows: its name and words, what was typed, and what is wrong with it. */
 type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'problem'>
 
 /**
@@ -147,23 +146,22 @@ type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'proble
  */
 export function ActionForm(props: {
   action: string
-  submit: string
+  submit?: string
   danger?: boolean
-  /** Of a form beside others. */
   quiet?: boolean
-  /** Hidden ones. */
   fields?: Readonly<Record<string, string>>
-  /** Instead of the button. */
+  /** What stands in the others before anything is typed. */
+  values?: Readonly<Record<string, string>>
   buttons?: Child
   children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
 }) {
-  const { action, submit, danger, quiet, fields = {}, buttons, children } = props
+  const { action, submit, danger, quiet, fields = {}, values = {}, buttons, children } = props
   const { fields: typed, problems, evidence } = useKept(action)
   const style = danger ? 'danger' : quiet ? 'quiet' : undefined
   return (
     <Form action={action} fields={fields} stacked={children !== undefined && !quiet}>
       {children?.((name, label, hint) => {
-        return { name, label, hint, value: typed[name], problem: problems[name] }
+        return { name, label, hint, value: typed[name] ?? values[name], problem: problems[name] }
       })}
       <AgainstEvidence evidence={evidence} />
       {buttons ?? (
@@ -175,17 +173,12 @@ export function ActionForm(props: {
   )
 }
 
-/** Nothing is shown before a decision was refused. */
 function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   if (evidence.length === 0) return null
   return (
     <fieldset>
       <legend>{t('decisions.decide.against')}</legend>
-      <ul>
-        {evidence.map((text) => (
-          <li>{text}</li>
-        ))}
-      </ul>
+      <List items={evidence} />
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
         <span>{t('decisions.decide.againstLabel')}</span>

@@ -12,20 +12,17 @@ import { describeEntry, type EntryWords } from './timeline.ts'
 import { formatMoney, t } from './view.ts'
 import { nameOperation } from './words.ts'
 
-type Entry = TimelineEntry
-
 /** What only shows how the service counts: people do not need it to follow what happened. */
 const UNTOLD = ['amount', 'countedAmount', 'countedRefunded', 'freed', 'notification']
 
 /** Whether an entry of the timeline belongs to what people follow, and not to how it came to be known. */
-function isTold(entry: Entry): boolean {
+function isTold(entry: TimelineEntry): boolean {
   if (entry.type === 'change') return !UNTOLD.includes(entry.field)
   return entry.type === 'discrepancy'
 }
 
 type Props = { shown: TransactionView; cursor: string | undefined }
 
-/** Who did what, and what came of it, oldest first. */
 export function HistoryParts(props: Props & { history: History }) {
   const { history, shown, cursor } = props
   const { timeline, writes } = history
@@ -52,7 +49,6 @@ export function HistoryParts(props: Props & { history: History }) {
   )
 }
 
-/** What a person or an order system did, and to which refund. */
 function Write(props: { write: ListedWrite; history: History; shown: TransactionView }) {
   const { write, history, shown } = props
   const { at, actor, operation, objectId } = write
@@ -70,8 +66,9 @@ function Write(props: { write: ListedWrite; history: History; shown: Transaction
   )
 }
 
-function Line(props: { at: string; who: string; title: string; children?: Child }) {
-  const { at, who, title, children } = props
+type LineProps = { at: string; who: string; title: string; children?: Child }
+
+function Line({ at, who, title, children }: LineProps) {
   return (
     <>
       <span class="soft">
@@ -84,7 +81,6 @@ function Line(props: { at: string; who: string; title: string; children?: Child 
   )
 }
 
-/** A page of what happened, with the way to the others. */
 function TimelineCard(props: {
   view: 'history' | 'technical'
   cursor: string | undefined
@@ -112,8 +108,7 @@ function TimelineCard(props: {
   )
 }
 
-function Entry(props: { words: EntryWords; at: string; id?: string }) {
-  const { words, at, id } = props
+function Entry({ words, at, id }: { words: EntryWords; at: string; id?: string }) {
   return (
     <>
       <Line {...{ at, who: t(`timeline.actors.${words.actor}`), title: words.title }} />
@@ -128,18 +123,15 @@ function Entry(props: { words: EntryWords; at: string; id?: string }) {
   )
 }
 
-/** Every notification, question, answer and change, oldest first. */
-export function Timeline(props: Props & { technical: Technical }) {
-  const { technical, shown, cursor } = props
+export function Timeline({ technical, shown, cursor }: Props & { technical: Technical }) {
   const { data, nextCursor: next } = technical.timeline
+  const describe = (entry: TimelineEntry) => describeEntry(entry, shown.currency)
   return (
     <TimelineCard {...{ cursor, next, view: 'technical' }}>
       <ol class="timeline">
         {data.map((entry, at) => (
           <li>
-            <Entry
-              {...{ words: describeEntry(entry, shown.currency), at: entry.at, id: `entry-${at}` }}
-            />
+            <Entry words={describe(entry)} at={entry.at} id={`entry-${at}`} />
           </li>
         ))}
       </ol>
@@ -147,7 +139,6 @@ export function Timeline(props: Props & { technical: Technical }) {
   )
 }
 
-/** The members of a transaction and its payments as the API returns them. */
 export function RawFigures({ shown }: { shown: TransactionView }) {
   return (
     <Card title={t('story.sections.raw')} note={t('story.sections.rawNote')}>
@@ -159,7 +150,6 @@ export function RawFigures({ shown }: { shown: TransactionView }) {
   )
 }
 
-/** What the gateway sent, as it was received, folded away. */
 export function Messages({ messages }: { messages: readonly ReceivedMessage[] }) {
   return (
     <Card title={t('story.sections.messages')} note={t('story.sections.messagesNote')}>
@@ -194,9 +184,8 @@ const WEBHOOKS: readonly ListColumn<SentEvent>[] = [
   moment('next', ({ nextAttemptAt }) => nextAttemptAt),
 ]
 
-/** A time that there may not be. */
 function moment(title: 'sent' | 'next', value: (row: SentEvent) => string | null) {
-  return cell<SentEvent>(title, value, (row) => {
+  return cell<SentEvent>(title, (row) => {
     const at = value(row)
     return at === null ? t('story.webhook.none') : <Time iso={toIso(at)} />
   })
@@ -209,7 +198,6 @@ function nameHost(url: string | null): string {
     : (URL.parse(url)?.host ?? t('story.webhook.none'))
 }
 
-/** The webhooks that were sent for a transaction, and what came of each. */
 export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
   const title = t('story.sections.webhooks')
   return (

@@ -8,7 +8,7 @@ import { Reason } from '../refunds/request-schema.ts'
 import { Time } from './cells.tsx'
 import { ActionForm, TextInput } from './forms.tsx'
 import { type Asked, type Done, defineAction, parseFields } from './page.ts'
-import { actionPath, nameAnchor, storyPath } from './paths.ts'
+import { holdPath, nameAnchor, storyPath } from './paths.ts'
 import { listTexts, t, useKept } from './view.ts'
 
 const OPERATIONS = {
@@ -21,7 +21,6 @@ const HoldFields = z.object({
   reason: z.string().refine((text) => Reason.min(1).safeParse(text).success, 'story.invalidReason'),
 })
 
-/** Sets or releases a hold, for the reason in its form. */
 export async function postHold(
   { ctx, access, fields }: Asked<unknown>,
   subject: HoldSubject,
@@ -33,11 +32,9 @@ export async function postHold(
   return { notice: done }
 }
 
-/** Why a hold was neither set nor released. */
 export const explainHold = ({ code }: DomainError) =>
   listTexts('story.refusals').find(([refused]) => refused === code)?.[1]
 
-/** Holds a payment, or releases the hold. */
 export const paymentHold = defineAction({
   path: '/console/payments/:merchant/:id/hold',
   scope: 'ops',
@@ -66,7 +63,7 @@ export function HoldForm(props: {
   mayRelease: MayEnd | undefined
 }) {
   const { target, merchantCode, id, isHeld, mayRelease } = props
-  const action = actionPath(`${target}s`, { merchantCode, id }, 'hold')
+  const action = holdPath(target, merchantCode, id)
   const isTyped = useKept(action).fields.reason !== undefined
   if (isHeld && mayRelease === 'another') {
     return <p class="soft">{t('story.actions.releaseByAnother')}</p>
@@ -92,7 +89,6 @@ export function HoldForm(props: {
   )
 }
 
-/** Who set a hold, why, and since when. */
 export function HoldFacts({ hold: { by, reason, since } }: { hold: NonNullable<StoredHold> }) {
   return (
     <>

@@ -6,7 +6,6 @@ type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 /** Whose it is, and of which page: what was kept opens for no other. */
 export type Owner = { personId: string; path: string }
 
-/** How long something is kept (s). */
 export const KEPT_S = 3_600
 
 /** With all else that a request carries it has to fit into what servers and proxies take. */
@@ -18,9 +17,8 @@ const placeOf = ({ personId, path }: Owner) =>
 const Content = z.strictObject({ at: z.number(), content: z.unknown() })
 
 /**
- * Seals something for the address of a page, where Back and reload find it again: a form that was not carried out, or a
- * refund that was checked. It needs no table, so it outlives a failover, and each tab has its own.
- * @returns undefined for too much
+ * Seals something for the address of a page, where Back and reload find it again: it outlives a failover, and each tab
+ * has its own. @returns undefined for too much
  */
 export function seal(
   { encryption, now }: KeepingContext,
@@ -32,10 +30,7 @@ export function seal(
   return sealed.length > MAX_LENGTH ? undefined : sealed
 }
 
-/**
- * Opens what was sealed.
- * @returns undefined for what was sealed for another person or page, is too old, or is none of ours
- */
+/** @returns undefined for what was sealed for another person or page, is too old, or is none of ours */
 export function open<T>(
   { encryption, now }: KeepingContext,
   owner: Owner,
@@ -58,7 +53,6 @@ const Texts = z.record(z.string(), z.string())
 
 /** A form that was not carried out: what was typed, what is wrong with it, and what happened instead. */
 export const KeptForm = z.strictObject({
-  /** Where the form is sent. */
   action: z.string(),
   fields: Texts,
   problems: Texts.default({}),

@@ -1,35 +1,23 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Hono } from 'hono'
 import type { Child } from 'hono/jsx'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Scope } from '../access/keys.ts'
 import type { Role } from '../access/types.ts'
 import { Notice } from '../platform/html/components.tsx'
 import { Document } from '../platform/html/document.tsx'
-import { ASSETS } from './assets.ts'
+import { BASE_STYLE } from '../platform/html/style.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
-import { readNotice } from './redirect.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, hasRole, t, useView } from './view.ts'
-
-/** Where the script speaks. */
-function ScriptParts() {
-  return (
-    <div
-      id="status"
-      class="hidden"
-      role="status"
-      data-text-copy={t('frame.copy')}
-      data-text-copied={t('frame.copied')}
-    />
-  )
-}
+import { can, hasRole, listTexts, t, useView } from './view.ts'
 
 export type PageName = NameIn<'frame.pages'>
 
 export type PageOptions = {
   /** The text of the page's only `<h1>`, and of the browser's tab. */
   title: string
-  /** The entry of the navigation that this page belongs to. */
   current?: PageName
   status?: ContentfulStatusCode
   /** Reloads the page after so many seconds, or opens another one of the console. */
@@ -49,7 +37,6 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role
   { name: 'reasons', path: '/console/reasons', role: 'admin' },
 ]
 
-/** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
 export async function renderConsolePage(
   c: ConsoleRequest,
   options: PageOptions,
@@ -58,14 +45,16 @@ export async function renderConsolePage(
   const { title, status = 200, refreshS, refreshTo } = options
   const { language, kept, person } = useView()
   const waiting = await person?.countTasks?.()
-  const notice = kept?.isUnsent ? t('frame.restored') : readNotice(c)
+  const code = c.req.query('notice')
+  const named = listTexts('notice').find(([known]) => known === code)?.[1]
+  const notice = kept?.isUnsent ? t('frame.restored') : named
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
       language={language}
       title={t('frame.titleOf', { page: title })}
-      styles={[ASSETS.style]}
-      scripts={[ASSETS.script]}
+      styles={[style.path]}
+      scripts={[script.path]}
       refresh={refreshS === undefined ? undefined : `${refreshS}${to}`}
     >
       <a class="skip" href="#main">
@@ -85,7 +74,13 @@ export async function renderConsolePage(
         ))}
         {body}
       </main>
-      {person ? <ScriptParts /> : null}
+      {person ? (
+        <div
+          {...{ id: 'status', class: 'hidden', role: 'status' }}
+          data-text-copy={t('frame.copy')}
+          data-text-copied={t('frame.copied')}
+        />
+      ) : null}
     </Document>,
     status,
   )
@@ -147,4 +142,60 @@ function Bar(props: {
       </div>
     </header>
   )
+}
+
+const CONSOLE_STYLE = `${BASE_STYLE}
+.bar { background: var(--card); border-bottom: 1px solid var(--line); }
+.bar > div { display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: center; max-width: 68rem; margin: 0 auto; padding: .6rem 1rem; }
+.bar strong { flex: 1 1 auto; }
+.bar nav { flex: 1 0 100%; }
+.bar ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; list-style: none; }
+.bar nav a { display: inline-block; padding: .15rem 0; min-height: 1.75rem; text-decoration: none; }
+.bar nav a[aria-current=page] { color: var(--ink); font-weight: 600; border-bottom: 2px solid currentColor; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); gap: .5rem 1.5rem; }
+label.choice input { flex: none; }
+h1 + .notice, dl + form, fieldset .field { margin-top: .8rem; }
+.timeline { margin: 0; padding: 0; list-style: none; }
+.timeline > li { padding: .5rem 0; border-top: 1px solid var(--line); }
+.timeline > li:first-child { border-top: 0; }
+article { padding: .8rem 0; border-top: 1px solid var(--line); }
+article:first-of-type { border-top: 0; padding-top: 0; }
+article h3 { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; margin: 0 0 .5rem; }
+.row { margin-top: .6rem; }
+summary { cursor: pointer; color: var(--accent); min-height: 1.75rem; }
+details[open] { flex-basis: 100%; margin-bottom: .6rem; }
+/* Its own parts take the focus one by one. */
+input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset: 2px; }
+[data-live]:focus { outline: none; }
+.copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
+footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }
+`
+
+type Asset = { path: string; type: string; body: string }
+
+/** Names a file by its content, so that browsers may keep it for ever. */
+function nameAsset(name: string, extension: string, type: string, body: string): Asset {
+  const hash = createHash('sha256').update(body).digest('hex').slice(0, 16)
+  return { path: `/console/assets/${name}.${hash}.${extension}`, type, body }
+}
+
+const style = nameAsset('console', 'css', 'text/css; charset=utf-8', CONSOLE_STYLE)
+const script = nameAsset(
+  'console',
+  'js',
+  'text/javascript; charset=utf-8',
+  readFileSync(new URL('./assets/console.js', import.meta.url), 'utf8'),
+)
+
+export function assetRoutes(): Hono {
+  const app = new Hono()
+  for (const { path, type, body } of [style, script]) {
+    app.get(path, (c) =>
+      c.body(body, 200, {
+        'content-type': type,
+        'cache-control': 'public, max-age=31536000, immutable',
+      }),
+    )
+  }
+  return app
 }

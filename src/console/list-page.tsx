@@ -4,10 +4,11 @@ import { DomainError } from '../errors.ts'
 import { Day } from '../http/fields.ts'
 import type { Page } from '../http/list.ts'
 import { readWrittenAmount } from '../money.ts'
-import { Card, Field } from '../platform/html/components.tsx'
+import { Card } from '../platform/html/components.tsx'
 import { type ListColumn, Rows } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
+import { Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
 import { listKeys, type NameIn } from './texts/text.ts'
@@ -63,26 +64,23 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
   )
 }
 
-/** Rows of a page of the console: a phone shows them without much scrolling. */
+/** A phone shows them without much scrolling. */
 const PAGE_ROWS = 25
 
-type Props<Query extends z.ZodRawShape, Row extends object> = {
+function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
   list: ListPage<Query, Row>
   given: Readonly<Record<string, string>>
   problems: FilterProblems
   accounts: readonly string[]
   page: Page<Row>
-}
-
-/** The filters of a list, and a page of it. */
-function ListBody<Query extends z.ZodRawShape, Row extends object>(props: Props<Query, Row>) {
+}) {
   const { list, given, problems, accounts, page } = props
   const view = useView()
   const { data, nextCursor } = page
   const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
-  const names = listFilters(list.listing.query)
+  const names = NAMES.filter((name) => name in list.listing.query)
   return (
     <>
       <form method="get">
@@ -123,64 +121,35 @@ function FilterField(props: {
   name: FilterName
   given: Readonly<Record<string, string>>
   problems: FilterProblems
-  /** The group of the texts to choose from, or the values themselves. */
   choices: string | readonly string[] | undefined
 }) {
   const { name, given, problems, choices } = props
-  const value = given[name]
-  const type = findKind(name, choices !== undefined) === 'day' ? 'date' : 'text'
-  return (
-    <Field name={name} label={t(`lists.fields.${name}`)} problem={problems[name]}>
-      {(attributes) =>
-        choices === undefined ? (
-          <input {...attributes} type={type} value={value} maxlength={128} autocomplete="off" />
-        ) : (
-          <select {...attributes}>
-            <option value="">{t('lists.any')}</option>
-            {listChoices(choices).map(([choice, text]) => (
-              <option value={choice} selected={choice === value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        )
-      }
-    </Field>
-  )
-}
-
-function listChoices(choices: string | readonly string[]): [value: string, text: string][] {
-  return typeof choices === 'string' ? listTexts(choices) : choices.map((one) => [one, one])
+  const field = {
+    ...{ name, label: t(`lists.fields.${name}`), value: given[name], problem: problems[name] },
+  }
+  if (choices === undefined) {
+    const type = findKind(name, false) === 'day' ? 'date' : 'text'
+    return <TextInput {...{ ...field, type, maxlength: 128 }} />
+  }
+  const all =
+    typeof choices === 'string' ? listTexts(choices) : choices.map((one) => [one, one] as const)
+  const options = [['', t('lists.any')] as const, ...all]
+  return <Select {...field} options={options.map(([value, label]) => ({ value, label }))} />
 }
 
 type FilterName = NameIn<'lists.fields'>
 
-/** What is wrong with the filters, by field. */
 type FilterProblems = Partial<Record<string, string>>
 
-/** How a person sets a filter. */
-type FilterKind = 'text' | 'amount' | 'day' | 'choice'
+const NAMES = listKeys('lists.fields')
 
-/** The filters of a listing, in the order of the page. */
-function listFilters(query: z.ZodRawShape): FilterName[] {
-  return NAMES.filter((name) => name in query)
-}
-
-const FIELDS = listKeys('lists.fields').map((key) => key.slice('lists.fields.'.length))
-const isName = (name: string): name is FilterName => FIELDS.includes(name)
-const NAMES = FIELDS.filter(isName)
-
-/** How a filter of this name is set. */
-function findKind(name: string, isChoice: boolean): FilterKind {
+function findKind(name: string, isChoice: boolean) {
   if (name === 'from' || name === 'to') return 'day'
   if (name === 'amount') return 'amount'
   return isChoice ? 'choice' : 'text'
 }
 
-/**
- * Reads the filters of a list as a person set them: days are those of their zone, amounts are read as they are written.
- * @returns what the listing is asked for; without it, what is wrong
- */
+/** Reads the filters as a person set them: days are those of their zone. @returns what to ask for, or what is wrong */
 function readFilters<Query extends z.ZodRawShape>(
   { query }: Pick<Listing<Query, object>, 'query'>,
   given: Readonly<Record<string, string>>,
@@ -207,11 +176,6 @@ function readFilters<Query extends z.ZodRawShape>(
 }
 
 function problemOf(name: string, schema?: unknown): string {
-  return t(`lists.problems.${findKind(name, isChoice(schema))}`)
-}
-
-/** Whether a filter takes one of several values. */
-function isChoice(schema: unknown): boolean {
   const bare = schema instanceof z.ZodOptional ? schema.unwrap() : schema
-  return bare instanceof z.ZodEnum
+  return t(`lists.problems.${findKind(name, bare instanceof z.ZodEnum)}`)
 }

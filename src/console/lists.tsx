@@ -1,3 +1,4 @@
+import type { TransactionKey } from '../db/transaction-key.ts'
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
 import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
@@ -20,17 +21,12 @@ import {
   withMore,
 } from './words.ts'
 
-/** The lists of the console: the columns of each, on the page and in its files. */
 export const LISTS: readonly Mount[] = [
   defineList(TRANSACTIONS, {
     name: 'transactions',
     choices: { state: 'states.transaction' },
     columns: [
-      link(
-        'order',
-        (t) => t.orderId ?? t.transactionId,
-        (t) => storyPath(t),
-      ),
+      link('order', (t) => [t.orderId ?? t.transactionId, storyPath(t)]),
       state('state', signTransaction),
       money('amount', (t) => [findAmount(t), t.currency]),
       money('paid', (t) => [t.paidAmount, t.currency], { exportOnly: true }),
@@ -39,7 +35,7 @@ export const LISTS: readonly Mount[] = [
       time('time', (t) => t.firstSeenAt),
       text('account', (t) => t.merchantCode, { wide: true }),
       text('merchantTxnId', (t) => t.merchantTxnId, { exportOnly: true }),
-      link('transaction', (t) => t.transactionId, storyPath, { wide: true }),
+      link('transaction', (t) => [t.transactionId, storyPath(t)], { wide: true }),
     ],
   }),
 
@@ -47,7 +43,7 @@ export const LISTS: readonly Mount[] = [
     name: 'payments',
     choices: { status: 'states.payment', paymentMethod: 'states.paymentMethod' },
     columns: [
-      link('order', (p) => p.orderId, paymentPath, { instead: (p) => p.id }),
+      link('order', (p) => [p.orderId, paymentPath(p), p.id]),
       state('status', (p) => signPayment(p.status)),
       money('amount', (p) => [p.amount, p.currency]),
       money('refunded', (p) => [p.refundedAmount, p.currency], { wide: true }),
@@ -57,7 +53,7 @@ export const LISTS: readonly Mount[] = [
       text('account', (p) => p.merchantCode, { wide: true }),
       text('transaction', (p) => p.transactionId, { exportOnly: true }),
       text('merchantTxnId', (p) => p.merchantTxnId, { exportOnly: true }),
-      link('payment', (p) => p.id, paymentPath, { wide: true }),
+      link('payment', (p) => [p.id, paymentPath(p)], { wide: true }),
     ],
   }),
 
@@ -65,7 +61,7 @@ export const LISTS: readonly Mount[] = [
     name: 'refunds',
     choices: { status: 'states.refund' },
     columns: [
-      link('order', (r) => r.orderId, refundPath, { instead: (r) => r.paymentId }),
+      link('order', (r) => [r.orderId, refundPath(r), r.paymentId]),
       state('status', (r) => signRefund(r.status)),
       money('amount', (r) => [r.amount, r.currency]),
       text('currency', (r) => r.currency, { exportOnly: true }),
@@ -84,11 +80,7 @@ export const LISTS: readonly Mount[] = [
     name: 'discrepancies',
     choices: { kind: 'discrepancies.kinds' },
     columns: [
-      link(
-        'kind',
-        (d) => nameKind(d.kind),
-        (d) => discrepancyPath(d.merchantCode, d.id),
-      ),
+      link('kind', (d) => [nameKind(d.kind), discrepancyPath(d.merchantCode, d.id)]),
       state('status', (d) =>
         d.resolvedAt ? [t('lists.resolved'), 'good'] : [t('lists.open'), 'warn'],
       ),
@@ -96,7 +88,7 @@ export const LISTS: readonly Mount[] = [
       text('ours', (d) => describeSide(d.ours), { wide: true }),
       text('theirs', (d) => describeSide(d.theirs), { wide: true }),
       time('time', (d) => d.firstSeenAt),
-      link('transaction', (d) => d.transactionId, storyPath, { wide: true }),
+      link('transaction', (d) => [d.transactionId, storyPath(d)], { wide: true }),
       text('account', (d) => d.merchantCode, { wide: true }),
     ],
   }),
@@ -120,15 +112,11 @@ export const LISTS: readonly Mount[] = [
   }),
 ]
 
-type Part = { merchantCode: string; transactionId: string; id: string }
+const paymentPath = (of: TransactionKey & { id: string }) =>
+  storyPath(of, nameAnchor('payment', of.id))
 
-function paymentPath(payment: Part): string {
-  return storyPath(payment, nameAnchor('payment', payment.id))
-}
-
-function refundPath(refund: Part): string {
-  return storyPath(refund, nameAnchor('refund', refund.id))
-}
+const refundPath = (of: TransactionKey & { id: string }) =>
+  storyPath(of, nameAnchor('refund', of.id))
 
 /** What was paid, or what the last attempt to pay was for. */
 function findAmount({ paidAmount, payments }: TransactionView): string {

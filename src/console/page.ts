@@ -10,19 +10,15 @@ import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './e
 import { namePage, readFields } from './form-guard.ts'
 import { type KeptForm, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
-import { redirectWith } from './redirect.ts'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
 import { listTexts, requireRole, requireScope, t, usePerson, useView } from './view.ts'
 
-/** Who may open a page, or carry out an action. */
 type Needs = { scope?: Scope | undefined; role?: Role | undefined }
 
-/** What an action is carried out with. */
 export type Asked<Subject> = {
   ctx: ConsoleContext
   c: ConsoleRequest
   access: Access
-  /** What the path names. */
   of: Subject
   fields: FormFields
 }
@@ -30,7 +26,6 @@ export type Asked<Subject> = {
 /** Where an action leads: by default to its page, with a message. */
 export type Done = { notice?: NoticeCode; to?: string }
 
-/** What a form of a page does. */
 export type Action<Subject> = Needs & {
   /** @throws InvalidFieldsError, DomainError for what is refused; nothing was done then */
   run(asked: Asked<Subject>): Promise<Done>
@@ -49,7 +44,6 @@ export type PageDefinition<Subject> = Needs & {
   describe?: ((ctx: ConsoleContext, c: ConsoleRequest) => Promise<string[]>) | undefined
 }
 
-/** Serves a page and its actions. */
 export type Mount = (app: Hono<ConsoleEnv>, ctx: ConsoleContext) => void
 
 /** Defines a page. Every form of it ends in a redirect, so that Back and reload work everywhere. */
@@ -63,11 +57,10 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
     })
     for (const [name, action] of Object.entries(actions)) {
       const parts = name === '' ? 0 : name.split('/').length
-      const pageOf = (c: ConsoleRequest) =>
-        c.req.path
-          .split('/')
-          .toSpliced(-parts || Infinity)
-          .join('/')
+      const pageOf = ({ req }: ConsoleRequest) => {
+        const named = req.path.split('/')
+        return named.slice(0, named.length - parts).join('/')
+      }
       const { scope = page.scope, role = page.role } = action
       const definition = { ...action, scope, role, load, describe, pageOf }
       defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
@@ -79,7 +72,6 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
 export function defineAction<Subject>(
   action: Action<Subject> &
     Pick<PageDefinition<Subject>, 'path' | 'load' | 'describe'> & {
-      /** The page that has the form. */
       pageOf(c: ConsoleRequest, of: Subject): string
     },
 ): Mount {
@@ -109,7 +101,6 @@ export function nameOperation(c: ConsoleRequest): string {
   return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
 }
 
-/** What is shown again, besides what was typed. */
 type Back = Partial<Omit<KeptForm, 'action' | 'problems'>> & { code?: RefusalCode }
 
 /** A form is not carried out: what is wrong with its fields, by name, and what else its page shows. */
@@ -152,7 +143,13 @@ async function carryOut<Subject>(
   }
 }
 
-/** A refused decision in words. */
+/** Leads on after a form was carried out, so that a reload does not send it again. */
+export function redirectWith(c: ConsoleRequest, path: string, notice?: NoticeCode): Response {
+  const [page = '', fragment] = path.split('#')
+  const more = notice === undefined ? '' : `${page.includes('?') ? '&' : '?'}notice=${notice}`
+  return c.redirect(`${page}${more}${fragment === undefined ? '' : `#${fragment}`}`, 303)
+}
+
 export function explainRefusal(error: DomainError): string | undefined {
   if (error.changed) return t('decisions.refused.changed')
   return listTexts('decisions.refused').find(([code]) => code === error.code)?.[1]
@@ -163,7 +160,6 @@ const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim
 
 const isReason = (text: string) => Reason.safeParse(text).success
 
-/** A reason that may be left out. */
 export const OptionalText = z
   .string()
   .optional()
@@ -171,7 +167,6 @@ export const OptionalText = z
   .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
   .transform((text) => (text === '' ? undefined : text))
 
-/** A text that has to be given. */
 export function requireText(missing: PlainKey) {
   return z
     .string()
@@ -181,10 +176,7 @@ export function requireText(missing: PlainKey) {
     .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
 }
 
-/**
- * Parses the fields of a form with a schema whose messages are keys of texts.
- * @throws InvalidFieldsError with the first problem of each field
- */
+/** The messages of the schema are keys of texts; of each field the first problem is shown. */
 export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): T {
   const parsed = schema.safeParse(fields)
   if (parsed.success) return parsed.data

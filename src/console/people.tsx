@@ -32,21 +32,16 @@ const PATH = '/console/people'
 
 const pathOf = ({ id }: Pick<Person, 'id'>) => `${PATH}/${id}`
 
-/** The names of the fields of a choice. */
 const roleField = (role: string) => `role-${role}`
 const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
 
-/** The accounts that an admin can give to others: their own, and all of them only with all of them. */
 function listGrantable({ coversAll, merchants }: Access): readonly string[] {
   return coversAll ? [EVERY_MERCHANT, ...merchants] : merchants
 }
 
 const PEOPLE: readonly ListColumn<ListedPerson>[] = [
-  cell(
-    'name',
-    ({ name }) => name,
-    (person) =>
-      person.endedAt === null ? <a href={pathOf(person)}>{person.name}</a> : person.name,
+  cell('name', (person) =>
+    person.endedAt === null ? <a href={pathOf(person)}>{person.name}</a> : person.name,
   ),
   text('email', ({ email }) => email ?? '–'),
   text('roles', ({ roles }) => roles.join(', ')),
@@ -54,10 +49,8 @@ const PEOPLE: readonly ListColumn<ListedPerson>[] = [
   text('sessions', ({ endedAt, sessions }) =>
     endedAt === null ? String(sessions) : t('people.ended'),
   ),
-  cell(
-    'lastSeen',
-    ({ lastUsedAt }) => lastUsedAt,
-    ({ lastUsedAt }) => (lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />),
+  cell('lastSeen', ({ lastUsedAt }) =>
+    lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />,
   ),
 ]
 
@@ -90,10 +83,7 @@ export const peoplePage = definePage({
         const added = await runInTransaction(ctx.sql, async (tx) => {
           const result = await addPerson(tx, person)
           if (result.kind === 'taken') {
-            const isName = result.by === 'name'
-            const problem = t(
-              isName ? 'people.add.problems.nameTaken' : 'people.add.problems.emailTaken',
-            )
+            const problem = t(`people.add.problems.${result.by}Taken`)
             throw new InvalidFieldsError({ [result.by]: problem })
           }
           const write = { operation: nameOperation(c), merchantCode: null, objectId: result.id }
@@ -116,17 +106,21 @@ function readPerson(fields: FormFields, access: Access) {
   if (name.success && email.success && roles.length > 0 && merchants.length > 0) {
     return { name: name.data, email: email.data || null, roles, merchants }
   }
-  throw new InvalidFieldsError({
-    ...(name.success ? {} : { name: t('people.add.problems.name') }),
-    ...(email.success ? {} : { email: t('people.add.problems.email') }),
-    ...(roles.length > 0 ? {} : { roles: t('people.add.problems.roles') }),
-    ...(merchants.length > 0 ? {} : { merchants: t('people.add.problems.merchants') }),
-  })
+  const wrong = {
+    ...{ name: !name.success, email: !email.success },
+    ...{ roles: roles.length === 0, merchants: merchants.length === 0 },
+  }
+  const problems = (['name', 'email', 'roles', 'merchants'] as const)
+    .filter((field) => wrong[field])
+    .map((field) => [field, t(`people.add.problems.${field}`)])
+  throw new InvalidFieldsError(Object.fromEntries(problems))
 }
 
 function AddForm({ access }: { access: Access }) {
   const typed = useKept(PATH).fields
   const tick = (name: string, label: string) => ({ name, label, value: '', checked: name in typed })
+  const roles = ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))
+  const accounts = listGrantable(access).map((one) => tick(merchantField(one), nameMerchant(one)))
   return (
     <ActionForm action={PATH} submit={t('people.add.button')}>
       {(field) => (
@@ -139,15 +133,11 @@ function AddForm({ access }: { access: Access }) {
             {...field('email', t('field.email'), t('people.add.emailHint'))}
             {...{ type: 'email', maxlength: 254 }}
           />
+          <Choices {...field('roles', t('field.roles'))} type="checkbox" options={roles} />
           <Choices
-            {...{ ...field('roles', t('field.roles')), type: 'checkbox' }}
-            options={ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))}
-          />
-          <Choices
-            {...{ ...field('merchants', t('field.merchants')), type: 'checkbox' }}
-            options={listGrantable(access).map((code) => {
-              return tick(merchantField(code), nameMerchant(code))
-            })}
+            {...field('merchants', t('field.merchants'))}
+            type="checkbox"
+            options={accounts}
           />
         </>
       )}
@@ -155,10 +145,9 @@ function AddForm({ access }: { access: Access }) {
   )
 }
 
-/** A link that was made, as its page shows it for an hour to who made it. */
+/** Its page shows it for an hour to who made it. */
 const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
 
-/** One person: sessions, a new link, and the end of the access. */
 export const personPage = definePage({
   path: `${PATH}/:personId`,
   role: 'admin',
@@ -172,7 +161,14 @@ export const personPage = definePage({
       current: 'people',
       body: (
         <>
-          {made ? <Made name={person.name} link={made} /> : null}
+          {made ? (
+            <Card title={t('people.link.made', { name: person.name })}>
+              <p>
+                <Identifier>{made.url}</Identifier>
+              </p>
+              <Facts rows={[[t('field.validUntil'), <Time iso={made.until} />]]} />
+            </Card>
+          ) : null}
           <Card title={t('people.access')}>
             <PersonFacts {...person} />
           </Card>
@@ -219,7 +215,6 @@ export const personPage = definePage({
   },
 })
 
-/** Changes a person whom the admin manages, and records it. */
 async function change<T>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -242,15 +237,4 @@ async function findPathPerson(tx: Tx | ConsoleContext['sql'], c: ConsoleRequest)
   const person = isUuid(id) ? await findPerson(tx, id, c.get('access')) : undefined
   if (!person) throw new DomainError('not_found', 'There is no such person')
   return person
-}
-
-function Made({ name, link: { url, until } }: { name: string; link: z.infer<typeof MadeLink> }) {
-  return (
-    <Card title={t('people.link.made', { name })}>
-      <p>
-        <Identifier>{url}</Identifier>
-      </p>
-      <Facts rows={[[t('field.validUntil'), <Time iso={until} />]]} />
-    </Card>
-  )
 }

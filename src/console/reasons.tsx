@@ -2,7 +2,8 @@ import { narrowMerchants } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/reasons.ts'
-import { ActionForm, Select, TextArea } from './forms.tsx'
+import { List } from './cells.tsx'
+import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
 import { findText } from './texts/text.ts'
 import { listTexts, t, usePerson } from './view.ts'
@@ -10,12 +11,10 @@ import { listTexts, t, usePerson } from './view.ts'
 const PATH = '/console/reasons'
 
 /** The usual reasons: as they are stored, in English, and in the reader's language. */
-export function listUsualReasons(): (readonly [stored: string, text: string])[] {
-  return listTexts('reasons.default').map(([name, text]) => {
-    const stored = findText('en', `reasons.default.${name}`) ?? text
-    return [stored, text]
-  })
-}
+export const listUsualReasons = () =>
+  listTexts('reasons.default').map(
+    ([name, text]) => [findText('en', `reasons.default.${name}`) ?? text, text] as const,
+  )
 
 /** The page on which admins keep the reasons that their accounts offer: a list, one a line. */
 export const reasonsPage = definePage<string>({
@@ -40,15 +39,20 @@ export const reasonsPage = definePage<string>({
           <p>{t('reasons.intro')}</p>
           {merchants.length > 1 ? <ChooseAccount {...{ merchants, merchantCode }} /> : null}
           <Card title={t('reasons.list', { merchantCode })}>
-            <ActionForm {...form} fields={{ merchant: merchantCode }}>
-              {(field) => {
-                const typed = field('reasons', t('reasons.label'), t('reasons.hint'))
-                return (
-                  <TextArea {...typed} value={typed.value ?? own} rows={12} maxlength={5_000} />
-                )
-              }}
+            <ActionForm {...form} fields={{ merchant: merchantCode }} values={{ reasons: own }}>
+              {(field) => (
+                <TextArea
+                  {...field('reasons', t('reasons.label'), t('reasons.hint'))}
+                  {...{ rows: 12, maxlength: 5_000 }}
+                />
+              )}
             </ActionForm>
-            {own === '' ? <UsualReasons /> : null}
+            {own === '' ? (
+              <>
+                <p>{t('reasons.defaults')}</p>
+                <List items={listUsualReasons().map(([, text]) => text)} />
+              </>
+            ) : null}
           </Card>
         </>
       ),
@@ -65,19 +69,6 @@ export const reasonsPage = definePage<string>({
     },
   },
 })
-
-function UsualReasons() {
-  return (
-    <>
-      <p>{t('reasons.defaults')}</p>
-      <ul>
-        {listUsualReasons().map(([, text]) => (
-          <li>{text}</li>
-        ))}
-      </ul>
-    </>
-  )
-}
 
 function readLabels(text: string): string[] {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')
@@ -102,7 +93,7 @@ function ChooseAccount(props: { merchants: readonly string[]; merchantCode: stri
     <form method="get" action={PATH}>
       <Select
         {...{ name: 'merchant', label: t('field.account'), value: merchantCode }}
-        options={merchants.map((value) => ({ value, label: value }))}
+        options={listOptions(merchants)}
       />
       <button class="quiet" type="submit">
         {t('lists.submit')}

@@ -23,13 +23,11 @@ import {
 } from './refund-fields.ts'
 import type { RefundFlow, RefundSubject } from './refund-targets.tsx'
 import { formatMoney, t, usePerson } from './view.ts'
-import { signRefund } from './words.ts'
+import { describeReceiver, signRefund } from './words.ts'
 
-/** A form and what it refunds, as it is now. */
 export type OpenedForm = {
   flow: RefundFlow
   subject: RefundSubject
-  /** The reasons that may be chosen: as they are stored, and in words. */
   reasons: readonly (readonly [value: string, text: string])[]
 }
 
@@ -56,7 +54,6 @@ export const Checked = Shown.extend({
 
 export type Checked = z.infer<typeof Checked>
 
-/** The fields of the form that was checked. */
 export const listSent = (checked: Checked): FormFields => ({
   ...{ ...checked.typed, ...checked.receiver, ...Shown.parse(checked) },
 })
@@ -108,16 +105,13 @@ export async function renderCheck(
 }
 
 /** In words, with the whole account number: it is compared with what the customer wrote. */
-function describe({ currency }: RefundSubject, { amount, receiver }: Checked): string {
-  const {
-    accountName: name = '',
-    accountNumber: number = '',
-    swiftCode: bank = '',
-  } = receiver ?? {}
-  const to = receiver
-    ? t('refundForm.preview.toAccount', { name, number, bank })
+function describe({ currency }: RefundSubject, { amount, receiver: to }: Checked): string {
+  const words = to
+    ? t('refundForm.preview.toAccount', {
+        ...{ name: to.accountName, number: to.accountNumber, bank: to.swiftCode },
+      })
     : t('refundForm.preview.backToPayer')
-  return t('refundForm.preview.sentence', { amount: formatMoney(amount, currency), to })
+  return t('refundForm.preview.sentence', { amount: formatMoney(amount, currency), to: words })
 }
 
 function listFacts(
@@ -126,29 +120,17 @@ function listFacts(
   previewed: (PreviewedRefund & { paymentId?: string }) | undefined,
 ): (readonly [string, string])[] {
   const show = (one: string) => formatMoney(one, currency)
-  const {
-    accountName: name = '',
-    accountNumber: number = '',
-    swiftCode: code = '',
-  } = receiver ?? {}
-  const approval = previewed?.needsApproval
-    ? t('refundForm.preview.needsApproval')
-    : t('refundForm.preview.needsNoApproval')
-  return [
+  const approval = previewed?.needsApproval ? 'needsApproval' : 'needsNoApproval'
+  const to = receiver ? describeReceiver(receiver) : t('refundForm.preview.toPayer')
+  const rows: [name: string, value: string | undefined][] = [
     [t('field.amount'), show(amount)],
     [t('refundForm.preview.payment'), previewed?.paymentId ?? paymentId ?? ''],
-    [
-      t('field.receiver'),
-      receiver ? t('refunds.receiver', { name, number, code }) : t('refundForm.preview.toPayer'),
-    ],
-    ...(previewed
-      ? [
-          [t('refundForm.preview.after'), show(previewed.refundableAfter)] as const,
-          [t('refundForm.preview.approval'), approval] as const,
-        ]
-      : []),
+    [t('field.receiver'), to],
+    [t('refundForm.preview.after'), previewed && show(previewed.refundableAfter)],
+    [t('refundForm.preview.approval'), previewed && t(`refundForm.preview.${approval}`)],
     [t('field.reason'), reason],
   ]
+  return rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
 }
 
 function listHints(receiver: Receiver | undefined): string[] {
@@ -163,14 +145,12 @@ const REFUNDS: readonly ListColumn<RefundView>[] = [
   state('status', ({ status }) => signRefund(status)),
   text('requestedBy', ({ requestedBy }) => requestedBy),
   time('requestedAt', ({ requestedAt }) => requestedAt),
-  link(
-    'refund',
-    () => t('refundForm.refunds.open'),
-    (refund) => storyPath(refund, nameAnchor('refund', refund.id)),
-  ),
+  link('refund', (refund) => [
+    t('refundForm.refunds.open'),
+    storyPath(refund, nameAnchor('refund', refund.id)),
+  ]),
 ]
 
-/** The refunds that were requested before. */
 export function RefundsSoFar({ subject: { refunds } }: { subject: RefundSubject }) {
   if (refunds.length === 0) return null
   return (
@@ -180,7 +160,6 @@ export function RefundsSoFar({ subject: { refunds } }: { subject: RefundSubject 
   )
 }
 
-/** The form: how much, to whom if the gateway needs to know, and why. */
 export function RefundFormCard(props: {
   subject: RefundSubject
   reasons: readonly (readonly [value: string, text: string])[]

@@ -23,24 +23,13 @@ import {
   renderCheck,
   Shown,
 } from './refund-check.tsx'
-import {
-  explainRefundRefusal,
-  parseValues,
-  type RefundValues,
-  readValues,
-} from './refund-fields.ts'
-import {
-  PAYMENT_FLOW,
-  type RefundFlow,
-  type RefundSubject,
-  SURPLUS_FLOW,
-} from './refund-targets.tsx'
+import { explainRefundRefusal, parseValues, readValues } from './refund-fields.ts'
+import { PAYMENT, type RefundFlow, type RefundSubject, SURPLUS } from './refund-targets.tsx'
 import { formatMoney, t, useKept, usePerson } from './view.ts'
 
-/** The forms that refund: a payment, and what was paid beyond one success of an order. */
 export const refundFormRoutes: readonly Mount[] = [
-  defineForm('/console/payments/:merchant/:id/refund', PAYMENT_FLOW),
-  defineForm('/console/transactions/:merchant/:id/surplus', SURPLUS_FLOW),
+  defineForm('/console/payments/:merchant/:id/refund', PAYMENT),
+  defineForm('/console/transactions/:merchant/:id/surplus', SURPLUS),
 ]
 
 /** Defines a form in three steps: the form, a check of what it would do, and its confirmation. */
@@ -70,7 +59,7 @@ async function openForm(
   access: Access,
   { merchant = '', id = '' }: Record<string, string>,
 ): Promise<OpenedForm> {
-  const subject = await flow.read(ctx, access, { merchant, id })
+  const subject = await flow.read(ctx, access, merchant, id)
   const own = await listReasons(ctx, subject.merchantCode)
   const reasons = own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
   return { flow, subject, reasons }
@@ -81,13 +70,11 @@ const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path }
 const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
   open(ctx, ownerOf(subject), token, Checked)
 
-/** What a new form is shown for: one refund of what is shown now. */
 function issueForm({ version, left, refunds }: RefundSubject): Shown {
   const form = randomBytes(18).toString('base64url')
   return { form, seen: version, left, last: refunds[0]?.id ?? '' }
 }
 
-/** The form, filled in with what the person has typed. */
 function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolean }) {
   const { subject, reasons } = opened
   const { obstacle, warnings } = subject
@@ -98,7 +85,7 @@ function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolea
   return (
     <>
       {isExpired ? <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice> : null}
-      {[...(obstacle === undefined ? [] : [obstacle]), ...warnings].map((warning) => (
+      {[obstacle ?? [], warnings].flat().map((warning) => (
         <Notice tone="warn">{warning}</Notice>
       ))}
       {subject.summary}
@@ -116,37 +103,35 @@ async function carryOut(asked: Asked<OpenedForm>): Promise<Done> {
   if (fields.check === undefined) c.set('isDryRun', true)
   const checked = fields.check === undefined ? undefined : openCheck(ctx, of.subject, fields.check)
   if (fields.check !== undefined && !checked) throw expire({})
-  const sent = checked ? listSent(checked) : fields
   try {
     return checked ? await confirm(asked, checked) : await check(asked)
   } catch (error) {
     if (error instanceof StaleVersionError || error instanceof DomainError) {
       const now = await openForm(ctx, of.flow, access, c.req.param())
-      throw explain(error, now.subject, sent)
+      throw explain(error, now.subject, checked ? listSent(checked) : fields)
     }
     throw error
   }
 }
 
-/** The fields of a form that can be used no more: what was typed, for a new one. */
-const renew = (fields: FormFields): RefundValues => readValues(fields)
-
+/** What was typed is filled into a new form. */
 const expire = (fields: FormFields) =>
-  new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.expired')], fields: renew(fields) })
+  new InvalidFieldsError(
+    {},
+    { alerts: [t('refundForm.alerts.expired')], fields: readValues(fields) },
+  )
 
 async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Done> {
   const { flow, subject, reasons } = of
   const shown = Shown.safeParse(fields)
   if (!shown.success) throw expire(fields)
   const values = readValues(fields)
-  const { needsReceiver } = subject
-  const allowed = reasons.map(([value]) => value)
-  const parsed = parseValues(values, { needsReceiver, reasons: allowed })
+  const asked = { needsReceiver: subject.needsReceiver, reasons: reasons.map(([value]) => value) }
+  const parsed = parseValues(values, asked)
   const alerts = [t('refundForm.alerts.corrections')]
   if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
-  const previewed = await previewRefund(ctx, access, merchantsOf(access, subject), {
-    ...{ ...parsed.refund, ...flow.target(subject), expectedVersion: shown.data.seen },
-  })
+  const refund = { ...parsed.refund, ...flow.target(subject), expectedVersion: shown.data.seen }
+  const previewed = await previewRefund(ctx, access, merchantsOf(access, subject), refund)
   // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
   const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
   const content: z.input<typeof Checked> = {
@@ -176,15 +161,16 @@ async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked)
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
   if (error instanceof DomainError) {
-    const explained = explainRefundRefusal(error, { subject, values })
+    const explained = explainRefundRefusal(error, subject, values)
     if (!explained) throw error
+    const { problems, alert } = explained
     const { refundId } = error.extra
-    const problems = { ...explained.problems }
-    const corrections =
-      Object.keys(problems).length === 0 ? [] : [t('refundForm.alerts.corrections')]
-    return new InvalidFieldsError(problems, {
+    return new InvalidFieldsError(problems ?? {}, {
       code: error.code,
-      alerts: [...corrections, ...(explained.alert === undefined ? [] : [explained.alert])],
+      alerts: [
+        ...(problems ? [t('refundForm.alerts.corrections')] : []),
+        ...(alert === undefined ? [] : [alert]),
+      ],
       links: refundId === undefined ? [] : [linkTo(subject, refundId)],
       // A key that belongs to a refund can make no other one.
       fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
@@ -214,18 +200,14 @@ function describeChanges(
   added: RefundSubject['refunds'],
 ): string[] {
   const show = (amount: string) => formatMoney(amount, currency)
-  const changes = added.map((refund) =>
+  const changes = added.map(({ amount, requestedBy: by, requestedAt, status }) =>
     t('refundForm.alerts.newRefund', {
-      amount: show(refund.amount),
-      by: refund.requestedBy,
-      at: formatTime(refund.requestedAt),
-      status: t(`states.refund.${refund.status}`),
+      ...{ amount: show(amount), by, at: formatTime(requestedAt) },
+      status: t(`states.refund.${status}`),
     }),
   )
-  const isLess = compareAmounts(before, now) !== 0
-  const figures = isLess
-    ? [t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) })]
-    : []
-  const all = [...figures, ...changes]
-  return all.length > 0 ? all : [t('refundForm.alerts.otherChange')]
+  if (compareAmounts(before, now) !== 0) {
+    changes.unshift(t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) }))
+  }
+  return changes.length > 0 ? changes : [t('refundForm.alerts.otherChange')]
 }

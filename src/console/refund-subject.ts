@@ -32,7 +32,6 @@ import { formatTimeLeft } from './words.ts'
 /** Discrepancies of a transaction that are looked through for those of one refund. */
 const MAX_DISCREPANCIES = 50
 
-/** Everything the page of a refund shows. */
 export type ShownRefundPage = {
   found: FoundRefund
   view: RefundView
@@ -41,7 +40,6 @@ export type ShownRefundPage = {
   version: string
   proof: RefundProof
   review: RefundReview
-  /** Open discrepancies about this refund. */
   discrepancies: DiscrepancyRow[]
   decidable: DecidableRefund
   /** How the person stands to it, and what else may be in the way of a decision. */
@@ -50,14 +48,10 @@ export type ShownRefundPage = {
   receiver: Receiver | undefined
   /** Whether the person may release its hold; undefined where there is none, or without the scope `ops`. */
   mayRelease: MayEnd | undefined
-  /** Who may take care of it. */
   deciders: string[]
 }
 
-/**
- * Finds the refund in the path, of an account that the person may see.
- * @throws DomainError `refund_not_found`
- */
+/** @throws DomainError `refund_not_found`, also for one of an account that the person may not see */
 export async function findPathRefund(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundRefund> {
   const { merchant, refundId = '' } = c.req.param()
   return await findRefund(ctx, narrowMerchants(c.get('access'), merchant), refundId)
@@ -103,15 +97,12 @@ export async function readRefundPage(
 /** Statuses of a refund that was not sent: people compare its receiver with what the customer wrote. */
 const WAITING: readonly string[] = ['awaiting_approval', 'pending']
 
-function readReceiver(
-  { encryption }: Pick<ConsoleContext, 'encryption'>,
-  { refund: { status, receiver, refundId } }: FoundRefund,
-): Receiver | undefined {
+function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
+  const { status, receiver, refundId } = refund
   if (receiver === null || !WAITING.includes(status)) return undefined
   return decryptReceiver(encryption, receiver, 'receiver', refundId)
 }
 
-/** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
   approve: boolean
   decline: boolean

@@ -13,55 +13,39 @@ import { describeSurplus, type SurplusDescription } from '../refunds/surplus.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../transactions/types.ts'
-import { cell, type ListColumn, link, money, Rows } from './cells.tsx'
+import { id, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
 import { formatMoney, t } from './view.ts'
-import { describeMethod, describeStatus } from './words.ts'
+import { describeMethod, nameKnown } from './words.ts'
 
 /** What a form refunds, as it is now. Amounts are decimal strings. */
 export type RefundSubject = {
   merchantCode: string
   transactionId: string
-  /** The payment that is refunded; undefined when nothing can be. */
   paymentId: string | undefined
-  /** The path of its form. */
   path: string
   title: string
   currency: string | null
-  /** What can be refunded in one refund. */
   left: string
   needsReceiver: boolean
   /** For `expectedVersion`; no newer than everything else here. */
   version: string
-  /** The newest ones, newest first. */
   refunds: readonly RefundView[]
-  /** Why nothing can be refunded; undefined when something can. */
   obstacle: string | undefined
-  /** What may keep a refund from being sent. */
   warnings: readonly string[]
-  /** What is refunded, as a part of the page. */
   summary: Child
 }
 
-/** One of the two kinds of refund that people request. */
 export type RefundFlow = {
-  /**
-   * Reads what the path names.
-   * @throws DomainError when the person may not see it
-   */
-  read(ctx: ConsoleContext, access: Access, path: PathParams): Promise<RefundSubject>
-  /** What the request names. */
+  /** @throws DomainError when the person may not see it */
+  read(ctx: ConsoleContext, access: Access, merchant: string, id: string): Promise<RefundSubject>
   target(subject: RefundSubject): { paymentId: string } | { transactionId: string }
 }
 
-/** The account, and the id of the payment or the transaction. */
-export type PathParams = { merchant: string; id: string }
-
 type PaymentView = ReturnType<typeof showPayment>
 
-/** Refunds of one payment. */
-export const PAYMENT_FLOW: RefundFlow = {
+export const PAYMENT: RefundFlow = {
   read: readPayment,
   target: ({ paymentId = '' }) => ({ paymentId }),
 }
@@ -69,7 +53,8 @@ export const PAYMENT_FLOW: RefundFlow = {
 async function readPayment(
   ctx: ConsoleContext,
   access: Access,
-  { merchant: merchantCode, id }: PathParams,
+  merchantCode: string,
+  id: string,
 ): Promise<RefundSubject> {
   const merchants = narrowMerchants(access, merchantCode)
   const found = await findPayment(ctx, merchants, id)
@@ -101,7 +86,9 @@ function findPaymentObstacle(payment: PaymentView): string | undefined {
   if (payment.missing) return t('refundForm.alerts.notRefundable.missing')
   if (payment.unreadable) return t('refundForm.alerts.notRefundable.unreadable')
   if (payment.status !== 'SUCCESS')
-    return t('refundForm.alerts.notRefundable.status', { status: describeStatus(payment.status) })
+    return t('refundForm.alerts.notRefundable.status', {
+      status: nameKnown('states.payment', payment.status),
+    })
   return isPositive(payment.refundableAmount) ? undefined : t('refundForm.alerts.nothingLeft')
 }
 
@@ -127,11 +114,9 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
   )
 }
 
-/** How many payments of an order are listed; all of them are counted. */
 const SHOWN_PAYMENTS = 50
 
-/** Refunds of what was paid beyond one success of an order. */
-export const SURPLUS_FLOW: RefundFlow = {
+export const SURPLUS: RefundFlow = {
   read: readSurplus,
   target: ({ transactionId }) => ({ transactionId }),
 }
@@ -139,7 +124,8 @@ export const SURPLUS_FLOW: RefundFlow = {
 async function readSurplus(
   ctx: ConsoleContext,
   access: Access,
-  { merchant: merchantCode, id: transactionId }: PathParams,
+  merchantCode: string,
+  transactionId: string,
 ): Promise<RefundSubject> {
   const merchants = narrowMerchants(access, merchantCode)
   const { transaction, payments } = await findTransaction(ctx, merchants, transactionId)
@@ -168,10 +154,8 @@ async function readSurplus(
 }
 
 function findSurplusObstacle({ payments, chosen }: SurplusDescription): string | undefined {
-  if (chosen) return undefined
-  return payments.some(({ own }) => own)
-    ? t('refundForm.alerts.noSurplus')
-    : t('refundForm.alerts.noSuccess')
+  const hasOwn = payments.some(({ own }) => own)
+  return chosen ? undefined : t(`refundForm.alerts.${hasOwn ? 'noSurplus' : 'noSuccess'}`)
 }
 
 function SurplusSummary(props: { transaction: ShownTransaction; counted: SurplusDescription }) {
@@ -179,6 +163,9 @@ function SurplusSummary(props: { transaction: ShownTransaction; counted: Surplus
   const { merchantCode, orderId, currency } = transaction
   const { success, surplus, chosen } = counted
   const show = (amount: string) => formatMoney(amount, currency)
+  const name = ({ payment }: NonNullable<typeof chosen>) => (
+    <Identifier>{payment.paymentId}</Identifier>
+  )
   const more = counted.payments.length - SHOWN_PAYMENTS
   const rest = chosen ? subtractAmount(surplus, chosen.amount) : '0'
   return (
@@ -197,14 +184,7 @@ function SurplusSummary(props: { transaction: ShownTransaction; counted: Surplus
         rows={[
           [t('refundForm.surplus.success'), show(success)],
           [t('refundForm.surplus.surplus'), show(surplus)],
-          ...(chosen
-            ? [
-                [
-                  t('refundForm.surplus.refunds'),
-                  <Identifier>{chosen.payment.paymentId}</Identifier>,
-                ] as const,
-              ]
-            : []),
+          ...(chosen ? [[t('refundForm.surplus.refunds'), name(chosen)] as const] : []),
         ]}
       />
       {isPositive(rest) ? <p>{t('refundForm.surplus.rest', { amount: show(rest) })}</p> : null}
@@ -214,41 +194,27 @@ function SurplusSummary(props: { transaction: ShownTransaction; counted: Surplus
 
 type Counted = SurplusDescription['payments'][number]
 
-function listColumns(
-  merchantCode: string,
-  currency: string | null,
-): readonly ListColumn<Counted>[] {
+function listColumns(merchantCode: string, currency: string | null): ListColumn<Counted>[] {
   return [
-    link(
-      'transaction',
-      ({ transactionId }) => transactionId,
-      ({ transactionId }) => storyPath({ merchantCode, transactionId }),
-    ),
-    cell(
-      'payment',
-      ({ paymentId }) => paymentId,
-      ({ paymentId }) => <Identifier>{paymentId}</Identifier>,
-    ),
+    link('transaction', ({ transactionId }) => [
+      transactionId,
+      storyPath({ merchantCode, transactionId }),
+    ]),
+    id('payment', ({ paymentId }) => paymentId),
     money('paid', ({ amount }) => [amount, currency]),
     money('left', ({ refundable }) => [refundable, currency]),
   ]
 }
 
-/** How many refunds a form lists. */
 const SHOWN_REFUNDS = 20
 
-/** Lists the newest refunds, newest first. */
 async function listNewestRefunds(ctx: ConsoleContext, filter: RefundFilter): Promise<RefundView[]> {
   const { rows } = await listRefunds(ctx, filter, SHOWN_REFUNDS, undefined)
   return rows.slice(0, SHOWN_REFUNDS).map((one) => showRefund(ctx.encryption, one))
 }
 
 /** Explains what would keep a refund from being requested, although something is left. */
-function warnOfHolds(
-  { config }: ConsoleContext,
-  hold: StoredHold,
-  accountHold: StoredHold,
-): string[] {
+function warnOfHolds({ config }: ConsoleContext, hold: StoredHold, accountHold: StoredHold) {
   return [
     ...(hold ? [t('refundForm.alerts.held', { reason: hold.reason })] : []),
     ...(accountHold ? [t('refundForm.alerts.accountHeld', { reason: accountHold.reason })] : []),

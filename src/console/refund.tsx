@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
 import { findSubject } from '../decisions/holds.ts'
-import { DECISIONS, OUTCOMES } from '../decisions/obstacles.ts'
+import { DECISIONS, type Decision, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
 import type { FoundRefund } from '../refunds/find.ts'
 import { Annotations, annotations } from './annotate.tsx'
+import { List } from './cells.tsx'
 import {
   describeEvents,
   nameReceiver,
@@ -32,62 +33,59 @@ import { nameKind } from './words.ts'
 /** The version that the page was shown for; anything else counts as another version. */
 const Version = z.string().catch('')
 
-const ApprovalFields = z.object({
-  decision: z.enum(['approve', 'decline']),
-  reason: OptionalText,
-  version: Version,
+const reason = requireText('decisions.problems.reason')
+
+type Asked = Parameters<typeof decideRefund>[2]
+
+/** A form that decides, with the version that the person was shown. */
+const decide = (
+  { scope }: (typeof DECISIONS)[Decision],
+  schema: z.ZodType<Asked>,
+): Action<FoundRefund> => ({
+  scope,
+  async run({ ctx, access, of, fields }) {
+    const asked = parseFields(schema, fields)
+    await decideRefund(ctx, of, { ...asked, shown: Version.parse(fields.version) }, access)
+    return { notice: NOTICES[asked.decision] }
+  },
 })
 
-const ResolutionFields = z.object({
-  outcome: z.enum(OUTCOMES, 'decisions.problems.outcome'),
-  reason: requireText('decisions.problems.reason'),
-  againstEvidence: z.string().optional(),
-  version: Version,
-})
+const NOTICES = {
+  approve: 'refundApproved',
+  decline: 'refundDeclined',
+  cancel: 'refundCancelled',
+  succeeded: 'refundDecided',
+  failed: 'refundDecided',
+  returned: 'refundDecided',
+} as const
 
-const CancellationFields = z.object({
-  cancelReason: requireText('decisions.problems.reason'),
-  version: Version,
-})
+const Approval = z.object({ decision: z.enum(['approve', 'decline']), reason: OptionalText })
 
-/** What people decide about a refund, each with the version that they were shown. */
+const Resolution = z
+  .object({
+    outcome: z.enum(OUTCOMES, 'decisions.problems.outcome'),
+    reason,
+    againstEvidence: z.string().optional(),
+  })
+  .transform(({ outcome: decision, againstEvidence, ...given }) => {
+    return { ...given, decision, againstEvidence: againstEvidence === 'true' }
+  })
+
+const Cancellation = z
+  .object({ cancelReason: reason })
+  .transform((given) => ({ decision: 'cancel' as const, reason: given.cancelReason }))
+
 const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
-  approval: {
-    scope: DECISIONS.approve.scope,
-    async run({ ctx, access, of, fields }) {
-      const { version: shown, ...decision } = parseFields(ApprovalFields, fields)
-      await decideRefund(ctx, of, { ...decision, shown }, access)
-      const isApproved = decision.decision === 'approve'
-      return { notice: isApproved ? 'refundApproved' : 'refundDeclined' }
-    },
-  },
-  resolution: {
-    scope: DECISIONS.succeeded.scope,
-    async run({ ctx, access, of, fields }) {
-      const parsed = parseFields(ResolutionFields, fields)
-      const { outcome: decision, reason, version: shown } = parsed
-      const againstEvidence = parsed.againstEvidence === 'true'
-      await decideRefund(ctx, of, { decision, reason, againstEvidence, shown }, access)
-      return { notice: 'refundDecided' }
-    },
-  },
-  cancellation: {
-    scope: DECISIONS.cancel.scope,
-    async run({ ctx, access, of, fields }) {
-      const { cancelReason: reason, version: shown } = parseFields(CancellationFields, fields)
-      await decideRefund(ctx, of, { decision: 'cancel', reason, shown }, access)
-      return { notice: 'refundCancelled' }
-    },
-  },
+  approval: decide(DECISIONS.approve, Approval),
+  resolution: decide(DECISIONS.succeeded, Resolution),
+  cancellation: decide(DECISIONS.cancel, Cancellation),
   hold: {
     scope: 'ops',
     explain: explainHold,
     async run(asked) {
       const { merchantCode, refundId } = asked.of.refund
-      return await postHold(
-        asked,
-        await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId),
-      )
+      const subject = await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId)
+      return await postHold(asked, subject)
     },
   },
   ...annotations<FoundRefund>({
@@ -97,7 +95,6 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
   }),
 }
 
-/** The page of one refund: what is asked, the evidence beside the decision, and its steps. */
 export const refundPage = definePage<FoundRefund>({
   path: '/console/refunds/:merchant/:refundId',
   scope: 'refunds:read',
@@ -117,7 +114,13 @@ export const refundPage = definePage<FoundRefund>({
           {offers.showsProof ? <SupportCard shown={shown} /> : null}
           {offers.confirm ? <ConfirmCard shown={shown} /> : null}
           {offers.outcomes.length > 0 ? <DecideCard shown={shown} offers={offers} /> : null}
-          <Obstacles obstacles={offers.obstacles} />
+          {offers.obstacles.length === 0 ? null : (
+            <Card title={t('decisions.notNow.title')}>
+              {offers.obstacles.map((text) => (
+                <p>{text}</p>
+              ))}
+            </Card>
+          )}
           {offers.cancel ? <CancelCard shown={shown} /> : null}
           {can('ops') && (isOpen(view) || view.hold !== null) ? <HoldCard shown={shown} /> : null}
           {offers.annotate ? <Review shown={shown} /> : null}
@@ -136,7 +139,6 @@ export const refundPage = definePage<FoundRefund>({
 
 const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, view.id)
 
-/** To approve or decline, with what will be sent. */
 function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
   const { shown, mayDecline } = props
   const { view, payment, version } = shown
@@ -163,12 +165,7 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
           [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
         ]}
       />
-      <ActionForm
-        action={`${pathOf(shown)}/approval`}
-        fields={{ version }}
-        {...{ buttons }}
-        submit=""
-      >
+      <ActionForm {...{ action: `${pathOf(shown)}/approval`, fields: { version }, buttons }}>
         {(field) => (
           <TextArea {...field('reason', t('field.reason'), t('decisions.approve.reasonHint'))} />
         )}
@@ -225,7 +222,6 @@ function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers 
   )
 }
 
-/** To cancel what was never sent. */
 function CancelCard({ shown }: { shown: ShownRefundPage }) {
   return (
     <Card title={t('decisions.cancel.title')} id="cancel">
@@ -242,24 +238,11 @@ function CancelCard({ shown }: { shown: ShownRefundPage }) {
   )
 }
 
-/** To keep it from being sent, or to release that. */
 function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   const { merchantCode, id, hold } = view
   return (
     <Card title={t('field.hold')} id="hold">
       <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
-    </Card>
-  )
-}
-
-/** Why something is not offered. */
-function Obstacles({ obstacles }: { obstacles: readonly string[] }) {
-  if (obstacles.length === 0) return null
-  return (
-    <Card title={t('decisions.notNow.title')}>
-      {obstacles.map((text) => (
-        <p>{text}</p>
-      ))}
     </Card>
   )
 }
@@ -272,13 +255,11 @@ function Review({ shown }: { shown: ShownRefundPage }) {
   return (
     <Card title={t('decisions.review.title')}>
       <p>{t('decisions.review.through')}</p>
-      <ul>
-        {discrepancies.map(({ merchantCode, id, kind }) => (
-          <li>
-            <a href={discrepancyPath(merchantCode, id)}>{nameKind(kind)}</a>
-          </li>
+      <List
+        items={discrepancies.map(({ merchantCode, id, kind }) => (
+          <a href={discrepancyPath(merchantCode, id)}>{nameKind(kind)}</a>
         ))}
-      </ul>
+      />
     </Card>
   )
 }

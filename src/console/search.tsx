@@ -13,28 +13,24 @@ import { findObjects, type SearchHit } from '../search.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
-import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import { List, type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
-import { Form, Select } from './forms.tsx'
+import { Form, listOptions, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
+import { redirectWith } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
-import { redirectWith } from './redirect.ts'
 import { showTasks } from './tasks.tsx'
 import { can, count, listTexts, nameIn, requireScope, t, usePerson } from './view.ts'
 import { signPayment, signRefund, signTransaction } from './words.ts'
 
-/** Results of a search at most. */
 const MAX_HITS = 60
 
-/** An object that was found, with the transaction it belongs to. */
 type Hit = SearchHit & {
   of: TransactionWithPayments['transaction']
   payment?: TransactionWithPayments['payments'][number] | undefined
   refund?: RefundRecord['refund'] | undefined
-  /** ISO 8601: first seen, or requested. */
   at: string
-  /** The whole text is one of its ids. */
   isExact: boolean
 }
 
@@ -84,10 +80,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
   )
 }
 
-/**
- * Chooses where a search leads: to the only result, or to the only transaction that has exactly this id, or to which
- * everything with exactly this id belongs; undefined when a person has to choose.
- */
+/** Leads to the only result, or to the only transaction of all that has exactly this id; else a person has to choose. */
 function chooseTarget(hits: readonly Hit[]): string | undefined {
   const exact = hits.filter(({ isExact }) => isExact)
   const candidates = exact.length > 0 ? exact : hits
@@ -103,7 +96,7 @@ function pathOf(hit: Hit): string {
 }
 
 const COLUMNS: readonly ListColumn<Hit>[] = [
-  link('id', ({ id }) => id, pathOf),
+  link('id', (hit) => [hit.id, pathOf(hit)]),
   text('matched', ({ matched }) => nameIn('search.matched', matched)),
   state('state', ({ of, payment, refund }) =>
     refund
@@ -130,18 +123,13 @@ function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
   )
 }
 
-/** What was searched without a result, and what else to try. */
 function NothingFound({ q }: { q: string }) {
-  const searched = can('refunds:read') ? 'search.none.searchedAll' : 'search.none.searched'
+  const searched = can('refunds:read') ? 'searchedAll' : 'searched'
   return (
     <>
       <Card title={t('search.none.title', { query: q })}>
-        <p>{t(searched)}</p>
-        <ul>
-          {listTexts('search.none.advice').map(([, advice]) => (
-            <li>{advice}</li>
-          ))}
-        </ul>
+        <p>{t(`search.none.${searched}`)}</p>
+        <List items={listTexts('search.none.advice').map(([, advice]) => advice)} />
       </Card>
       {looksLikeId(q) ? <Ask id={q} /> : null}
     </>
@@ -149,9 +137,7 @@ function NothingFound({ q }: { q: string }) {
 }
 
 /** Whether a text may be the id of a transaction: no sentence, no short number. */
-function looksLikeId(q: string): boolean {
-  return /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
-}
+const looksLikeId = (q: string) => /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
 
 function Ask({ id }: { id: string }) {
   const accounts = usePerson().access.merchants
@@ -164,7 +150,7 @@ function Ask({ id }: { id: string }) {
         {second === undefined ? null : (
           <Select
             {...{ name: 'merchantCode', label: t('field.account'), value: only, required: true }}
-            options={accounts.map((value) => ({ value, label: value }))}
+            options={listOptions(accounts)}
           />
         )}
         <button type="submit">{t('search.none.askNow')}</button>
@@ -173,7 +159,6 @@ function Ask({ id }: { id: string }) {
   )
 }
 
-/** Finds what a text names, with its state. */
 async function findHits(
   ctx: ConsoleContext,
   { scopes, merchants, chainId }: Access,
@@ -201,7 +186,6 @@ async function findHits(
   })
 }
 
-/** The transactions that the objects belong to, each once. */
 function listKeys(found: readonly SearchHit[]) {
   const keys = found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId }))
   return [...new Map(keys.map((key) => [formatTransactionKey(key), key])).values()]
@@ -209,32 +193,30 @@ function listKeys(found: readonly SearchHit[]) {
 
 async function loadRefunds({ sql }: Pick<ConsoleContext, 'sql'>, found: readonly SearchHit[]) {
   const refunds = found.filter(({ type }) => type === 'refund')
-  const merchants = [...new Set(refunds.map(({ merchantCode }) => merchantCode))]
-  const rows = merchants.map((merchantCode) => {
-    const own = refunds.filter((one) => one.merchantCode === merchantCode)
-    const ids = own.map(({ id }) => id)
-    return readRefunds(sql, merchantCode, ids)
+  const merchants = new Set(refunds.map(({ merchantCode }) => merchantCode))
+  const read = Array.from(merchants, (merchant) => {
+    const own = refunds.filter(({ merchantCode }) => merchantCode === merchant)
+    return readRefunds(
+      sql,
+      merchant,
+      Array.from(own, ({ id }) => id),
+    )
   })
-  return (await Promise.all(rows)).flat().map(({ refund }) => refund)
+  return (await Promise.all(read)).flat().map(({ refund }) => refund)
 }
 
 function isExactId(hit: Omit<Hit, 'at' | 'isExact'>, q: string): boolean {
   const small = q.toLowerCase()
-  switch (hit.matched) {
-    case 'transactionId':
-    case 'paymentId':
-      return hit.id === q
-    case 'refundId':
-      return hit.id === small || hit.id.replaceAll('-', '') === small
-    case 'orderId':
-      return hit.of.orderId?.toLowerCase() === small.replace(/^#\s*/, '')
-    case 'merchantTxnId':
-      return hit.of.merchantTxnId === q
-    case 'gatewayRefundId':
-      return hit.refund?.gatewayRefundId === q
-    case 'gatewayReference':
-      return hit.refund?.notifiedReference === q
-    case 'amount':
-      return false
+  const { id, of, refund } = hit
+  const isExact: Record<SearchHit['matched'], boolean> = {
+    transactionId: id === q,
+    paymentId: id === q,
+    refundId: id === small || id.replaceAll('-', '') === small,
+    orderId: of.orderId?.toLowerCase() === small.replace(/^#\s*/, ''),
+    merchantTxnId: of.merchantTxnId === q,
+    gatewayRefundId: refund?.gatewayRefundId === q,
+    gatewayReference: refund?.notifiedReference === q,
+    amount: false,
   }
+  return isExact[hit.matched]
 }

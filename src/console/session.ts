@@ -26,10 +26,7 @@ export function isRefresh(c: ConsoleRequest): boolean {
   return c.req.header('x-refresh') === '1'
 }
 
-/**
- * Finds the session of a request. Without a live one it leads to the sign-in page, and from there back to this page,
- * with what was typed if the browser still shows whose session it was.
- */
+/** Without a live session it leads to the sign-in page, and from there back, with what was typed. */
 export function requireSession(ctx: ConsoleContext) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     const token = readCookie(ctx, c, 'session')
@@ -39,49 +36,31 @@ export function requireSession(ctx: ConsoleContext) {
     const access = describeAccess(ctx, c, stored)
     c.set('access', access)
     c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
-    const { id, roles, person } = stored
+    const { id: sessionId, roles, language, person } = stored
+    const { id, name } = person
     const view = useView()
-    const language = stored.language ?? view.language
     const shown = {
-      language,
+      language: language ?? view.language,
       zone: stored.timeZone ?? view.zone,
-      kept: openKept(ctx, c, person.id),
+      kept: openKept(ctx, c, id),
     }
-    const { name } = person
-    const makeToken = () => makeFormToken(token)
-    const who = { id: person.id, name, sessionId: id, roles, access, makeFormToken: makeToken }
-    return await showTo({ ...shown, person: { ...who, page: namePage(c) } }, next)
+    const made = { makeFormToken: () => makeFormToken(token), page: namePage(c) }
+    return await showTo({ ...shown, person: { id, name, sessionId, roles, access, ...made } }, next)
   })
 }
 
 function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): KeptForm | undefined {
-  const token = isUnsafe(c) ? undefined : c.req.query('kept')
-  return token === undefined
-    ? undefined
-    : open(ctx, { personId, path: c.req.path }, token, KeptForm)
+  const { kept } = isUnsafe(c) ? {} : c.req.query()
+  return open(ctx, { personId, path: c.req.path }, kept ?? '', KeptForm)
 }
 
-function describeAccess(
-  { merchants }: Pick<ConsoleContext, 'merchants'>,
-  c: ConsoleRequest,
-  { id: sessionId, person }: StoredSession,
-): Access {
-  const requestId = c.get('requestId')
-  return {
-    ...person,
-    ...listAccounts(person, merchants),
-    requestId,
-    required: new Set(),
-    isPerson: true,
-    sessionId,
-  }
+function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSession): Access {
+  const { id: sessionId, person } = stored
+  const own = { ...listAccounts(person, ctx.merchants), requestId: c.get('requestId'), sessionId }
+  return { ...person, ...own, required: new Set(), isPerson: true }
 }
 
-async function isStillAllowed(
-  { sql }: Pick<ConsoleContext, 'sql'>,
-  access: Access,
-  token: string,
-): Promise<boolean> {
+async function isStillAllowed({ sql }: ConsoleContext, access: Access, token: string) {
   const now = await findSession(sql, token)
   return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })
 }
@@ -107,10 +86,7 @@ const ownerOf = (personId: string) => ({ personId, path: 'then' })
 /** Sealed it has to fit into a cookie of 4,096 bytes (RFC 6265, 6.1). */
 const MAX_COOKIE = 3_900
 
-/**
- * Keeps the page of a request and what was typed there in the browser, until the person has signed in. Only the same
- * person gets it back; too much is dropped.
- */
+/** Keeps the page of a request until the sign-in; what was typed there only the same person gets back. */
 function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string | undefined): void {
   const page = namePage(c)
   const fields = readFields(c)

@@ -37,7 +37,6 @@ import {
 /** The clocks of database and process differ by less (ms). */
 const SLACK_MS = 1_000
 
-/** Whether a query of the transaction runs, or is due at once. */
 export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' | 'leaseId'>) {
   if (leaseId !== null) return true
   return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
@@ -102,7 +101,6 @@ export function listFacts(shown: TransactionView, open: NextStep | undefined): F
   ]
 }
 
-/** When the gateway was asked whose answer is shown. */
 export const nameAsOf = ({ sync: { asOf } }: TransactionView) =>
   asOf === null ? t('story.facts.never') : <Time iso={asOf} />
 
@@ -131,32 +129,27 @@ type Payment = TransactionView['payments'][number]
 
 const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListColumn<Payment>[] => [
   id('payment', (payment) => payment.id),
-  cell(
-    'status',
-    ({ status }) => status,
-    (payment) => (
-      <>
-        <State of={signPayment(payment.status)} />{' '}
-        {payment.hold === null ? null : (
-          <>
-            <Badge tone="warn">{t('states.held')}</Badge>{' '}
-            <small>
-              <HoldFacts hold={payment.hold} />
-            </small>
-          </>
-        )}
-        {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
-        {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
-      </>
-    ),
-  ),
+  cell('status', (payment) => (
+    <>
+      <State of={signPayment(payment.status)} />{' '}
+      {payment.hold === null ? null : (
+        <>
+          <Badge tone="warn">{t('states.held')}</Badge>{' '}
+          <small>
+            <HoldFacts hold={payment.hold} />
+          </small>
+        </>
+      )}
+      {payment.missing ? <p class="bad">{t('story.paymentFacts.missing')}</p> : null}
+      {payment.unreadable ? <p class="bad">{t('story.paymentFacts.unreadable')}</p> : null}
+    </>
+  )),
   money('amount', ({ amount, currency }) => [amount, currency]),
   text('method', ({ paymentMethod }) => describeMethod(paymentMethod)),
   money('refunded', ({ refundedAmount, currency }) => [refundedAmount, currency]),
   money('left', ({ refundableAmount, currency }) => [refundableAmount, currency]),
   cell(
     'actions',
-    () => null,
     ({ id: paymentId, merchantCode, hold, refundableAmount }) => (
       <div class="row">
         {!hold && !accountHold && isPositive(refundableAmount) && can('refunds:write') ? (
@@ -176,8 +169,7 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
   ),
 ]
 
-/** The payments of a transaction, each with what a person may do with it. */
-export function Payments({ story, shown }: { story: Story; shown: TransactionView }) {
+export function Payments({ story, shown }: Props) {
   return (
     <TableCard
       {...{ title: t('frame.pages.payments'), columns: listPaymentColumns(story) }}
@@ -188,11 +180,7 @@ export function Payments({ story, shown }: { story: Story; shown: TransactionVie
 }
 
 const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
-  link(
-    'kind',
-    ({ kind }) => nameKind(kind),
-    (one) => discrepancyPath(one.merchantCode, one.id),
-  ),
+  link('kind', (one) => [nameKind(one.kind), discrepancyPath(one.merchantCode, one.id)]),
   text('ours', ({ ours }) => describeSide(ours)),
   text('theirs', ({ theirs }) => describeSide(theirs)),
   text('status', ({ resolvedAt, resolution, assignee: name }) => {
@@ -203,7 +191,6 @@ const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
   time('time', ({ firstSeenAt }) => firstSeenAt),
 ]
 
-/** Where the sources disagree about a transaction; nothing for who may not read it. */
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
   if (rows.length === 0) return <p class="soft">{t('story.sections.noDiscrepancies')}</p>
@@ -216,22 +203,14 @@ export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | unde
 }
 
 const TRANSACTIONS: readonly ListColumn<TransactionWithPayments>[] = [
-  link(
-    'transaction',
-    ({ transaction }) => transaction.transactionId,
-    ({ transaction }) => storyPath(transaction),
-  ),
+  link('transaction', ({ transaction }) => [transaction.transactionId, storyPath(transaction)]),
   state('state', ({ transaction }) => signTransaction(transaction)),
   money('paid', ({ transaction: { paidAmount, currency } }) => [paidAmount, currency]),
   time('time', ({ transaction }) => toIso(transaction.firstSeenAt)),
 ]
 
-/** The other transactions that name the same order; nothing when there are none. */
-export function SameOrder(props: {
-  orderId: string | null
-  others: readonly TransactionWithPayments[]
-}) {
-  const { orderId: order, others } = props
+export function SameOrder({ story, shown: { orderId: order } }: Props) {
+  const others = story.sameOrder
   if (order === null || others.length === 0) return null
   return (
     <TableCard

@@ -36,37 +36,28 @@ import {
 type Refund = { found: FoundRefund; shown: RefundView; isHeld: boolean }
 
 const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] => [
-  cell(
-    'refund',
-    ({ shown }) => shown.id,
-    ({ shown, isHeld }) => (
-      <>
-        <a href={refundPagePath(shown.merchantCode, shown.id)}>
-          {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
-        </a>{' '}
-        <State of={signRefund(shown.status)} />{' '}
-        {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
-      </>
-    ),
-  ),
-  cell(
-    'nextStep',
-    () => null,
-    ({ found, shown, isHeld }) => (
-      <>
-        <Next step={describeNext(found.refund, isHeld, ctx.config)} />
-        {listOutcome(shown).map((line) => (
-          <div class="soft">{line}</div>
-        ))}
-      </>
-    ),
-  ),
+  cell('refund', ({ shown, isHeld }) => (
+    <>
+      <a href={refundPagePath(shown.merchantCode, shown.id)}>
+        {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
+      </a>{' '}
+      <State of={signRefund(shown.status)} />{' '}
+      {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
+    </>
+  )),
+  cell('nextStep', ({ found, shown, isHeld }) => (
+    <>
+      <Next step={describeNext(found.refund, isHeld, ctx.config)} />
+      {listOutcome(shown).map((line) => (
+        <div class="soft">{line}</div>
+      ))}
+    </>
+  )),
   text('requestedBy', ({ shown }) => nameRequester(shown)),
   text('reason', ({ shown }) => shown.reason ?? t('refunds.facts.noReason')),
   time('requestedAt', ({ shown }) => shown.requestedAt),
   cell(
     'actions',
-    () => null,
     ({ found, shown }) => {
       const offer = nameOffer(ctx, found)
       return offer === undefined ? null : (
@@ -79,7 +70,6 @@ const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] =
   ),
 ]
 
-/** What became of a refund, and what a customer asks about: where it went, and under which reference. */
 function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): string[] {
   return [
     shown.hold && t('story.heldBy', shown.hold),
@@ -91,9 +81,8 @@ function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): stri
   ].filter((line) => line !== null)
 }
 
-/** The refunds of a transaction, each with what happens to it next; refunds made elsewhere stand by themselves. */
-export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: TransactionView }) {
-  const { ctx, story, shown } = props
+export function Refunds(props: Shown) {
+  const { ctx, story } = props
   const { refunds } = story
   const title = t('frame.pages.refunds')
   if (refunds === undefined) return <Card title={title}>{t('story.sections.refundsHidden')}</Card>
@@ -101,7 +90,7 @@ export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: Trans
     <>
       <TableCard
         {...{ title, columns: listRefundColumns(ctx), empty: t('story.sections.noRefunds') }}
-        rows={refunds.listed.map((found) => showStoryRefund(ctx, story, shown, found))}
+        rows={refunds.listed.map((found) => showStoryRefund(props, found))}
         rowId={(one) => nameAnchor('refund', one.shown.id)}
       >
         {refunds.hasMore ? <p class="soft">{t('story.sections.moreRefunds')}</p> : null}
@@ -116,46 +105,31 @@ export function Refunds(props: { ctx: ConsoleContext; story: Story; shown: Trans
   )
 }
 
-function showStoryRefund(
-  ctx: ConsoleContext,
-  { accountHold }: Story,
-  { payments }: TransactionView,
-  found: FoundRefund,
-): Refund {
+type Shown = { ctx: ConsoleContext; story: Story; shown: TransactionView }
+
+function showStoryRefund({ ctx, story, shown: of }: Shown, found: FoundRefund): Refund {
   const shown = showRefund(ctx.encryption, found)
-  const hold = payments.find(({ id: paymentId }) => paymentId === shown.paymentId)?.hold
-  return { found, shown, isHeld: Boolean(shown.hold ?? accountHold ?? hold) }
+  const hold = of.payments.find(({ id: paymentId }) => paymentId === shown.paymentId)?.hold
+  return { found, shown, isHeld: Boolean(shown.hold ?? story.accountHold ?? hold) }
 }
 
-/** What happens to the refund that is under way; undefined when none is. */
-export function findNextStep(
-  ctx: ConsoleContext,
-  story: Story,
-  shown: TransactionView,
-): NextStep | undefined {
-  const open = story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
+export function findNextStep(of: Shown): NextStep | undefined {
+  const open = of.story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
   if (!open) return undefined
-  const { isHeld } = showStoryRefund(ctx, story, shown, open)
-  return describeNext(open.refund, isHeld, ctx.config)
+  return describeNext(open.refund, showStoryRefund(of, open).isHeld, of.ctx.config)
 }
 
-/** What happens next, and when. */
-export function Next({ step: { text: words, at } }: { step: NextStep }) {
-  return at === undefined ? (
-    <>{words}</>
-  ) : (
-    <>
-      {words} <Time iso={at} />
-    </>
-  )
-}
+export const Next = ({ step: { text: words, at } }: { step: NextStep }) => (
+  <>
+    {words} {at && <Time iso={at} />}
+  </>
+)
 
 const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', 'unknown']
 
 /** A hold has an effect: it may be sent, for the first time or again. */
 export const isOpen = ({ status }: Pick<RefundView, 'status'>) => OPEN.includes(status)
 
-/** What the person may do on the refund's own page. */
 function nameOffer(
   { config, now }: ConsoleContext,
   { refund }: FoundRefund,

@@ -24,16 +24,13 @@ export type Story = {
   accountHold: StoredHold
   /** Whether the person may release the holds of payments, by their ids; empty without the scope `ops`. */
   mayRelease: ReadonlyMap<string, MayEnd>
-  /** Undefined without the scope `refunds:read`. */
   refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
   /** A decimal string; undefined when there is none to refund. */
   surplus: string | undefined
-  /** Undefined without the scope `ops`. */
   discrepancies: DiscrepancyRow[] | undefined
   sameOrder: TransactionWithPayments[]
 }
 
-/** Rows of each part of the pages. */
 const LIMITS = {
   refunds: 50,
   external: 20,
@@ -45,7 +42,6 @@ const LIMITS = {
   sameOrder: 10,
 }
 
-/** Reads the story of a transaction; its statements run side by side. */
 export async function readStory(
   ctx: ConsoleContext,
   access: Access,
@@ -82,7 +78,6 @@ async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }:
   return { listed, hasMore: rows.length > listed.length, external }
 }
 
-/** The other transactions that name the same order, newest first. */
 async function loadSameOrder(
   ctx: ConsoleContext,
   { merchantCode, transactionId, orderId }: TransactionKey & { orderId: string | null },
@@ -97,19 +92,13 @@ async function loadSameOrder(
 
 export type TimelineEntry = TimelineRow['entry']
 
-/** What people and order systems did, and what changed, in one page of the timeline. */
 export type History = {
   timeline: Page<TimelineEntry>
   writes: ListedWrite[]
-  /** Their amounts, by id. */
   refunds: ReadonlyMap<string, FoundRefund>
 }
 
-/**
- * Reads who did what with a transaction, and what came of it.
- * @param cursor of the page; undefined for the first
- * @throws DomainError `invalid_request` for a cursor that was not issued
- */
+/** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readHistory(
   ctx: ConsoleContext,
   { scopes }: Access,
@@ -132,18 +121,13 @@ export async function readHistory(
   return { timeline, writes, refunds }
 }
 
-/** What came from the gateway and what was sent to others, as it was. */
 export type Technical = {
   timeline: Page<TimelineEntry>
   messages: ReceivedMessage[]
   webhooks: SentEvent[]
 }
 
-/**
- * Reads every notification, question, answer, change and webhook of a transaction.
- * @param cursor of the page of the timeline; undefined for the first
- * @throws DomainError `invalid_request` for a cursor that was not issued
- */
+/** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readTechnical(
   ctx: ConsoleContext,
   { scopes }: Access,

@@ -11,7 +11,6 @@ import { cutPage, type Position } from '../http/list.ts'
 import { Identifier, type Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import {
-  type FoundRefund,
   listRefunds,
   listWaitingRefunds,
   WAITING_PAGE,
@@ -21,21 +20,18 @@ import {
 import { STATES } from '../refunds/lifecycle.ts'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
 import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
-import { cell, type ListColumn, link, Rows, state, text, time } from './cells.tsx'
-import { Answer, Failing, NewestEvent, NextAttempt } from './endpoint-cells.tsx'
+import { cell, id, type ListColumn, link, Rows, state, Time, text, time } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { ActionForm } from './forms.tsx'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { formatMoney, t } from './view.ts'
+import type { NameIn } from './texts/text.ts'
+import { count, formatMoney, t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
 
-/** Where a section begins: behind a row of the page before. */
 export type Start = { cursor?: string | undefined; kind?: string | undefined }
 
-/** A page of a section; `next` leads on to the following one. */
 type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }
 
-/** A section as it was read. */
 export type Loaded = {
   count: number
   next: SectionPage<unknown>['next']
@@ -44,19 +40,14 @@ export type Loaded = {
 
 export type Section = {
   name: SectionName
-  /** Whoever has one of these scopes sees it. */
   scopes: readonly Scope[]
   lead(ctx: ConsoleContext): string
   load(ctx: ConsoleContext, access: Access, start: Start): Promise<Loaded>
 }
 
-export type SectionName =
-  | 'own'
-  | 'approvals'
-  | 'reviews'
-  | 'overdue'
-  | 'discrepancies'
-  | 'endpoints'
+type Behind<Key> = Key extends `${infer Name}.title` ? Name : never
+
+export type SectionName = Behind<NameIn<'tasks.sections'>>
 
 function define<Row>(
   name: SectionName,
@@ -83,12 +74,11 @@ function define<Row>(
 /** After so long a refund without an outcome is worth a look, even if a person cannot decide it yet (ms). */
 const OVERDUE_MS = 86_400_000
 
-/** How long a refund that was sent is left alone (ms). */
 const readOverdueMs = ({ config }: ConsoleContext) =>
   Math.min(OVERDUE_MS, config.REFUND_RESOLVE_FOR_MS)
 
 const REFUND: readonly ListColumn<WaitingRefund>[] = [
-  link('refund', (row) => formatMoney(row.amount, row.currency), pathOf),
+  link('refund', (row) => [formatMoney(row.amount, row.currency), pathOf(row)]),
   text('order', ({ orderId }) => orderId ?? t('states.notStated')),
 ]
 const SINCE = time<WaitingRefund>('since', ({ waitingSince }) => toIso(waitingSince))
@@ -103,13 +93,58 @@ const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
   low: 'soft',
 }
 
+/** Endpoints that fail or were disabled: since when and why, the last answer, and the newest event that failed. */
+const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
+  id('address', ({ url }) => url),
+  cell('since', ({ failingSince, disabledAt, disabledReason }) => {
+    const since = failingSince ?? disabledAt
+    return (
+      <>
+        {since && <Time iso={toIso(since)} />}{' '}
+        {disabledReason && t(`tasks.endpoint.disabled.${disabledReason}`)}
+      </>
+    )
+  }),
+  cell('answer', ({ httpStatus: status, error, answer }) => (
+    <>
+      {status === null ? t('tasks.endpoint.noAnswer') : t('tasks.endpoint.status', { status })}{' '}
+      <small class="soft">{answer || error}</small>
+    </>
+  )),
+  cell('next', ({ nextAttemptAt: at, disabledAt, pending }) => (
+    <>
+      {disabledAt !== null ? t('tasks.endpoint.never') : null}
+      {disabledAt === null ? at ? <Time iso={toIso(at)} /> : t('tasks.endpoint.atOnce') : null}{' '}
+      <small class="soft">
+        {pending >= 100
+          ? t('tasks.endpoint.pendingMost')
+          : count('tasks.endpoint.pending', pending)}
+      </small>
+    </>
+  )),
+  cell('event', ({ transactionId, eventMerchantCode: merchantCode }) => {
+    if (transactionId === null) return null
+    if (merchantCode === null) return <Identifier>{transactionId}</Identifier>
+    return <a href={storyPath({ merchantCode, transactionId })}>{transactionId}</a>
+  }),
+  cell(
+    'actions',
+    (one) => (
+      <ActionForm
+        action={`/console/webhooks/${encodeURIComponent(one.id)}/enable`}
+        submit={t('tasks.endpoint.enable')}
+      />
+    ),
+    { kind: 'actions' },
+  ),
+]
+
 export const SECTIONS: readonly Section[] = [
   define('own', ['refunds:write'], readOwn, () => [
-    link(
-      'refund',
-      ({ refund, order: facts }) => formatMoney(refund.amount, facts.currency),
-      ({ refund }) => pathOf(refund),
-    ),
+    link('refund', ({ refund, order }) => [
+      formatMoney(refund.amount, order.currency),
+      pathOf(refund),
+    ]),
     text('order', ({ order: facts }) => facts.orderId ?? t('states.notStated')),
     state('status', ({ refund }) => signRefund(STATES[refund.status].shown)),
     text('reason', ({ refund }) => refund.reason ?? t('refunds.facts.noReason')),
@@ -152,48 +187,20 @@ export const SECTIONS: readonly Section[] = [
       t(`tasks.severities.${rateKind(kind)}`),
       TONES[rateKind(kind)],
     ]),
-    link(
-      'kind',
-      ({ kind }) => nameKind(kind),
-      ({ merchantCode, id }) => discrepancyPath(merchantCode, id),
-    ),
+    link('kind', (one) => [nameKind(one.kind), discrepancyPath(one.merchantCode, one.id)]),
     text('order', ({ orderId }) => orderId ?? t('states.notStated')),
-    link('transaction', ({ transactionId }) => transactionId, storyPath),
+    link('transaction', (one) => [one.transactionId, storyPath(one)]),
     time('time', ({ at }) => toIso(at)),
     ASSIGNEE,
   ]),
-  define('endpoints', ['webhooks:write'], readEndpoints, () => [
-    cell(
-      'address',
-      ({ url }) => url,
-      ({ url }) => <Identifier>{url}</Identifier>,
-    ),
-    cell('since', () => null, Failing),
-    cell('answer', () => null, Answer),
-    cell('next', () => null, NextAttempt),
-    cell('event', () => null, NewestEvent),
-    cell(
-      'actions',
-      () => null,
-      ({ id }) => (
-        <ActionForm
-          action={`/console/webhooks/${encodeURIComponent(id)}/enable`}
-          submit={t('tasks.endpoint.enable')}
-        />
-      ),
-      { kind: 'actions' },
-    ),
-  ]),
+  define('endpoints', ['webhooks:write'], readEndpoints, () => ENDPOINTS),
 ]
 
 /** What a person asked for so long ago is not shown to them any more (ms). */
 const OWN_FOR_MS = 7 * 86_400_000
 
 /** The refunds that a person asked for lately and that did not arrive. */
-async function readOwn(
-  ctx: ConsoleContext,
-  { merchants, name: requestedBy }: Access,
-): Promise<SectionPage<FoundRefund>> {
+async function readOwn(ctx: ConsoleContext, { merchants, name: requestedBy }: Access) {
   const from = new Date(ctx.now().getTime() - OWN_FOR_MS).toISOString()
   const read = (status: 'failed' | 'returned') =>
     listRefunds(ctx, { merchants, requestedBy, status, from }, WAITING_PAGE, undefined)
@@ -202,12 +209,7 @@ async function readOwn(
 }
 
 function readWaiting(...statuses: readonly WaitingStatus[]) {
-  return async (
-    ctx: ConsoleContext,
-    { merchants }: Access,
-    { cursor }: Start,
-    forMs = 0,
-  ): Promise<SectionPage<WaitingRefund>> => {
+  return async (ctx: ConsoleContext, { merchants }: Access, { cursor }: Start, forMs = 0) => {
     const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
       return { time: waitingSince, id, merchantCode }
     }
@@ -240,17 +242,13 @@ async function readDiscrepancies(
 /** More than this many failing endpoints are one problem, not many. */
 const MAX_ENDPOINTS = 50
 
-async function readEndpoints(
-  ctx: ConsoleContext,
-  access: Access,
-): Promise<SectionPage<TroubledEndpoint>> {
+async function readEndpoints(ctx: ConsoleContext, access: Access) {
   const owners = listVisibleOwners(access, undefined)
   return { rows: await listTroubledEndpoints(ctx, owners, MAX_ENDPOINTS), next: null }
 }
 
-function pathOf({ merchantCode, refundId }: { merchantCode: string; refundId: string }): string {
-  return refundPagePath(merchantCode, refundId)
-}
+const pathOf = ({ merchantCode, refundId }: Pick<WaitingRefund, 'merchantCode' | 'refundId'>) =>
+  refundPagePath(merchantCode, refundId)
 
 function explainApproval(row: WaitingRefund, viewer: Access): string {
   if (isOwnRequest(viewer, row)) return t('tasks.own')

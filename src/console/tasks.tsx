@@ -10,19 +10,11 @@ import { isUnsafe } from './form-guard.ts'
 import { renderConsolePage } from './layout.tsx'
 import { defineAction } from './page.ts'
 import { TASKS_PATH } from './paths.ts'
-import {
-  type Loaded,
-  SECTIONS,
-  type Section,
-  type SectionName,
-  type Start,
-} from './task-sections.tsx'
+import { type Loaded, SECTIONS, type Section, type SectionName } from './task-sections.tsx'
 import { t, usePerson } from './view.ts'
 
-/** What the page of all sections shows of each. */
 const SHOWN = 10
 
-/** How long a count in the navigation stands (ms). */
 const COUNTED_FOR_MS = 15_000
 
 /** Counts what waits for a person, for the navigation of every page: as far as the sections count, and not more often. */
@@ -55,12 +47,11 @@ async function countTasks(ctx: ConsoleContext, access: Access): Promise<string |
 const listVisible = ({ scopes: own }: Access) =>
   SECTIONS.filter(({ scopes }) => scopes.some((scope) => own.includes(scope)))
 
-/** Reads sections side by side. @param start where the only one begins */
 async function loadSections(
   ctx: ConsoleContext,
   access: Access,
   sections: readonly Section[],
-  start: Start = {},
+  start: Record<string, string> = {},
 ): Promise<{ section: Section; loaded: Loaded }[]> {
   return await ctx.reads.run(access.chainId, (database) =>
     Promise.all(
@@ -97,7 +88,7 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
       ) : null}
       {isIdle ? <p>{t('tasks.allDone')}</p> : null}
       {sections.map(({ section, loaded }) => (
-        <SectionCard {...{ section, loaded, limit, isFirst }} lead={section.lead(ctx)} />
+        <SectionCard {...{ name: section.name, lead: section.lead(ctx), loaded, limit, isFirst }} />
       ))}
       {only ? (
         <p>
@@ -108,15 +99,9 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   )
 }
 
-function SectionCard(props: {
-  section: Section
-  loaded: Loaded
-  limit: number
-  isFirst: boolean
-  lead: string
-}) {
-  const { section, loaded, limit, isFirst, lead } = props
-  const { name } = section
+type SectionProps = { name: SectionName; lead: string; loaded: Loaded; limit: number }
+
+function SectionCard({ name, lead, loaded, limit, isFirst }: SectionProps & { isFirst: boolean }) {
   const { count: n, next, table } = loaded
   return (
     <Card
@@ -130,7 +115,7 @@ function SectionCard(props: {
         <>
           <p class="soft">{lead}</p>
           {table(limit)}
-          <Further {...{ name, n, next, limit }} />
+          <Further {...{ name, loaded, limit }} />
         </>
       )}
     </Card>
@@ -138,8 +123,7 @@ function SectionCard(props: {
 }
 
 /** Leads on: from the first entries of a section to the section, from there to its next page. */
-function Further(props: { name: SectionName; n: number; next: Loaded['next']; limit: number }) {
-  const { name, n, next, limit } = props
+function Further({ name, loaded: { count: n, next }, limit }: Omit<SectionProps, 'lead'>) {
   const isMore = n > limit
   if (!isMore && (next === null || limit === SHOWN)) return null
   const query = new URLSearchParams({ section: name, ...(isMore ? {} : next) })
@@ -153,7 +137,6 @@ function Further(props: { name: SectionName; n: number; next: Loaded['next']; li
   )
 }
 
-/** Serves what waits for a person. */
 export function taskRoutes(app: Hono<ConsoleEnv>, ctx: ConsoleContext): void {
   app.get(TASKS_PATH, (c) => showTasks(ctx, c))
   defineAction<string>({

@@ -6,18 +6,15 @@ import { nameKind, withMore } from './words.ts'
 type Entry = TimelineEntry
 type Actor = NameIn<'timeline.actors'>
 
-/** An entry of the timeline in words. */
 export type EntryWords = {
   actor: Actor
   /** What happened, in a sentence without its subject. */
   title: string
-  /** What else is known about it. */
   details: readonly string[]
   /** What was received, as text. */
   received?: string | null
 }
 
-/** Describes an entry of the timeline: who did what, and what came of it. */
 export function describeEntry(entry: Entry, currency: string | null): EntryWords {
   switch (entry.type) {
     case 'ipn':
@@ -44,10 +41,9 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
   }
 }
 
-function describeNotification(
-  entry: Extract<Entry, { type: 'ipn' }>,
-  currency: string | null,
-): EntryWords {
+type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>
+
+function describeNotification(entry: Of<'ipn'>, currency: string | null): EntryWords {
   const { code, message, amount, paymentId, requestId, deliveries } = entry
   return {
     actor: 'gateway',
@@ -68,10 +64,7 @@ function describeNotification(
 }
 
 function listAnswer(
-  entry: Pick<
-    Extract<Entry, { type: 'refund_attempt' }>,
-    'code' | 'message' | 'httpStatus' | 'durationMs'
-  >,
+  entry: Pick<Of<'refund_attempt'>, 'code' | 'message' | 'httpStatus' | 'durationMs'>,
 ): string[] {
   const { code, message, httpStatus, durationMs } = entry
   return [
@@ -81,51 +74,37 @@ function listAnswer(
   ].filter((text) => text !== '')
 }
 
-function describeChange(
-  entry: Extract<Entry, { type: 'change' }>,
-  currency: string | null,
-): string {
+function describeChange(entry: Of<'change'>, currency: string | null): string {
   const { paymentId, refundId, before, after } = entry
   const field = nameIn('timeline.fields', entry.field)
+  const id = refundId ?? paymentId
   const of =
-    refundId !== null
-      ? t('timeline.subject.refund', { id: refundId })
-      : paymentId === null
-        ? t('timeline.subject.transaction')
-        : t('timeline.subject.payment', { id: paymentId })
+    id === null
+      ? t('timeline.subject.transaction')
+      : t(`timeline.subject.${refundId === null ? 'payment' : 'refund'}`, { id })
   const from = nameValue(entry, before, currency)
   const to = nameValue(entry, after, currency)
   if (from === null && to === null) return t('timeline.touched', { subject: of, field })
   if (from === null) return t('timeline.first', { subject: of, field, after: to ?? '' })
   if (from === to) return t('timeline.confirmed', { subject: of, field, after: from })
-  return t('timeline.changed', {
-    subject: of,
-    field,
-    before: from,
-    after: to ?? t('timeline.nothing'),
-  })
+  const then = to ?? t('timeline.nothing')
+  return t('timeline.changed', { subject: of, field, before: from, after: then })
 }
 
 const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount', 'countedRefunded']
 
 /** The states that people know by other names, and amounts as they are written elsewhere. */
 function nameValue(
-  { field, refundId }: Extract<Entry, { type: 'change' }>,
+  { field, refundId }: Of<'change'>,
   value: string | null,
   currency: string | null,
 ): string | null {
   if (value === null || value === '') return null
   if (AMOUNTS.includes(field)) return formatMoney(value, currency)
   if (field === 'state') return nameIn('states.transaction', value)
+  if (field === 'status' && refundId === null) return nameIn('states.payment', value)
   if (field === 'status') {
-    return nameIn(
-      refundId === null
-        ? 'states.payment'
-        : value === 'sending'
-          ? 'timeline.steps'
-          : 'states.refund',
-      value,
-    )
+    return nameIn(value === 'sending' ? 'timeline.steps' : 'states.refund', value)
   }
   if (field === 'external_refund') return nameIn('states.externalRefund', value)
   return value

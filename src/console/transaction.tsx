@@ -1,16 +1,14 @@
-import { createHash } from 'node:crypto'
 import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { type Child, Fragment } from 'hono/jsx'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { Card, Facts } from '../platform/html/components.tsx'
-import { findTransaction, waitForTransaction } from '../transactions/find-transaction.ts'
+import { findTransaction } from '../transactions/find-transaction.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { FoundTransaction } from '../transactions/types.ts'
 import { showTransaction } from '../transactions/view.ts'
 import { Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
-import { TOKEN_FIELD } from './form-guard.ts'
 import { HistoryParts, Messages, RawFigures, Timeline, Webhooks } from './history.tsx'
 import { paymentHold } from './holds.tsx'
 import { renderConsolePage } from './layout.tsx'
@@ -36,46 +34,57 @@ const PATH = '/console/transactions/:merchant/:id'
 
 type Showing = { ctx: ConsoleContext; c: ConsoleRequest; found: FoundTransaction }
 
-/** The ways to look at a transaction: what clerks need, who did what, and what came over the wire. */
+/** The parts of a view that the script replaces one by one, by name. */
+type Parts = [name: string, part: Child][]
+
+/** What clerks need, who did what, and what came over the wire. */
 const VIEWS = { story: showStory, history: showHistory, technical: showTechnical }
 
-type View = keyof typeof VIEWS
+const VIEW_NAMES = ['story', 'history', 'technical'] as const
 
-const readView = (c: ConsoleRequest): View => {
-  const named = c.req.query('view')
-  return named === 'history' || named === 'technical' ? named : 'story'
-}
+const readView = (c: ConsoleRequest) =>
+  VIEW_NAMES.find((name) => name === c.req.query('view')) ?? 'story'
 
-/** Renders the parts of the page about a transaction, with a tag that changes whenever a person sees something else. */
+/** Of the state the script reads the heading aloud when that changes. */
 async function renderParts(ctx: ConsoleContext, c: ConsoleRequest, found: FoundTransaction) {
-  const show = VIEWS[readView(c)]
   const parts = await ctx.reads.run(c.get('access').chainId, (database) =>
-    show({ ctx: { ...ctx, ...database }, c, found }),
+    VIEWS[readView(c)]({ ctx: { ...ctx, ...database }, c, found }),
   )
-  const html = String(await (<Fragment>{parts}</Fragment>).toString())
-  return { html, etag: tagParts(html) }
+  const shown = parts.map(([name, part]) => (
+    <div id={`part-${name}`} data-live={name === 'state' ? 'announce' : ''} tabindex={-1}>
+      {part}
+    </div>
+  ))
+  return String(await (<Fragment>{shown}</Fragment>).toString())
 }
 
-/**
- * Finds the transaction that a page is about.
- * @throws DomainError `transaction_not_found`, also for one of an account that the person may not see
- */
 async function findOwn(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundTransaction> {
   const { merchant = '', id = '' } = c.req.param()
   return await findTransaction(ctx, narrowMerchants(c.get('access'), merchant), id)
 }
 
-/** Serves the story of a transaction, and what can be done on it. */
-export function storyRoutes(
-  app: Hono<ConsoleEnv>,
-  ctx: ConsoleContext,
-  waitForNews: NewsWaiter = createNewsWaiter(ctx),
-): void {
+/**
+ * Differs after every commit of the transaction, and each minute: what is recorded elsewhere, as a webhook, shows then.
+ * So an open page costs one read by key each time it asks.
+ */
+function tagPage({ now }: ConsoleContext, { transaction: of }: FoundTransaction): string {
+  const { version, asOf, attempts, abandonedAt, ipnCount, unconfirmed, dueAt, leaseId } = of
+  const minute = Math.floor(now().getTime() / 60_000)
+  const mark = [version, asOf, attempts, abandonedAt, ipnCount, unconfirmed, dueAt, leaseId, minute]
+  return `"${encodeURIComponent(mark.join())}"`
+}
+
+export function storyRoutes(app: Hono<ConsoleEnv>, ctx: ConsoleContext): void {
   app.get(PATH, async (c) => {
     requireScope(c, 'payments:read')
     const found = await findOwn(ctx, c)
-    if (isRefresh(c)) return await respondRefresh(ctx, c, found, waitForNews)
-    const { html, etag } = await renderParts(ctx, c, found)
+    const etag = tagPage(ctx, found)
+    if (isRefresh(c)) {
+      const headers = { etag, vary: 'x-refresh', 'cache-control': 'no-store' }
+      if (c.req.header('if-none-match') === etag) return c.body(null, 304, headers)
+      return c.html(await renderParts(ctx, c, found), 200, headers)
+    }
+    const html = await renderParts(ctx, c, found)
     const { transactionId, orderId } = found.transaction
     const title =
       orderId === null ? t('story.title', { id: transactionId }) : t('story.ofOrder', { orderId })
@@ -84,7 +93,16 @@ export function storyRoutes(
       c,
       { title: view === 'story' ? title : `${title}: ${t(`story.views.${view}`)}` },
       <>
-        <Views view={view} path={storyPath(found.transaction)} />
+        <nav class="row" aria-label={t('story.views.label')}>
+          {VIEW_NAMES.map((name) => (
+            <a
+              href={`${storyPath(found.transaction)}${name === 'story' ? '' : `?view=${name}`}`}
+              aria-current={name === view ? 'page' : undefined}
+            >
+              {t(`story.views.${name}`)}
+            </a>
+          ))}
+        </nav>
         <div data-refresh={etag}>{raw(html)}</div>
       </>,
     )
@@ -93,24 +111,6 @@ export function storyRoutes(
   paymentHold(app, ctx)
 }
 
-function Views({ view, path }: { view: View; path: string }) {
-  const shown: [View, string][] = [
-    ['story', path],
-    ['history', `${path}?view=history`],
-    ['technical', `${path}?view=technical`],
-  ]
-  return (
-    <nav class="row" aria-label={t('story.views.label')}>
-      {shown.map(([name, href]) => (
-        <a href={href} aria-current={name === view ? 'page' : undefined}>
-          {t(`story.views.${name}`)}
-        </a>
-      ))}
-    </nav>
-  )
-}
-
-/** Asks the gateway now. */
 const askAction = defineAction<FoundTransaction>({
   path: `${PATH}/sync`,
   scope: 'payments:read',
@@ -128,154 +128,53 @@ const askAction = defineAction<FoundTransaction>({
   },
 })
 
-/**
- * Answers the script of an open page: at once with the parts if they differ from those it has, or else with 304 when
- * something changes or the time is over. What changed is read with the next request, whose session is checked again.
- */
-async function respondRefresh(
-  ctx: ConsoleContext,
-  c: ConsoleRequest,
-  found: FoundTransaction,
-  waitForNews: NewsWaiter,
-): Promise<Response> {
-  const { html, etag } = await renderParts(ctx, c, found)
-  const headers = { etag, vary: 'x-refresh', 'cache-control': 'no-store' }
-  if (c.req.header('if-none-match') !== etag) return c.html(html, 200, headers)
-  const waited = await waitForNews(found, c.req.raw.signal)
-  const pause = waited === 'full' ? { 'retry-after': String(PAUSE_S) } : undefined
-  return c.body(null, 304, { ...headers, ...pause })
-}
-
-async function showStory({ ctx, c, found }: Showing): Promise<Child> {
+async function showStory({ ctx, c, found }: Showing): Promise<Parts> {
   const story = await readStory(ctx, c.get('access'), found)
   const shown = showTransaction(found)
-  return (
-    <>
-      <Part name="state" announce>
-        <Card title={describeState(shown)} id="state">
-          <Warnings {...{ story, shown }} />
-          <Facts rows={listFacts(shown, findNextStep(ctx, story, shown))} />
-          <Actions {...{ story, shown }} />
-        </Card>
-      </Part>
-      <Part name="payments">
-        <Payments {...{ story, shown }} />
-      </Part>
-      <Part name="refunds">
-        <Refunds {...{ ctx, story, shown }} />
-      </Part>
-      <Part name="order">
-        <SameOrder orderId={shown.orderId} others={story.sameOrder} />
-      </Part>
-      <Part name="discrepancies">
-        <Discrepancies rows={story.discrepancies} />
-      </Part>
-    </>
-  )
+  return [
+    [
+      'state',
+      <Card title={describeState(shown)} id="state">
+        <Warnings {...{ story, shown }} />
+        <Facts rows={listFacts(shown, findNextStep({ ctx, story, shown }))} />
+        <Actions {...{ story, shown }} />
+      </Card>,
+    ],
+    ['payments', <Payments {...{ story, shown }} />],
+    ['refunds', <Refunds {...{ ctx, story, shown }} />],
+    ['order', <SameOrder {...{ story, shown }} />],
+    ['discrepancies', <Discrepancies rows={story.discrepancies} />],
+  ]
 }
 
-async function showHistory({ ctx, c, found }: Showing): Promise<Child> {
+async function showHistory({ ctx, c, found }: Showing): Promise<Parts> {
   const cursor = c.req.query('cursor')
   const history = await readHistory(ctx, c.get('access'), found, cursor)
-  return (
-    <Part name="history">
-      <HistoryParts {...{ history, cursor }} shown={showTransaction(found)} />
-    </Part>
-  )
+  const shown = showTransaction(found)
+  return [['history', <HistoryParts {...{ history, cursor, shown }} />]]
 }
 
-async function showTechnical({ ctx, c, found }: Showing): Promise<Child> {
+async function showTechnical({ ctx, c, found }: Showing): Promise<Parts> {
   const cursor = c.req.query('cursor')
   const technical = await readTechnical(ctx, c.get('access'), found, cursor)
   const shown = showTransaction(found)
   const { sync, updatedAt } = shown
-  return (
-    <>
-      <Part name="sync">
-        <Card title={t('story.sections.sync')}>
-          <Facts
-            rows={[
-              [t('field.asOf'), nameAsOf(shown)],
-              ...optional('nextQuery', sync.nextAttemptAt && <Time iso={sync.nextAttemptAt} />),
-              ...optional('lastError', sync.lastError),
-              [t('field.updated'), <Time iso={updatedAt} />],
-            ]}
-          />
-        </Card>
-      </Part>
-      <Part name="timeline">
-        <Timeline {...{ technical, shown, cursor }} />
-      </Part>
-      <Part name="messages">
-        <Messages messages={technical.messages} />
-      </Part>
-      <Part name="webhooks">
-        <Webhooks webhooks={technical.webhooks} />
-      </Part>
-      <Part name="raw">
-        <RawFigures shown={shown} />
-      </Part>
-    </>
-  )
-}
-
-/** A part that the script replaces; of an announced one it reads the heading aloud when that changes. */
-function Part(props: { name: string; announce?: boolean; children: Child }) {
-  const { name, announce = false, children } = props
-  return (
-    <div id={`part-${name}`} data-live={announce ? 'announce' : ''} tabindex={-1}>
-      {children}
-    </div>
-  )
-}
-
-/** How long a page's request is held open (ms): shorter than proxies wait. */
-const WAIT_MS = 25_000
-
-/** Pages that may wait at once in this process; further ones ask again after a pause. */
-const MAX_WAITING = 200
-
-/** How long such a page pauses (s). */
-export const PAUSE_S = 15
-
-/** Waits until something about a transaction changes. */
-export type NewsWaiter = (
-  found: FoundTransaction,
-  signal: AbortSignal,
-) => Promise<'waited' | 'full'>
-
-/** Creates the waiting of pages, which is bounded together. */
-export function createNewsWaiter(
-  ctx: ConsoleContext,
-  { waitMs = WAIT_MS, maxWaiting = MAX_WAITING } = {},
-): NewsWaiter {
-  let waiting = 0
-  return async (found, signal) => {
-    if (waiting >= maxWaiting) return 'full'
-    waiting += 1
-    try {
-      const before = formatMark(found)
-      const isNews = (now: FoundTransaction) => formatMark(now) !== before
-      const { merchantCode, transactionId } = found.transaction
-      const wanted = { merchants: [merchantCode], transactionId }
-      await waitForTransaction(ctx, wanted, isNews, waitMs, signal)
-      return 'waited'
-    } finally {
-      waiting -= 1
-    }
-  }
-}
-
-/** Differs after every commit of a query, also if it changed nothing that order systems see. */
-function formatMark({ transaction: t }: FoundTransaction): string {
-  return JSON.stringify([t.version, t.asOf, t.attempts, t.abandonedAt, t.ipnCount, t.unconfirmed])
-}
-
-/** Each form has a token of its own, and differs although the page shows the same. */
-const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
-
-/** A tag that changes whenever a person sees something else. */
-export function tagParts(html: string): string {
-  const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
-  return `"${digest.slice(0, 22)}"`
+  const facts = [
+    [t('field.asOf'), nameAsOf(shown)] as const,
+    ...optional('nextQuery', sync.nextAttemptAt && <Time iso={sync.nextAttemptAt} />),
+    ...optional('lastError', sync.lastError),
+    [t('field.updated'), <Time iso={updatedAt} />] as const,
+  ]
+  return [
+    [
+      'sync',
+      <Card title={t('story.sections.sync')}>
+        <Facts rows={facts} />
+      </Card>,
+    ],
+    ['timeline', <Timeline {...{ technical, shown, cursor }} />],
+    ['messages', <Messages messages={technical.messages} />],
+    ['webhooks', <Webhooks webhooks={technical.webhooks} />],
+    ['raw', <RawFigures shown={shown} />],
+  ]
 }

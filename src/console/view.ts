@@ -15,32 +15,26 @@ import {
   type TextKey,
 } from './texts/text.ts'
 
-/** How a person reads, who it is, and what is shown again. */
 export type View = {
   language: Language
   /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
   zone: string
   person?: Person
-  /** A form of this page that was not carried out. */
   kept?: KeptForm | undefined
 }
 
-/** Who is signed in. */
 export type Person = {
   id: string
   name: string
   sessionId: string
   roles: readonly Role[]
   access: Access
-  /** Makes the token that every form of this session carries; each one differs. */
   makeFormToken: () => string
-  /** The page that is shown, as it can be opened again. */
   page: string
   /** How much waits for them, for the navigation; undefined where nothing does. */
   countTasks?: () => Promise<string | undefined>
 }
 
-/** English, unless the browser prefers Vietnamese to it. */
 export function chooseLanguage(c: HttpContext): Language {
   const wanted = parseAccept(c.req.header('accept-language') ?? '').map(({ type }) => type)
   const first = wanted.find((one) => /^(en|vi)(-|$)/i.test(one))
@@ -49,19 +43,16 @@ export function chooseLanguage(c: HttpContext): Language {
 
 const views = new AsyncLocalStorage<View>()
 
-/** Runs what answers a person; everything in it reads as this person does. */
 export function showTo<T>(view: View, answer: () => T): T {
   return views.run(view, answer)
 }
 
-/** How the person reads who is being answered. */
 export function useView(): View {
   const view = views.getStore()
   if (!view) throw new Error('nobody is being answered here')
   return view
 }
 
-/** Who is signed in. Use it behind `requireSession` only. */
 export function usePerson(): Person {
   const { person } = useView()
   if (!person) throw new Error('nobody is signed in here')
@@ -79,7 +70,6 @@ export function useKept(action: string): Pick<KeptForm, 'fields' | 'problems' | 
   return kept?.action === action ? kept : { fields: {}, problems: {}, evidence: [] }
 }
 
-/** A text of the catalogue, in the reader's language. */
 export function t<Key extends TextKey>(key: Key, ...[values]: Given<Key>): string {
   return findText(useView().language, key, values) ?? key
 }
@@ -89,42 +79,32 @@ export function nameIn(group: string, value: string): string {
   return findText(useView().language, `${group}.${value}`) ?? value
 }
 
-/** A text that depends on a number. */
 export function count(key: CountKey, n: number): string {
   const { language } = useView()
   const form = new Intl.PluralRules(language).select(n) === 'one' ? 'one' : 'other'
   return findText(language, `${key}.${form}`, { count: n }) ?? key
 }
 
-/** All texts of a group in the reader's language, by the rest of their keys. */
 export function listTexts(group: string): [name: string, text: string][] {
   const { language } = useView()
-  return listKeys(group).map((key) => [key.slice(group.length + 1), findText(language, key) ?? key])
+  return listKeys(group).map((name) => [name, findText(language, `${group}.${name}`) ?? name])
 }
 
-/** @throws DomainError `scope_missing` */
 export function requireScope(c: ConsoleRequest, scope: Scope): void {
   if (!can(scope)) throw new DomainError('scope_missing', `Your roles lack ${scope}`)
   c.get('access').required.add(scope)
 }
 
-/** Whether the person has a role, e.g. `admin` for what only admins do. */
 export function hasRole(role: Role): boolean {
   return useView().person?.roles.includes(role) ?? false
 }
 
-/** @throws DomainError `scope_missing` */
 export function requireRole(c: ConsoleRequest, role: Role): void {
   if (!hasRole(role)) throw new DomainError('scope_missing', `You are not ${role}`)
   c.get('access').required.add(role)
 }
 
-/**
- * Formats an amount for reading, with the separators of the reader's language: `250000` in VND is `250,000 VND`. Every
- * digit stays.
- * @param amount decimal string
- * @param currency null where no notification named one
- */
+/** With the separators of the reader's language: `250000` in VND is `250,000 VND`. Every digit stays. */
 export function formatMoney(amount: string, currency: string | null): string {
   const { language } = useView()
   const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
@@ -176,7 +156,6 @@ function readOffset(zone: string, at: number): number {
   return sign === '-' ? -ahead : ahead
 }
 
-/** Names a zone as people write it: `UTC`, `GMT+7`. */
 export function describeZone(zone: string, at: number): string {
   return nameZone(zone, 'short', at)
 }

@@ -146,7 +146,7 @@ describe('every file', () => {
   it('stays below 300 lines', () => {
     // All tables are on one page, in the order money flows, to give an overview.
     const long = files.filter((file) => read(file).split('\n').length > 300)
-    expect(long).toEqual(['db/schema.ts', 'console/texts/en.ts', 'console/texts/vi.ts'])
+    expect(long).toEqual(['db/schema.ts', 'console/texts/catalogue.ts'])
   })
 
   it('outside gateway/ and sandbox/ contains no wire names', () => {

@@ -89,13 +89,10 @@ function replacePart(shown, part) {
 async function keepFresh(etag) {
   for (let failures = 0; ; ) {
     while (document.hidden) await pause(1_000)
-    const hidden = new AbortController()
-    document.onvisibilitychange = () => document.hidden && hidden.abort()
     const answer = await fetch(location.href, {
       headers: { 'x-refresh': '1', 'if-none-match': etag },
       redirect: 'manual',
       cache: 'no-store',
-      signal: hidden.signal,
     }).catch(() => Response.error())
     if (answer.type === 'opaqueredirect' || (answer.status >= 400 && answer.status < 429)) {
       // The server leads to the sign-in.
@@ -105,13 +102,13 @@ async function keepFresh(etag) {
       if (!typed) location.reload()
       return
     }
-    failures = [200, 304].includes(answer.status) || document.hidden ? 0 : failures + 1
+    failures = [200, 304].includes(answer.status) ? 0 : failures + 1
     if (answer.status === 200) {
       takeOver(await answer.text())
       etag = answer.headers.get('etag') ?? ''
     }
     const backoff = failures && Math.min(60, 2 ** failures) * (0.5 + Math.random())
-    await pause(1_000 * Math.max(Number(answer.headers.get('retry-after') ?? 0.5), backoff))
+    await pause(1_000 * Math.max(Number(answer.headers.get('retry-after') ?? 5), backoff))
   }
 }
 

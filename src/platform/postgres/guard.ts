@@ -5,6 +5,8 @@ import {
   dropUnsent,
   isCancelRequest,
   isIdle,
+  type ReadMessage,
+  type Refusal,
   readError,
   readParameter,
   readRequests,
@@ -68,8 +70,6 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
   const { write } = socket
   let failure: unknown
-  let isInTransaction = false
-  let raising: 'due' | 'sent' | 'done' = readOnly ? 'done' : 'due'
   const session: Session = {
     end(error) {
       failure ??= error
@@ -78,29 +78,8 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   }
   const phases = followPhases(session, options)
   const watch = watchAnswers(options, session)
-  const read = createReader({
-    isOwed: watch.isOwed,
-    isOurs: () => raising === 'sent',
-    judge(type, body) {
-      if (type === 'E') {
-        return readError(body, { readOnly, isInTransaction, isOurs: raising === 'sent' })
-      }
-      if (type === 'S') return readParameter(body, readOnly)
-      if (type === 'K' && body.length >= 8) phases.name(body)
-      if (type !== 'Z') return undefined
-      isInTransaction = !isIdle(body)
-      watch.onAnswered()
-      phases.open()
-      if (raising === 'sent') raising = 'done'
-      return undefined
-    },
-  })
-  /** Puts what raises the level of commits before the first statement, with which it travels. */
-  function addRaise(bytes: Buffer): Buffer {
-    if (raising !== 'due' || !phases.isOpen()) return bytes
-    raising = 'sent'
-    return Buffer.concat([RAISE_COMMITS, bytes])
-  }
+  const { addRaise, ...judging } = createJudge(readOnly, phases, watch)
+  const read = createReader({ isOwed: watch.isOwed, ...judging })
 
   function receive(chunk: Buffer): void {
     const { passed, refusal } = read(chunk)
@@ -113,7 +92,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   socket.write = (...given: unknown[]): boolean => {
     const [written, ...rest] = given
     if (!Buffer.isBuffer(written)) return Reflect.apply(write, socket, given)
-    const bytes = addRaise(written)
+    const bytes = phases.isOpen() ? addRaise(written) : written
     if (phases.isOpen()) watch.onSent(bytes)
     const sent = phases.begin(bytes) ? dropUnsent(bytes) : bytes
     return Reflect.apply(write, socket, [sent, ...rest])
@@ -134,6 +113,38 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
     return true
   }
   return socket
+}
+
+/** Judges what the server sends: why the session has to end, and whether it is between two units of work. */
+function createJudge(
+  readOnly: boolean,
+  phases: ReturnType<typeof followPhases>,
+  watch: ReturnType<typeof watchAnswers>,
+) {
+  let isInTransaction = false
+  let raising: 'due' | 'sent' | 'done' = readOnly ? 'done' : 'due'
+  const isOurs = () => raising === 'sent'
+  return {
+    isOurs,
+    /** Puts what raises the level of commits before the first statement, with which it travels. */
+    addRaise(bytes: Buffer): Buffer {
+      if (raising !== 'due') return bytes
+      raising = 'sent'
+      return Buffer.concat([RAISE_COMMITS, bytes])
+    },
+    judge(type: ReadMessage, body: Buffer): Refusal | undefined {
+      // A session whose commits may be reported too soon is of no use.
+      if (type === 'E') return readError(body, { readOnly, isInTransaction, isOurs: isOurs() })
+      if (type === 'S') return readParameter(body, readOnly)
+      if (type === 'K' && body.length >= 8) phases.name(body)
+      if (type !== 'Z') return undefined
+      isInTransaction = !isIdle(body)
+      watch.onAnswered()
+      phases.open()
+      if (isOurs()) raising = 'done'
+      return undefined
+    },
+  }
 }
 
 /** A level that is high enough is set as well: a server that reads its settings again leaves it alone then. */

@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { READ_ONLY } from './errors.ts'
 
 /** Messages of a server that are read (Postgres 17, 53.7): BackendKeyData, ErrorResponse, ParameterStatus, ReadyForQuery. */
-type ReadMessage = 'K' | 'E' | 'S' | 'Z'
+export type ReadMessage = 'K' | 'E' | 'S' | 'Z'
 
 const READ: Readonly<Record<number, ReadMessage>> = { 75: 'K', 69: 'E', 83: 'S', 90: 'Z' }
 

@@ -8,7 +8,9 @@ import { act, type Clerk, enter, openRefundForm, refundPathOf } from '../../supp
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
-const DEFAULT_REASONS = listKeys('reasons.default').map((key) => findText('en', key) ?? '')
+const DEFAULT_REASONS = listKeys('reasons.default').map(
+  (name) => findText('en', `reasons.default.${name}`) ?? '',
+)
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
 let admin: Clerk

@@ -159,7 +159,7 @@ describe('every refusal that a refund can get', () => {
     const values = readValues({ amountKind })
     const error = new DomainError(code, 'as the API says it', { extra })
     return showTo({ language: 'en', zone: 'UTC' }, () =>
-      explainRefundRefusal(error, { subject, values }),
+      explainRefundRefusal(error, subject, values),
     )
   }
 
@@ -169,9 +169,9 @@ describe('every refusal that a refund can get', () => {
     ['refund_cap_exceeded', {}, 'at once'],
   ] as const)('%s %j stands beside the amount of a part', (code, extra, words) => {
     const explained = explain(code, extra)
-    expect(explained?.problems.amount).toContain(words)
+    expect(explained?.problems?.amount).toContain(words)
     expect(explained?.alert).toBeUndefined()
-    expect(explain(code, extra, 'all')).toMatchObject({ problems: {}, alert: expect.any(String) })
+    expect(explain(code, extra, 'all')).toEqual({ alert: expect.any(String) })
   })
 
   it.each([
@@ -181,7 +181,7 @@ describe('every refusal that a refund can get', () => {
     ['merchant_not_found', 'no longer set up'],
     ['idempotency_key_reused', 'already used for another refund'],
   ] as const)('%s stands above the form', (code, words) => {
-    expect(explain(code)).toMatchObject({ problems: {}, alert: expect.stringContaining(words) })
+    expect(explain(code)).toEqual({ alert: expect.stringContaining(words) })
   })
 
   it('receiver_required stands beside each of its fields', () => {

@@ -5,7 +5,6 @@ import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../
 import { addVisitor } from '../../support/console.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
-import { waitUntil } from '../../support/wait-until.ts'
 
 describe('the script', () => {
   it('is small', () => {
@@ -45,13 +44,8 @@ describeInBrowser('a page with scripts', () => {
     }
   }
 
-  /** The request of the open page waits at the server. */
-  const untilWaiting = () =>
-    waitUntil(() => lab.service.ctx.transactionWaiters.count() > 0, { what: 'the page waits' })
-
   it('shows what changed, and keeps what is unfolded, typed and focused', async () => {
     await open(async ({ page, payment }) => {
-      await untilWaiting()
       await page.locator('#part-payments summary').click()
       const field = page.locator('#part-payments input[name=reason]')
       await field.fill('the shop disputes')
@@ -68,7 +62,6 @@ describeInBrowser('a page with scripts', () => {
 
   it('reads a new first line aloud', async () => {
     await open(async ({ page, payment }) => {
-      await untilWaiting()
       await lab.show(payment, '40')
       await lab.pass(payment)
       await page.getByRole('heading', { name: 'Paid, 40 of 100 refunded' }).waitFor()
@@ -78,7 +71,6 @@ describeInBrowser('a page with scripts', () => {
 
   it('leads to the sign-in once the session has ended', async () => {
     await open(async ({ page, payment, personId }) => {
-      await untilWaiting()
       await lab.database.sql`update sessions set ended_at = now() where person_id = ${personId}`
       await lab.ask(payment, '10')
       await page.waitForURL('**/console/sign-in')
@@ -87,7 +79,6 @@ describeInBrowser('a page with scripts', () => {
 
   it('keeps what was typed when the session ends, until it is sent', async () => {
     await open(async ({ page, payment, personId }) => {
-      await untilWaiting()
       await page.locator('#part-payments summary').click()
       const field = page.locator('#part-payments input[name=reason]')
       await field.fill('the shop disputes it')

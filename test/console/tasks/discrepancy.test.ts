@@ -66,9 +66,9 @@ describe('the page of a discrepancy', () => {
 
   it('has words for every kind that there is, and for no other', () => {
     const kinds = Object.keys(DISCREPANCY_KINDS).sort()
-    const explained = listKeys('discrepancyHelp').map((key) => key.split('.')[1])
+    const explained = listKeys('discrepancyHelp').map((key) => key.split('.')[0])
     expect([...new Set(explained)].sort()).toEqual([...kinds, 'unknown'].sort())
-    const named = listKeys('discrepancies.kinds').map((key) => key.split('.')[2])
+    const named = listKeys('discrepancies.kinds')
     expect(named.sort()).toEqual(kinds)
   })
 

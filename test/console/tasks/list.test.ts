@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SectionName } from '../../../src/console/task-sections.tsx'
-import { en } from '../../../src/console/texts/en.ts'
+import { TEXTS } from '../../../src/console/texts/catalogue.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, seedCurrency, seedPaid } from '../../support/ask.ts'
@@ -99,7 +99,7 @@ describe('what waits for a person', () => {
     expect(status).toBe(200)
     expect(text).toContain('Nothing waits for you at the moment.')
     for (const name of ['approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'] as const) {
-      expect(readSection(html, name)).toContain(en[`tasks.sections.${name}.empty`])
+      expect(readSection(html, name)).toContain(TEXTS[`tasks.sections.${name}.empty`][0])
     }
   })
 
@@ -162,7 +162,7 @@ describe('what waits for a person', () => {
     const theirs = await addVisitor(rig.database, { roles: ['admin'], merchants: ['OTHER1'] })
     const { html } = await tasks(theirs)
     for (const name of ['approvals', 'reviews', 'overdue', 'endpoints'] as const) {
-      expect(readSection(html, name)).toContain(en[`tasks.sections.${name}.empty`])
+      expect(readSection(html, name)).toContain(TEXTS[`tasks.sections.${name}.empty`][0])
     }
     expect(readSection(html, 'discrepancies')).toMatch(/^.*Discrepancies 1 /)
     expect(readSection((await tasks(people.admin)).html, 'endpoints')).toMatch(/arrive 2 /)
@@ -240,7 +240,7 @@ describe('discrepancies', () => {
       'order_paid_twice',
       'ipn_missing',
     ] as const
-    const places = names.map((kind) => section.indexOf(en[`discrepancies.kinds.${kind}`]))
+    const places = names.map((kind) => section.indexOf(TEXTS[`discrepancies.kinds.${kind}`][0]))
     expect(places.every((place) => place > 0)).toBe(true)
     expect(places).toEqual(places.toSorted((a, b) => a - b))
     expect(section).toMatch(/^.*Discrepancies 4 /)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { en } from '../../../src/console/texts/en.ts'
+import { TEXTS } from '../../../src/console/texts/catalogue.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { addVisitor, submitAs, submitBack, type Visitor } from '../../support/console.ts'
@@ -46,12 +46,12 @@ describe('a discrepancy that holds back a refund of one’s own', () => {
   it('offers no decision, says why, and refuses a forged one', async () => {
     const path = await make()
     const page = await openAs(lab, asker, path)
-    expect(page.text.split(en['discrepancyPage.ownRefund.another'])).toHaveLength(2)
+    expect(page.text.split(TEXTS['discrepancyPage.ownRefund.another'][0])).toHaveLength(2)
     expect(readHidden(page.html, `${path}/resolution`)).toBeUndefined()
     expect(readHidden(page.html, `${path}/external`)).toBeUndefined()
     const forged = await submitBack(lab, asker, `${path}/resolution`, { reason: 'x' })
     expect(forged.status).toBe(200)
-    expect(await forged.text()).toContain(en['discrepancyPage.refused.same_person'])
+    expect(await forged.text()).toContain(TEXTS['discrepancyPage.refused.same_person'][0])
     expect(readHidden((await openAs(lab, other, path)).html, `${path}/resolution`)).toBeDefined()
   })
 
@@ -59,7 +59,7 @@ describe('a discrepancy that holds back a refund of one’s own', () => {
     const path = await make()
     await leaveAlone(asker)
     const page = await openAs(lab, asker, path)
-    expect(page.text).toContain(en['discrepancyPage.ownRefund.self'])
+    expect(page.text).toContain(TEXTS['discrepancyPage.ownRefund.self'][0])
     expect(readHidden(page.html, `${path}/resolution`)).toBeDefined()
   })
 })
@@ -76,21 +76,23 @@ describe('a hold on a refund of one’s own', () => {
   it('that somebody else set is not offered to be released, and a forged release is refused', async () => {
     const { action, page: path } = await make(other)
     const page = await openAs(lab, asker, path)
-    expect(page.text).toContain(en['story.actions.releaseByAnother'])
+    expect(page.text).toContain(TEXTS['story.actions.releaseByAnother'][0])
     expect(readHidden(page.html, action)).toBeUndefined()
     const forged = await submitBack(lab, asker, action, { held: 'false', reason: 'x' })
     expect(forged.status).toBe(200)
-    expect(await forged.text()).toContain(en['story.refusals.same_person'])
+    expect(await forged.text()).toContain(TEXTS['story.refusals.same_person'][0])
     expect(readHidden((await openAs(lab, other, path)).html, action)).toBeDefined()
   })
 
   it('that they set themselves is, and so is another to the only one who may decide', async () => {
     const own = await make(asker)
-    expect((await openAs(lab, asker, own.page)).text).toContain(en['story.actions.releaseHint'])
+    expect((await openAs(lab, asker, own.page)).text).toContain(
+      TEXTS['story.actions.releaseHint'][0],
+    )
     const theirs = await make(other)
     await leaveAlone(asker)
     const page = await openAs(lab, asker, theirs.page)
-    expect(page.text).toContain(en['story.actions.releaseBySelf'])
+    expect(page.text).toContain(TEXTS['story.actions.releaseBySelf'][0])
     expect(readHidden(page.html, theirs.action)).toBeDefined()
   })
 })
