@@ -1,5 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { dirname, join, relative } from 'node:path'
@@ -40,7 +48,7 @@ export function prepareBinaries(
   const copy = join(copies, `binaries-${readVersion(root)}`)
   if (tryBinaries(copy, user) !== undefined) {
     log(`the database's programs are copied to ${copy}: its user cannot run those in ${root}`)
-    copyBinaries(root, copy)
+    copyBinaries(root, copy, user)
   }
   const failure = tryBinaries(copy, user)
   if (failure === undefined) return join(copy, 'native/bin')
@@ -95,15 +103,28 @@ function tryBinaries(root: string, user: ServerUser): string | undefined {
   return run.status === 0 ? undefined : (run.error?.message ?? run.stderr)
 }
 
-function copyBinaries(root: string, copy: string): void {
+function copyBinaries(root: string, copy: string, user: ServerUser): void {
   const unfinished = `${copy}.${process.pid}`
   rmSync(unfinished, { recursive: true, force: true })
   cpSync(root, unfinished, { recursive: true, verbatimSymlinks: true })
   completeBinaries(unfinished)
-  spawnSync('chmod', ['-R', 'a+rX', unfinished])
-  // Another process that starts may have put its copy there by now.
+  openToAll(unfinished)
   attempt(() => renameSync(unfinished, copy))
+  // A copy that exists by now may come from another process that is starting: keep it if it works.
+  if (tryBinaries(copy, user) !== undefined) {
+    rmSync(copy, { recursive: true, force: true })
+    attempt(() => renameSync(unfinished, copy))
+  }
   rmSync(unfinished, { recursive: true, force: true })
+}
+
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755)
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) openToAll(path)
+    else if (entry.isFile()) chmodSync(path, folder.endsWith('/bin') ? 0o755 : 0o644)
+  }
 }
 
 function attempt(change: () => void): void {

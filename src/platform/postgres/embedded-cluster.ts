@@ -19,8 +19,14 @@ const UNFINISHED = 'postgres.init-'
 
 /** Creates a folder and those above it. Node's recursive `mkdir` never ends where ENOENT is the refusal, as below /proc. */
 export function makeFolder(folder: string): void {
-  const made = spawnSync('mkdir', ['-p', '--', folder], { encoding: 'utf8' })
-  if (made.status !== 0) throw made.error ?? new Error(made.stderr)
+  if (fs.existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    fs.mkdirSync(folder)
+  } catch (error) {
+    // Another start may have made it.
+    if (!fs.existsSync(folder)) throw error
+  }
 }
 
 /** Finds the cluster of `dataDir`, if it was ever created. */
@@ -118,7 +124,7 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
     try {
       fs.renameSync(created, join(home, 'postgres'))
     } catch (error) {
-      // Another start may have been faster.
+      // Another start was faster: both use what it made.
       if (!fs.existsSync(join(home, 'postgres/PG_VERSION'))) throw error
     }
     if (isDurable) sync(home)
@@ -127,7 +133,6 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
   }
 }
 
-/** Of two starts that have created one at the same time, the first to rename wins, and both use it. */
 /** Removes what killed processes have left. An `initdb` may still be cleaning up: then a later start removes the rest. */
 function removeAbandoned(home: string): void {
   for (const name of fs.readdirSync(home)) {
