@@ -26,7 +26,7 @@ import { requestRoutes, surplusRoutes } from './refunds/request-routes.ts'
 import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
-import { webhookRoutes } from './webhooks/routes.ts'
+import { deliveryRoutes, webhookRoutes } from './webhooks/routes.ts'
 
 /** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {
@@ -154,6 +154,7 @@ export function createApp(
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))
+  app.route('/', deliveryRoutes(ctx))
   mountConsole(app, ctx, bodyBudget)
   return app
 }

@@ -113,6 +113,11 @@ export function webhookRoutes(ctx: WebhooksContext) {
     .openapi(describe.rotate, async (c) => {
       return c.json(await rotateSecret(ctx, readRequest(c), c.req.valid('json')), 200)
     })
+}
+
+/** Serves the log of deliveries to an endpoint, and repeats them. */
+export function deliveryRoutes(ctx: WebhooksContext) {
+  return createRouter()
     .openapi(describe.listDeliveries, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, outcome } = c.req.valid('query')
       const request = readRequest(c)
