@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   AbortError,
   type Client,
@@ -230,11 +231,20 @@ async function trackReturn(shop: Shop, order: Order, one: Return): Promise<void>
   const { orders, ipn } = shop
   const { id } = await sendReturn(shop, order, one, UNLIMITED.timeoutMs)
   const ended = await ipn.refunds.wait(id, UNLIMITED)
-  const { state } = await ipn.transactions.get(order.transactionId, UNLIMITED)
+  const state = await readState(shop, order, ended.status)
   await orders.change(order.id, (stored) => {
     stored.status = state
     recordRefund(stored, one, ended.status, ended.gatewayReference)
   })
+}
+
+/** A notification may prove a refund before an answer of the gateway shows it: until then the transaction is `paid`. */
+async function readState({ ipn }: Shop, { transactionId }: Order, refund: RefundStatus) {
+  for (;;) {
+    const { state } = await ipn.transactions.get(transactionId, UNLIMITED)
+    if (refund !== 'succeeded' || state !== 'paid') return state
+    await pause(200)
+  }
 }
 
 /**
