@@ -96,7 +96,7 @@ export const CONFIGURATION: readonly Guard[] = [
   {
     file: 'src/config/environment.ts',
     text: "return SECRET_SETTINGS.some((one) => one === name) ? '' :",
-    mutation: "return SECRET_SETTINGS.some((one) => one === value) ? '' :",
+    mutation: "return SECRET_SETTINGS.some((one) => one === name && value === '') ? '' :",
     test: 'test/unit/config/config.test.ts',
     claim: 'a wrong setting DATA_ENCRYPTION_KEY_PREVIOUS is named, its value never shown',
     control: 'demo mode is on when nothing is set, with an account of its own',

@@ -40,7 +40,7 @@ export const ENCRYPTION: readonly Guard[] = [
   {
     file: 'src/maintenance/reseal.ts',
     text: 'where merchant_code = ${merchantCode} and ${sql(key)} = ${id} and ${sql(column)} = ${before}`',
-    mutation: 'where merchant_code = ${merchantCode} and refund_id = ${refundId}`',
+    mutation: 'where merchant_code = ${merchantCode} and ${sql(key)} = ${id}`',
     test: 'test/api/data-keys/reseal.test.ts',
     claim: 'a receiver that is erased meanwhile does not come back',
     control: 'it is recorded in the audit log',

@@ -163,7 +163,7 @@ export const RESTORES: readonly Guard[] = [
   {
     file: 'src/access/listing.ts',
     text: 'if (of === String(epoch)) return position',
-    mutation: "if (of !== '') return position",
+    mutation: "if (of !== '' || of === String(epoch)) return position",
     test: 'test/api/every-list.test.ts',
     claim: 'GET /v1/refunds a cursor from before a restore is refused: the list is read anew',
     control: "GET /v1/refunds holds its own entries and none of the other's",
