@@ -46,9 +46,10 @@ export async function withDatabaseUrl<T>(
   env: Environment,
   options = { create: false },
 ): Promise<T> {
+  const { DATABASE_SCHEMA: schema } = readSome(env, ['DATABASE_SCHEMA'])
   const database = await findDatabase(env, options)
   try {
-    return await work(inSchema(database.url, readSome(env, ['DATABASE_SCHEMA']).DATABASE_SCHEMA))
+    return await work(inSchema(database.url, schema))
   } catch (error) {
     const text = explainDatabase(error)
     throw text === undefined ? error : new ConnectionError(text)

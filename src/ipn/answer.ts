@@ -40,7 +40,7 @@ export function retryAfter(ms: number) {
   return { 'retry-after': String(Math.ceil(ms / 1000)) }
 }
 
-/** With the reason of its verdict, unless another one is given. */
+/** Refuses a notification with the reason of its verdict, unless another one is given. */
 export function refuse(
   verdict: keyof typeof REFUSALS,
   why?: string,
@@ -70,7 +70,7 @@ export function sendAnswer(
   response.end(body)
 }
 
-/** As a request and as a notification. The series are looked up once. */
+/** Measures notification requests, as a request and as a notification. Their series are looked up once. */
 export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
   const { ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
@@ -85,7 +85,7 @@ export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
 /** Of one verdict (ms). */
 const LOG_EVERY_MS = 1_000
 
-/** Per verdict one line a second at most, with the number suppressed before it. */
+/** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>) {
   const throttle = createThrottle(LOG_EVERY_MS)
   type Sender = { address: string; requestId: string }

@@ -203,8 +203,6 @@ describe('whoever asked for a refund does not end what holds it back: an externa
 })
 
 const TARGETS = ['merchant', 'payment', 'refund'] as const
-/** What does not depend on the target is played with one. */
-const itOf = (one: (typeof TARGETS)[number], target: string) => it.runIf(one === target)
 
 describe.each(TARGETS)(
   'whoever asked for a refund does not end what holds it back: a hold on the %s',
@@ -230,48 +228,36 @@ describe.each(TARGETS)(
       expect(await readMarked(id)).toBe(false)
     })
 
-    itOf('merchant', target)(
-      'that they set again themselves is still that of somebody else',
-      async () => {
-        const { path } = await makeHeld(other)
-        expect((await call('PUT', path, asker, { reason: 'mine now' })).status).toBe(200)
-        await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
-        expect((await call('DELETE', path, other)).status).toBe(200)
-        expect((await call('PUT', path, asker)).status).toBe(200)
-        expect((await call('DELETE', path, asker)).status).toBe(200)
-      },
-    )
+    it('that they set again themselves is still that of somebody else', async () => {
+      const { path } = await makeHeld(other)
+      expect((await call('PUT', path, asker, { reason: 'mine now' })).status).toBe(200)
+      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+      expect((await call('DELETE', path, other)).status).toBe(200)
+      expect((await call('PUT', path, asker)).status).toBe(200)
+      expect((await call('DELETE', path, asker)).status).toBe(200)
+    })
 
-    itOf('refund', target)(
-      'that they set themselves is released by them, also with the key that replaced theirs',
-      async () => {
-        const { path, id } = await makeHeld(asker)
-        const rotated = await addPrincipal(lab.database, { rotates: asker })
-        expect((await call('DELETE', path, rotated)).status).toBe(200)
-        expect(await readMarked(id)).toBe(false)
-      },
-    )
+    it('that they set themselves is released by them, also with the key that replaced theirs', async () => {
+      const { path, id } = await makeHeld(asker)
+      const rotated = await addPrincipal(lab.database, { rotates: asker })
+      expect((await call('DELETE', path, rotated)).status).toBe(200)
+      expect(await readMarked(id)).toBe(false)
+    })
 
-    itOf('merchant', target)(
-      'that another key of the same name set is somebody else’s',
-      async () => {
-        const namesake = await addPrincipal(lab.database, { name: asker.name })
-        const { path } = await makeHeld(namesake)
-        await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
-      },
-    )
+    it('that another key of the same name set is somebody else’s', async () => {
+      const namesake = await addPrincipal(lab.database, { name: asker.name })
+      const { path } = await makeHeld(namesake)
+      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+    })
 
-    itOf('payment', target)(
-      'whose entry in the audit log is gone is theirs by the name alone',
-      async () => {
-        const { path } = await makeHeld(asker)
-        await lab.database.sql`delete from audit_entries`
-        expect((await call('DELETE', path, asker)).status).toBe(200)
-        expect((await call('PUT', path, other)).status).toBe(200)
-        await lab.database.sql`delete from audit_entries`
-        await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
-      },
-    )
+    it('whose entry in the audit log is gone is theirs by the name alone', async () => {
+      const { path } = await makeHeld(asker)
+      await lab.database.sql`delete from audit_entries`
+      expect((await call('DELETE', path, asker)).status).toBe(200)
+      expect((await call('PUT', path, other)).status).toBe(200)
+      await lab.database.sql`delete from audit_entries`
+      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+    })
 
     it('that is on record nowhere is somebody else’s', async () => {
       const { path } = await makeHeld(asker)
@@ -292,13 +278,10 @@ describe.each(TARGETS)(
       )
     })
 
-    itOf('payment', target)(
-      'is released by whoever asked for no refund that it holds',
-      async () => {
-        const third = await addPrincipal(lab.database)
-        const { path } = await makeHeld(other)
-        expect((await call('DELETE', path, third)).status).toBe(200)
-      },
-    )
+    it('is released by whoever asked for no refund that it holds', async () => {
+      const third = await addPrincipal(lab.database)
+      const { path } = await makeHeld(other)
+      expect((await call('DELETE', path, third)).status).toBe(200)
+    })
   },
 )
