@@ -5,6 +5,7 @@ import { openPool } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import * as schema from './schema.ts'
 
+/** The query builder over the pool, typed by the schema. */
 export type Db = PostgresJsDatabase<typeof schema>
 
 export type Database = {
@@ -15,7 +16,11 @@ export type Database = {
   openReads(connections: number): Omit<Database, 'openReads'>
 }
 
-/** It connects on the first query, and reconnects automatically. */
+/**
+ * Opens a connection pool to the service's database. It connects on the first query, and reconnects
+ * automatically when a connection is lost.
+ * @param connections the size of the pool
+ */
 export function openDatabase(url: string, connections: number): Database {
   const { openReads, ...pool } = openPool(url, connections)
   return { ...addBuilder(pool), openReads: (count) => addBuilder(openReads(count)) }
@@ -25,7 +30,10 @@ function addBuilder<P extends { sql: Sql }>(pool: P): P & { db: Db } {
   return { ...pool, db: drizzle(pool.sql, { schema }) }
 }
 
-/** Checks that the database knows the time zone of the caps: it has a list of its own. @throws ConfigError */
+/**
+ * Checks that the database knows the time zone whose days the caps of keys follow: it has a list of its own.
+ * @throws ConfigError
+ */
 export async function requireTimeZone(
   sql: Sql,
   { CAPS_TIME_ZONE: zone }: Pick<Config, 'CAPS_TIME_ZONE'>,

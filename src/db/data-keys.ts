@@ -13,7 +13,7 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DATA_KEYS_LOCK } from './names.ts'
 import { dataKeys } from './schema.ts'
 
-/** 32 bytes in Base64 each. */
+/** The root keys from the settings, 32 bytes in Base64 each. */
 export type RootKeys = { current: string; previous?: string | undefined }
 
 /** Encryption with the keys of the database, as this process knows them. */
@@ -27,20 +27,23 @@ export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])
 
-/** The processes of the service could not open what is wrapped with it. */
+/** The service has not been started with the current root key: its processes could not open what is wrapped with it. */
 const NOT_CURRENT = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that the service runs with; set the same one, or start the service with this key first',
 ])
 
-/** A fresh key is in use so much later (ms): every process reads the keys several times within it. */
+/**
+ * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a value
+ * under a key that it does not know.
+ */
 const ACTIVE_AFTER_MS = 60_000
 
-/** Ids that were sought in vain are not sought again, nor more than these. */
+/** Ids that were sought in vain are not sought again; more than these do not belong to this service. */
 const MOST_MISSED = 1_000
 
 /**
- * Reads the data keys, and wraps those under the previous root key with the current one. A database without any gets one for
- * each purpose. Processes that start together run this one after the other.
+ * Reads the data keys, and wraps those under the previous root key with the current one. A database without any gets a
+ * random one for each purpose. Processes that start together run this one after the other.
  * @throws ConfigError when neither root key opens them
  */
 export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKeys> {
@@ -62,7 +65,10 @@ export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKe
   return keepKeys(sql, roots, keys)
 }
 
-/** The same, and changes nothing; none are there before the first start. */
+/**
+ * Reads the data keys as `openDataKeys` does, and changes nothing; none are there before the first start.
+ * @throws ConfigError when neither root key opens them
+ */
 export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readonly DataKey[]> {
   const roots = openRoots(rootKeys)
   const [table] = await sql<{ exists: boolean }[]>`
@@ -72,7 +78,7 @@ export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readon
 }
 
 /**
- * Adds a fresh key that seals new values once `ACTIVE_AFTER_MS` have passed.
+ * Adds a fresh key that seals new values once `ACTIVE_AFTER_MS` have passed. The older ones go on opening theirs.
  * @returns what says whether it, or a newer one, is in use
  * @throws ConfigError when the processes of the service may not have the root key yet
  */
@@ -127,8 +133,8 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys 
 }
 
 /**
- * Stores again what this process knows and the database lacks, restored or with a lost primary: what was sealed under it since
- * could not be opened any more.
+ * Stores again what this process knows and the database lacks: it was restored, or it lost a key with its primary. What was
+ * sealed under it since could not be opened any more.
  */
 async function keepStored(sql: Sql, root: KeyWrap, known: readonly DataKey[]): Promise<void> {
   const stored = new Set((await readStoredKeys(sql)).map(({ id }) => id))

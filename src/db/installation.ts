@@ -3,30 +3,35 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { CLI } from '../version.ts'
 import { PUBLISHING_LOCK } from './names.ts'
 
-/** The events of the next epoch begin behind all of them: no position is ever given twice, and every cursor says its epoch. */
+/**
+ * Positions of the feed in an epoch. The events of the next one begin behind all of them, so that no position, which is
+ * also the id of an event, is ever given twice, and every cursor says which epoch it is from.
+ */
 export const POSITIONS_PER_EPOCH = 1_000_000_000_000
 
 /**
- * The history of writes that the server goes on with: one that was restored, or took over, begins a new one. The name of the
- * file it writes to says which at once, the control file after its next checkpoint.
+ * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from another,
+ * begins a new one. The name of the file it writes to says which at once, the control file after its next checkpoint.
  */
 const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
 
+/** The server that runs the statement, as `server`. */
 const SERVER = `(
   select s.system_identifier::text as system_identifier, ${TIMELINE} as timeline
   from pg_control_system() as s) as server`
 
 /**
- * Refunds and events may be sent: nobody has to say first what was lost, and the server that is asked is still the one of the
- * row. What records an attempt or publishes events has it in its statement, so that no failover comes between.
+ * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
+ * is still the one of the row. What records an attempt and what publishes events have it in their statement, so that no
+ * failover comes between; a round of webhooks asks before.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
 
 /**
- * The epoch as ETags carry it: while sending is stopped, and on a timeline that nothing has noticed yet, one that is never given
- * again.
+ * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that was
+ * never given before, nor will be again.
  */
 export const EPOCH_TAG_SQL = `(
   select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
@@ -38,17 +43,19 @@ export async function readEpoch(sql: Sql): Promise<number> {
   return row?.epoch ?? 0
 }
 
-/** As the database writes it, and why, as a clause. */
+/** Since when nothing is sent (ISO 8601 as the database writes it), and why, as a clause. */
 export type Stop = { since: string; because: string }
 
+/** What tells a server from another, and a moment of it from an earlier one. */
 type Server = { systemIdentifier: string; timeline: number }
 
-/** When this process last found the server to be the one it knew (µs of its clock). */
+/** When this process last found the server to be the one it knew (µs of the database's clock). */
 export type Sighting = { seenAt: number | undefined }
 
 /**
- * Why commits may have been lost since the server of before. The standby that takes over from a server which waited for it has
- * all; a backup, or a standby that was left behind, has not, although both say that there was one.
+ * Returns why commits may have been lost since the server of before, as a clause. The standby that takes over from a
+ * server which waited for it has all of them. A backup has not, nor has a standby that was left behind, although both
+ * say that there was a standby: what they say is as old as they are.
  */
 function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
   const { server, ...before } = row
@@ -65,6 +72,7 @@ export function describeStop({ since, because }: Stop): string {
   return `nothing is sent since ${since}: the database may have lost commits, because ${because}; run ${CLI} restored, or, if nothing was lost, ${CLI} restored --nothing-lost`
 }
 
+/** Returns whether refunds and events may be sent. */
 export async function maySend(sql: Sql): Promise<boolean> {
   const [row] = await sql.unsafe<{ may: boolean }[]>(`select ${MAY_SEND_SQL} as may`)
   return row?.may ?? false
@@ -73,7 +81,7 @@ export async function maySend(sql: Sql): Promise<boolean> {
 type Row = Server & {
   hasStandby: boolean
   seenAt: number
-  /** So that this is no old copy. */
+  /** It was seen a short while ago, so that this is no old copy. */
   isRecent: boolean
   stop: Stop | null
   server: Server & { hasStandby: boolean }
@@ -81,6 +89,7 @@ type Row = Server & {
 
 const SEEN_AT = '(extract(epoch from i.seen_at) * 1000000)::bigint'
 
+/** Reads the row, and the server that answers. */
 async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   const [row] = await sql.unsafe<Row[]>(`
     select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",
@@ -93,7 +102,7 @@ async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   return row
 }
 
-/** Why nothing would be sent on this server. Writes nothing. */
+/** Returns why nothing would be sent on this server. Writes nothing. */
 export async function findStop(sql: Sql): Promise<Stop | undefined> {
   const row = await readRow(sql)
   if (!row) return undefined
@@ -102,10 +111,11 @@ export async function findStop(sql: Sql): Promise<Stop | undefined> {
 }
 
 /**
- * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent until
- * `confirmRestore`.
- * @param sighting kept from one comparison to the next: a database that has everything has what this process has seen. Without
- *   one, that the server was seen a minute ago has to do
+ * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then on
+ * until `confirmRestore`.
+ * @param sighting kept from one comparison to the next: what this process has seen committed, a database that has everything
+ *   has, too. Without one, that the server was seen a minute ago has to do
+ * @returns why nothing is sent, if so
  */
 export async function compareServer(
   sql: Sql,
@@ -138,7 +148,7 @@ function isSame({ server, ...stored }: Row): boolean {
   )
 }
 
-/** Nothing if another server answers by now. */
+/** @returns nothing if another server answers by now */
 async function noteSeen(sql: Sql): Promise<number | undefined> {
   const [row] = await sql.unsafe<{ seenAt: number }[]>(`
     update installation as i set seen_at = clock.at from ${SERVER}, (select clock_timestamp() as at) as clock
@@ -154,20 +164,22 @@ async function storeServer(tx: Tx, { server }: Row): Promise<void> {
       has_standby = ${hasStandby}, seen_at = clock_timestamp()`
 }
 
-/** A stop that lasts stays as it is. */
+/** Stops sending; a stop that lasts stays as it is. */
 export async function stopSending(tx: Tx, because: string): Promise<void> {
   await tx`
     update installation set stopped_at = now(), stopped_because = ${because}
     where stopped_at is null`
 }
 
+/** Lets refunds and events be sent again: nothing was lost. */
 export async function resumeSending(tx: Tx): Promise<void> {
   await tx`update installation set stopped_at = null, stopped_because = null`
 }
 
 /**
- * Raises the epoch, and lets refunds and events be sent again. The feed goes on behind every cursor that was given. Webhooks
- * continue where they were.
+ * Raises the epoch, and lets refunds and events be sent again. What readers hold from before is void: the feed goes on
+ * behind every cursor that was given, and ETags begin with the epoch. Webhooks continue where they were.
+ * @returns the epoch
  */
 export async function raiseEpoch(tx: Tx): Promise<number> {
   // The publisher must not number an event of this epoch with a position of the one before.

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 
-/** How often a process writes (ms). */
+/** How often a process writes that it lives (ms). */
 export const SEEN_EVERY_MS = 3_000
 /** Longer between two of its writes, and the database did not take writes in between (ms). */
 export const WRITE_GAP_MS = 2 * SEEN_EVERY_MS
@@ -17,10 +17,10 @@ const KEPT = '1 day'
 export const NO_WORKER =
   'no worker has been seen for 30 s: notifications are stored, but nobody asks the gateway, sends refunds or delivers webhooks; start a process with ROLE=worker or ROLE=all'
 
-/** The id is new with every start. */
+/** A process, for the database; its id is new with every start. */
 export type ProcessContext = { sql: Sql; config: Pick<Config, 'ROLE'>; processId: string }
 
-/** By the clock of the database. */
+/** Writes that this process lives, by the clock of the database. */
 export async function writeSeen({ sql, config, processId }: ProcessContext): Promise<void> {
   await sql`
     insert into processes as p (id, role, version, commit)
@@ -30,11 +30,12 @@ export async function writeSeen({ sql, config, processId }: ProcessContext): Pro
         then excluded.seen_at else p.writing_since end`
 }
 
+/** Forgets processes that died long ago. */
 export async function forgetProcesses(sql: Sql): Promise<void> {
   await sql`delete from processes where seen_at < now() - ${KEPT}::interval`
 }
 
-/** It stops, and holds no claim any more. */
+/** Forgets this process: it stops, and holds no claim any more. */
 export async function writeStopped({ sql, processId }: ProcessContext): Promise<void> {
   await sql`delete from processes where id = ${processId}`
 }

@@ -4,22 +4,29 @@ import { createSlots, type Release } from '../platform/concurrency/slots.ts'
 import { READ_TIMEOUT_MS } from '../platform/postgres/pool.ts'
 import type { Database } from './client.ts'
 
+/** What a read uses. */
 export type ReadDatabase = Pick<Database, 'sql' | 'db'>
 
-/** What reads more than a row by its key has sessions of its own, so that notifications, queries and look-ups never wait for it. */
+/**
+ * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however much
+ * is read, notifications, queries and look-ups never wait for it.
+ */
 export type Reads = {
   /**
-   * Runs a read in its turn: the holder with the fewest reads under way is next. It must not run another read inside.
-   * @param holder an API key, a person, a part of this service
-   * @throws DomainError `unavailable` when too many wait, or a statement takes longer than `READ_TIMEOUT_MS`
+   * Runs a read in its turn: of the holders that wait, the one with the fewest reads under way is next. It may send
+   * several statements; it must not run another read inside, whose turn might never come.
+   * @param holder whoever the read is for: an API key, a person, a part of this service
+   * @throws DomainError `unavailable` when too many reads wait, or when a statement takes longer than `READ_TIMEOUT_MS`
    */
   run<T>(holder: string, read: (database: ReadDatabase) => Promise<T>): Promise<T>
-  /** Under way, and waiting. */
+  /** Counts the reads under way and those that wait. */
   count(): number
 }
 
 export type ReadLimits = {
+  /** Reads of one holder that may wait. */
   maxWaitingPerHolder: number
+  /** Reads that may wait in all. */
   maxWaiting: number
   /** How long a read waits (ms): a client that waits longer has given up. */
   maxWaitMs: number
@@ -28,16 +35,19 @@ export type ReadLimits = {
 /** As many as a key may have streams of the feed, each of which reads when it is opened. */
 const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWaitMs: 5_000 }
 
+/** The share of the connections that reads have. */
 const SHARE = 0.3
 
-/** At least one of a process's connections, and never all. */
+/** Returns how many of a process's connections reads have: at least one, and never all. */
 export function countReadConnections(connections: number): number {
   return Math.max(1, Math.floor(connections * SHARE))
 }
 
 /**
- * @param slots the sessions. One holder has less than half of them or, of an even number, half. With three, a flood of lists by
- *   one key takes one of two processors, and p99 of notifications is half of what it is when two are taken
+ * Creates the turns of reads.
+ * @param slots the sessions of the database. One holder has less than half of them or, of an even number, half: with
+ *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and p99
+ *   of notifications is half of what it is when two are taken
  */
 export function createReads(
   database: ReadDatabase,
@@ -69,7 +79,7 @@ export function createReads(
   }
 }
 
-/** SQLSTATE query_canceled, also of a statement that took too long. */
+/** SQLSTATE query_canceled, which is also that of a statement that took too long. */
 const CANCELLED = '57014'
 
 function isCancelled(error: unknown): boolean {
