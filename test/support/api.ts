@@ -21,11 +21,14 @@ export function withKey(key = KEY, headers: Record<string, string> = {}) {
   return { headers: { authorization: `Bearer ${key}`, ...headers } }
 }
 
-/** Path segments that are no valid id of a refund or an endpoint; one looks like a UUID but has no valid variant. */
+/**
+ * Path segments that are no valid id of a refund or an endpoint, and that no numbered row has: a shared database may have
+ * seen any smaller number. One looks like a UUID but has no valid variant.
+ */
 export const NO_IDS = [
   '11111111-1111-1111-1111-111111111111',
   'nope',
-  '17',
+  '9223372036854775807',
   '%00',
   'x'.repeat(4_000),
 ]
