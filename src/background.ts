@@ -28,11 +28,14 @@ const MINUTE_MS = 60_000
 
 /** Starts the background work of a process, which runs until it stops. */
 export async function startBackground(
-  { sql, metrics, log, stopping }: BackgroundContext,
+  { sql, metrics, log, lifecycle }: BackgroundContext,
   passes: readonly Pass[],
 ): Promise<WorkerLoop[]> {
   const onRound = (loop: string) => metrics.loopRound.set({ loop }, Date.now() / 1000)
-  return await startPasses({ listen: sql.listen, log, stopping, onRound }, passes)
+  return await startPasses(
+    { listen: sql.listen, log, stopping: lifecycle.stopping, onRound },
+    passes,
+  )
 }
 
 /** Lists everything that a process does without being asked, in the order in which the money moves. */

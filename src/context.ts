@@ -11,14 +11,24 @@ import type { Metrics } from './metrics.ts'
 import type { Log } from './platform/telemetry/log.ts'
 import type { Tracing } from './platform/telemetry/tracing.ts'
 
+/** The life of a process. */
+export type Lifecycle = {
+  /** New with every start: the owner of this process's claims. */
+  processId: string
+  /** Only while it is `ready` does `/readyz` ask for requests; what reaches it before or after is served all the same. */
+  phase: 'starting' | 'ready' | 'stopping'
+  /** Aborted when the process stops: accept no new work, and answer waiting readers. */
+  stopping: AbortSignal
+  /** Aborted when the grace period for stopping is nearly over: abort calls in flight and release their claims. */
+  givingUp: AbortSignal
+}
+
 /**
  * The shared state of a process. A function that takes it, or part of it, opens its own database transaction or
  * calls the gateway. A folder with state of its own extends this type in its `context.ts`.
  */
 export type Context = {
   config: Config
-  /** New with every start: the owner of this process's claims. */
-  processId: string
   log: Log
   metrics: Metrics
   tracing: Tracing
@@ -26,20 +36,17 @@ export type Context = {
   db: Database['db']
   /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
   reads: Reads
-  gateway: GatewayClient
-  cards: CardGateway
-  breakers: Breakers
+  gateway: Omit<GatewayClient, 'close'> & Pick<CardGateway, 'readCards'> & { breakers: Breakers }
   encryption: DataKeys
-  keys: KeyCache
-  /** Remembers when and from where API keys were last used. */
-  keyUses: KeyUses
-  keyLimits: KeyLimits
-  /** Every merchant account ever configured: the accounts that a key for all may read. */
-  merchants: readonly string[]
-  /** Aborted when the process stops: accept no new work, and answer waiting readers. */
-  stopping: AbortSignal
-  /** Aborted when the grace period for stopping is nearly over: abort calls in flight and release their claims. */
-  givingUp: AbortSignal
+  access: {
+    keys: KeyCache
+    /** Remembers when and from where API keys were last used. */
+    uses: KeyUses
+    limits: KeyLimits
+    /** Every merchant account ever configured: the accounts that a key for all may read. */
+    merchants: readonly string[]
+  }
+  lifecycle: Lifecycle
   /** Only for times shown to people: schedules and leases use the database's clock. */
   now: () => Date
 }

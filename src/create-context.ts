@@ -91,27 +91,31 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
     const encryption = await openDataKeys(sql, roots)
     const shared = { metrics, tracing, breakers, encryption, signal: givingUp.signal }
-    const gateways = openGateways(options, shared)
-    callers.push(gateways.gateway, gateways.cards)
+    const { client, cards } = openGateways(options, shared)
+    callers.push(client, cards)
     await requireTimeZone(sql, config)
     const base: Context = {
       config,
-      processId: randomUUID(),
       log,
       metrics,
       tracing,
       sql,
       db: database.db,
       reads: createReads(readDatabase, readConnections),
-      ...gateways,
-      breakers,
+      gateway: { ...client, ...cards, breakers },
       encryption,
-      keys: createKeyCache(sql),
-      keyLimits: createKeyLimits(),
-      keyUses: createKeyUses({ sql, log }),
-      merchants: await registerMerchantCodes(sql, config),
-      stopping: stopping.signal,
-      givingUp: givingUp.signal,
+      access: {
+        keys: createKeyCache(sql),
+        limits: createKeyLimits(),
+        uses: createKeyUses({ sql, log }),
+        merchants: await registerMerchantCodes(sql, config),
+      },
+      lifecycle: {
+        processId: randomUUID(),
+        phase: 'starting',
+        stopping: stopping.signal,
+        givingUp: givingUp.signal,
+      },
       now: () => new Date(),
     }
     const state = createFolderState(options, database)
@@ -138,7 +142,6 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     feedWaiters: createWaiters(),
     streams: createStreams(streamLimits),
     countEndedRefunds: createEndedRefundCounter(sql),
-    lifecycle: { phase: 'starting' },
     referenceExamples: new Map(),
   } satisfies Omit<ServiceContext, keyof Context | 'webhooks' | 'measure'>
 }
@@ -148,10 +151,10 @@ const BREAKER_STATES = ['closed', 'half-open', 'open']
 
 /** Sets the gauges of what this process holds. */
 function measure(
-  { metrics, breakers }: Pick<Context, 'metrics' | 'breakers'>,
+  { metrics, gateway }: Pick<Context, 'metrics' | 'gateway'>,
   { inbox, transactionWaiters, feedWaiters, streams }: ReturnType<typeof createFolderState>,
 ): void {
-  for (const { merchantCode: merchant, operation, state } of breakers.list()) {
+  for (const { merchantCode: merchant, operation, state } of gateway.breakers.list()) {
     metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
   }
   metrics.ipnWaiting.set(inbox.readGauges().waiting)
@@ -193,8 +196,11 @@ function openBreakers(
 
 function openGateways(
   { config, gatewayBaseUrl: baseUrl, log }: ContextOptions,
-  of: Pick<Context, 'metrics' | 'tracing' | 'breakers' | 'encryption'> & { signal: AbortSignal },
-): Pick<Context, 'gateway' | 'cards'> {
+  of: Pick<Context, 'metrics' | 'tracing' | 'encryption'> & {
+    breakers: Breakers
+    signal: AbortSignal
+  },
+) {
   const { metrics, tracing, breakers, encryption, signal } = of
   const shared = {
     baseUrl,
@@ -206,7 +212,7 @@ function openGateways(
     breakers,
     tracing,
   }
-  const gateway = createGatewayClient({
+  const client = createGatewayClient({
     ...shared,
     encryption,
     paygatePath: config.GATEWAY_PAYGATE_PATH,
@@ -229,7 +235,7 @@ function openGateways(
         )
     },
   })
-  return { gateway, cards }
+  return { client, cards }
 }
 
 /** With several accounts an eighth is out of reach of each, so that one with a hanging gateway cannot take them all. */

@@ -120,7 +120,7 @@ async function playSamplePayment({ ctx, url }: Service, sandbox: Sandbox) {
       payments: [{ amount: '20000000', paymentMethod: 'QR', status: 'SUCCESS' }],
     }),
   })
-  if (!(await change.wait(SAMPLE_TIMEOUT_MS, ctx.stopping))) {
+  if (!(await change.wait(SAMPLE_TIMEOUT_MS, ctx.lifecycle.stopping))) {
     const story = [
       '',
       `The sample payment ${transactionId} did not arrive in time; see the log above.`,

@@ -69,7 +69,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
   const loops: WorkerLoop[] = [
     watchOutages(ctx),
-    startWorkerLoop({ ...rereadKeys, log: ctx.log, stopping: ctx.stopping }),
+    startWorkerLoop({ ...rereadKeys, log: ctx.log, stopping: ctx.lifecycle.stopping }),
     keepSeen(ctx),
   ]
 
@@ -100,7 +100,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUpTimer)
     clearTimeout(cutOffTimer)
-    await withTimeout(FLUSH_TIMEOUT_MS, ctx.keyUses.flush()).catch(() => undefined)
+    await withTimeout(FLUSH_TIMEOUT_MS, ctx.access.uses.flush()).catch(() => undefined)
     await withTimeout(FLUSH_TIMEOUT_MS, writeStopped(ctx)).catch(() => undefined)
     await close()
     await new Promise((resolve) => {
@@ -142,7 +142,7 @@ function createListener(ctx: ServiceContext): RequestListener {
     // A client that opens a new connection may be led to another process.
     if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
     // A connection kept alive after its response would delay the stop by seconds.
-    response.once('close', () => ctx.stopping.aborted && request.socket.end())
+    response.once('close', () => ctx.lifecycle.stopping.aborted && request.socket.end())
     if (receives && isIpnTarget(request.url)) return serveNotification(request, response)
     if (!(receives && serveRead(request, response))) serveRequest(request, response)
   }

@@ -14,10 +14,7 @@ import type { Access } from './types.ts'
 
 type AuthenticationContext = RefusalContext & {
   config: Pick<Config, 'TRUSTED_PROXIES'>
-  keys: KeyCache
-  keyUses: KeyUses
-  keyLimits: KeyLimits
-  merchants: readonly string[]
+  access: { keys: KeyCache; uses: KeyUses; limits: KeyLimits; merchants: readonly string[] }
 }
 
 /**
@@ -26,8 +23,8 @@ type AuthenticationContext = RefusalContext & {
  * @throws DomainError `unauthenticated`, `network_not_allowed`, `rate_limited`
  */
 export function authenticate(ctx: AuthenticationContext) {
-  const { config, keys, keyUses, keyLimits } = ctx
-  const findAddress = createAddressFinder(config.TRUSTED_PROXIES)
+  const { keys, uses, limits, merchants } = ctx.access
+  const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const throttle = createThrottle(60_000)
 
   return createMiddleware<HttpEnv>(async (c, next) => {
@@ -46,13 +43,13 @@ export function authenticate(ctx: AuthenticationContext) {
       if (throttle(`${key.id} ${network}`)) await recordForeignUse(ctx, c, key, network)
       throw foreign
     }
-    const admission = keyLimits.admit(key, isWaiting(c))
+    const admission = limits.admit(key, isWaiting(c))
     for (const [name, value] of Object.entries(admission.headers)) c.header(name, value)
     if (admission.refusal) throw admission.refusal
     try {
-      keyUses.note(key.id, address)
+      uses.note(key.id, address)
       const access = {
-        ...{ ...key, ...listAccounts(key, ctx.merchants), address },
+        ...{ ...key, ...listAccounts(key, merchants), address },
         requestId: c.get('requestId'),
         required: new Set<Scope>(),
       }

@@ -81,7 +81,7 @@ export async function readCards(
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
     await requireCallPermit(ctx, account)
-    const outcome = await ctx.cards.readCards({ merchantCode, ...wanted, language })
+    const outcome = await ctx.gateway.readCards({ merchantCode, ...wanted, language })
     if (outcome.kind !== 'answered') throw refuseRead(ctx, account, outcome, requestId)
     const { envelope, owners } = outcome
     const foreign = owners.filter((owner) => !isOwned(account, owner)).length

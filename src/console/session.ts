@@ -56,7 +56,11 @@ function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): Kep
 
 function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSession): Access {
   const { id: sessionId, person } = stored
-  const own = { ...listAccounts(person, ctx.merchants), requestId: c.get('requestId'), sessionId }
+  const own = {
+    ...listAccounts(person, ctx.access.merchants),
+    requestId: c.get('requestId'),
+    sessionId,
+  }
   return { ...person, ...own, required: new Set(), isPerson: true }
 }
 

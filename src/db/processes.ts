@@ -18,13 +18,17 @@ export const NO_WORKER =
   'no worker has been seen for 30 s: notifications are stored, but nobody asks the gateway, sends refunds or delivers webhooks; start a process with ROLE=worker or ROLE=all'
 
 /** A process, for the database; its id is new with every start. */
-export type ProcessContext = { sql: Sql; config: Pick<Config, 'ROLE'>; processId: string }
+export type ProcessContext = {
+  sql: Sql
+  config: Pick<Config, 'ROLE'>
+  lifecycle: { processId: string }
+}
 
 /** Writes that this process lives, by the clock of the database. */
-export async function writeSeen({ sql, config, processId }: ProcessContext): Promise<void> {
+export async function writeSeen({ sql, config, lifecycle }: ProcessContext): Promise<void> {
   await sql`
     insert into processes as p (id, role, version, commit)
-    values (${processId}, ${config.ROLE}, ${PACKAGE.version}, ${COMMIT ?? null})
+    values (${lifecycle.processId}, ${config.ROLE}, ${PACKAGE.version}, ${COMMIT ?? null})
     on conflict (id) do update set seen_at = excluded.seen_at, writing_since = case
       when p.seen_at < excluded.seen_at - ${WRITE_GAP_MS} * interval '1 millisecond'
         then excluded.seen_at else p.writing_since end`
@@ -36,18 +40,18 @@ export async function forgetProcesses(sql: Sql): Promise<void> {
 }
 
 /** Forgets this process: it stops, and holds no claim any more. */
-export async function writeStopped({ sql, processId }: ProcessContext): Promise<void> {
-  await sql`delete from processes where id = ${processId}`
+export async function writeStopped({ sql, lifecycle }: ProcessContext): Promise<void> {
+  await sql`delete from processes where id = ${lifecycle.processId}`
 }
 
 /** Whether no worker has been seen for a while, and this process has been running all that time. */
-export async function isWithoutWorker({ sql, processId }: ProcessContext): Promise<boolean> {
+export async function isWithoutWorker({ sql, lifecycle }: ProcessContext): Promise<boolean> {
   const [row] = await sql<{ isWithout: boolean }[]>`
     select not exists (
         select from processes
         where role <> 'web' and seen_at > now() - ${WORKER_UNSEEN_MS} * interval '1 millisecond')
       and exists (
-        select from processes where id = ${processId}
+        select from processes where id = ${lifecycle.processId}
           and started_at <= now() - ${WORKER_UNSEEN_MS} * interval '1 millisecond') as "isWithout"`
   return row?.isWithout === true
 }

@@ -39,7 +39,7 @@ export async function openStream(
     try {
       const gone = new AbortController()
       stream.onAbort(() => gone.abort())
-      const cut = await withEitherSignal([gone.signal, ctx.stopping], (end) =>
+      const cut = await withEitherSignal([gone.signal, ctx.lifecycle.stopping], (end) =>
         sendEvents(ctx, c, stream, { query, first, end }),
       )
       // The written bytes would wait forever for a client that does not read.
@@ -66,7 +66,8 @@ async function sendEvents(
   const { heartbeatMs, stallMs } = ctx.streams.limits
   const bearer = readBearer(c) ?? ''
   const access = c.get('access')
-  const isCut = async () => findLoss(access, await ctx.keys.find(bearer, 'current')) !== undefined
+  const isCut = async () =>
+    findLoss(access, await ctx.access.keys.find(bearer, 'current')) !== undefined
   let page = first
   // The client's cursor: it does not know yet what the first page skipped.
   let sent = after

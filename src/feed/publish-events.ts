@@ -42,9 +42,9 @@ export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promi
 
 /** A batch that is not full counts as none, so that the loop rests. */
 export async function beginPublishing(
-  ctx: Pick<Context, 'sql' | 'stopping'>,
+  ctx: Pick<Context, 'sql' | 'lifecycle'>,
 ): Promise<WorkerRound> {
   const count = await publishEvents(ctx)
-  if (count > 0) await pause(PACE_MS, undefined, { signal: ctx.stopping }).catch(() => {})
+  if (count > 0) await pause(PACE_MS, undefined, { signal: ctx.lifecycle.stopping }).catch(() => {})
   return { count: count === BATCH ? count : 0, finished: Promise.resolve() }
 }

@@ -68,8 +68,9 @@ export function feedRoutes(ctx: FeedContext) {
       const { after: from, limit = DEFAULT_LIMIT, wait = 0, ...requested } = c.req.valid('query')
       const filter = filterByScope(c.get('access'), requested)
       const after = from === 'latest' ? await readEnd(ctx) : from
-      const { events, next } = await withEitherSignal([c.req.raw.signal, ctx.stopping], (end) =>
-        longPoll(ctx, { filter, after, limit }, wait * 1000, end),
+      const { events, next } = await withEitherSignal(
+        [c.req.raw.signal, ctx.lifecycle.stopping],
+        (end) => longPoll(ctx, { filter, after, limit }, wait * 1000, end),
       )
       const data = events.map((event) => serializeEvent(ctx.encryption, event))
       if (prefersCsv(c)) {

@@ -8,11 +8,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { countPendingSql } from '../webhooks/endpoints.ts'
 
-/** Only while it is `ready` does `/readyz` ask for requests; what reaches it before or after is served all the same. */
-export type Lifecycle = { phase: 'starting' | 'ready' | 'stopping' }
-
 export type HealthContext = Context & {
-  lifecycle: Lifecycle
   /** Counts succeeded and failed refunds, for the metrics. */
   countEndedRefunds: () => Promise<EndedRefunds>
   /** Sets the gauges of what this process holds. */

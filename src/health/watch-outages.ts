@@ -15,7 +15,7 @@ const QUIET_MS = 5_000
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
  */
-export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerLoop {
+export function watchOutages({ sql, log, gateway, lifecycle }: Context): WorkerLoop {
   const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list()))
   let probing = false
 
@@ -34,7 +34,7 @@ export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerL
   }
 
   function watchGateway(): void {
-    const paused = breakers.list().filter(({ state }) => state !== 'closed')
+    const paused = gateway.breakers.list().filter(({ state }) => state !== 'closed')
     const conditions = paused.map((one) => describePause(one.merchantCode, one.operation))
     for (const condition of conditions) outages.note(condition)
     const names = conditions.map(({ name }) => name)
@@ -45,7 +45,7 @@ export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerL
   return startWorkerLoop({
     name: 'outages',
     log,
-    stopping,
+    stopping: lifecycle.stopping,
     begin: async () => {
       watchGateway()
       // A commit may wait for a standby without end: one probe at a time, and the reminders go on.

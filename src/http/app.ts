@@ -18,7 +18,7 @@ import { createRequestMeter } from './raw-response.ts'
 export type BaseContext = {
   log: Log
   metrics: Pick<Metrics, 'httpRequest'>
-  stopping: AbortSignal
+  lifecycle: { stopping: AbortSignal }
 }
 
 /** Creates an application without routes. @param hint completes the problem of an unknown path */
@@ -34,7 +34,7 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
     const route = describeRoute(c) + (waits ? '?wait' : '')
     meter(route, method, c.res.status, performance.now() - startedAt)
     // A client that keeps its connection open would delay the stop by seconds.
-    if (ctx.stopping.aborted) c.header('connection', 'close')
+    if (ctx.lifecycle.stopping.aborted) c.header('connection', 'close')
   })
   app.onError((error, c) => {
     const { method, path } = c.req

@@ -50,7 +50,7 @@ export function createNotificationServer(ctx: IpnContext) {
       refusals.logFailure(error, failed, { address, requestId })
       return refuse(failed)
     })
-    sendAnswer(response, answer, requestId, ctx.stopping.aborted)
+    sendAnswer(response, answer, requestId, ctx.lifecycle.stopping.aborted)
     meter(method, answer, performance.now() - startedAt)
     const { status, verdict } = answer
     span.setAttributes({ 'http.response.status_code': status, 'ipn.verdict': verdict })

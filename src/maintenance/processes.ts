@@ -16,16 +16,16 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { leaseMs } from '../sync/claim-due.ts'
 
-type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'processId'>
+type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'lifecycle'>
 
 /** Writes every few seconds that this process lives. One that only serves HTTP says once when it sees no worker. */
-export function keepSeen(ctx: OwnProcess & Pick<Context, 'stopping'>): WorkerLoop {
+export function keepSeen(ctx: OwnProcess): WorkerLoop {
   let forgotten = false
   let isWarned = false
   return startWorkerLoop({
     name: 'processes',
     log: ctx.log,
-    stopping: ctx.stopping,
+    stopping: ctx.lifecycle.stopping,
     begin: async () => {
       await writeSeen(ctx)
       if (!forgotten) await forgetProcesses(ctx.sql)
@@ -67,13 +67,13 @@ export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
 }
 
 /** The processes that are unseen, as `dead`; none while this process could not write. Long dead ones hold no lease. */
-function selectDead(sql: Sql | Tx, { config, processId }: OwnProcess) {
+function selectDead(sql: Sql | Tx, { config, lifecycle }: OwnProcess) {
   const ms = (value: number) => sql`${value} * interval '1 millisecond'`
   const longest = UNSEEN_MS + 2 * leaseMs(config.GATEWAY_TIMEOUT_MS)
   return sql`(
     select dead.id from processes as dead cross join processes as own
     where dead.seen_at < now() - ${ms(UNSEEN_MS)} and dead.seen_at > now() - ${ms(longest)}
-      and own.id = ${processId} and own.seen_at > now() - ${ms(WRITE_GAP_MS)}
+      and own.id = ${lifecycle.processId} and own.seen_at > now() - ${ms(WRITE_GAP_MS)}
       and own.writing_since <= now() - ${ms(UNSEEN_MS)}) as dead`
 }
 

@@ -18,7 +18,7 @@ import { readDetails } from './notifications.ts'
 import { type SavedRefunds, saveRefunds } from './save.ts'
 import type { ExternalChange, LockedPayment, LockedRefunds } from './types.ts'
 
-export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>
+export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
@@ -55,7 +55,7 @@ export async function reconcileRefunds(
   await saveInterrupted(tx, locked.drafts)
   readDetails(ctx, locked)
   const judged = judge(locked, snapshot && { ...snapshot, changed }, ctx.config)
-  const maySend = snapshot && 'breaker' in sending && !ctx.stopping.aborted
+  const maySend = snapshot && 'breaker' in sending && !ctx.lifecycle.stopping.aborted
   const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
   const turn: SendingTurn =
     snapshot && 'pausedMs' in sending

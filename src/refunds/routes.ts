@@ -60,13 +60,13 @@ const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
  * @returns the refund as it is by then
  */
 export function waitForRefund(
-  ctx: Pick<TransactionsContext, 'db' | 'stopping' | 'transactionWaiters'>,
+  ctx: Pick<TransactionsContext, 'db' | 'lifecycle' | 'transactionWaiters'>,
   { refund }: FoundRefund,
   ms: number,
   signal: AbortSignal,
 ): Promise<FoundRefund> {
   const until = performance.now() + ms
-  return withEitherSignal([signal, ctx.stopping], async (end) => {
+  return withEitherSignal([signal, ctx.lifecycle.stopping], async (end) => {
     for (;;) {
       const watch = ctx.transactionWaiters.watch(formatWakeKey(refund))
       try {

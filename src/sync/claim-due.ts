@@ -62,7 +62,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
       ) as queue
       order by rank = 2, turn, due_at limit ${limit}) ${limits.consumed}
     update transactions as t set
-      lease_id = gen_random_uuid(), lease_owner = ${ctx.processId}, claimed = want,
+      lease_id = gen_random_uuid(), lease_owner = ${ctx.lifecycle.processId}, claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
       gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
         then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
@@ -109,7 +109,7 @@ export async function releaseClaim({ sql }: Pick<SyncContext, 'sql'>, claim: Cla
 /** How long until a transaction is due, or its lease ends, whose account may be queried (ms, at most `maxMs`). */
 export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<number> {
   const paused = ctx.config.accounts
-    .map(({ merchantCode }) => ctx.breakers.of(merchantCode, 'query').waitMs())
+    .map(({ merchantCode }) => ctx.gateway.breakers.of(merchantCode, 'query').waitMs())
     .filter((ms) => ms > 0)
   const open = listShares(ctx, 1).map(({ merchantCode }) => merchantCode)
   const [row] = await ctx.sql<{ inMs: number | null }[]>`
@@ -124,11 +124,11 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
 
 /** None of an account that is paused, one for a probe; of several accounts no more than its free slots. */
 function listShares(
-  { config, callSlots, breakers }: Pick<SyncContext, 'config' | 'callSlots' | 'breakers'>,
+  { config, callSlots, gateway }: Pick<SyncContext, 'config' | 'callSlots' | 'gateway'>,
   limit: number,
 ): ClaimShare[] {
   return config.accounts.flatMap(({ merchantCode }) => {
-    const breaker = breakers.of(merchantCode, 'query')
+    const breaker = gateway.breakers.of(merchantCode, 'query')
     if (breaker.waitMs() > 0) return []
     const cap = breaker.state() === 'closed' ? limit : 1
     const most = Math.min(cap, config.accounts.length > 1 ? callSlots.free(merchantCode) : limit)

@@ -89,7 +89,7 @@ async function commitTogether(
 async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
   const { merchantCode, knownAt } = answer.claim
   // So that no attempt is recorded that the breaker would reject.
-  const breaker = ctx.breakers.of(merchantCode, 'refund')
+  const breaker = ctx.gateway.breakers.of(merchantCode, 'refund')
   const permit = answer.call.outcome.kind === 'answered' ? breaker.tryAcquire() : undefined
   const { GATEWAY_TIMEOUT_MS: timeoutMs } = ctx.config
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs

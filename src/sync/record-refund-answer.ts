@@ -33,10 +33,11 @@ export async function recordRefundAnswer(
     try {
       const end = await tryRecord(ctx, claim, sent, queryEnd)
       if (end !== 'busy') return end
-      if (ctx.givingUp.aborted) throw new Error('another attempt of the refund is in progress')
+      if (ctx.lifecycle.givingUp.aborted)
+        throw new Error('another attempt of the refund is in progress')
     } catch (error) {
       const mayPass = isDatabaseUnavailable(error) || isTransient(error)
-      if (!mayPass || ctx.givingUp.aborted) {
+      if (!mayPass || ctx.lifecycle.givingUp.aborted) {
         ctx.log.error({ ...facts, err: error }, 'the answer to a refund is lost')
         throw error
       }
@@ -44,7 +45,9 @@ export async function recordRefundAnswer(
         ctx.log.warn({ ...facts, err: error }, 'the answer to a refund is kept until it is stored')
       }
     }
-    await setTimeout(backoff(failures, WAIT), undefined, { signal: ctx.givingUp }).catch(() => {})
+    await setTimeout(backoff(failures, WAIT), undefined, { signal: ctx.lifecycle.givingUp }).catch(
+      () => {},
+    )
   }
 }
 

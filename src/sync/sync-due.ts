@@ -34,11 +34,11 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
 
 /** Starts a round, and returns once the transactions are claimed; `onMore`: the next round may find work. */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const { callSlots, config, stopping, unconfirmedQueries: unconfirmed } = ctx
+  const { callSlots, config, unconfirmedQueries: unconfirmed } = ctx
   if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
     await sleep(GATHER_MS)
   }
-  const free = stopping.aborted ? 0 : callSlots.free()
+  const free = ctx.lifecycle.stopping.aborted ? 0 : callSlots.free()
   const claims = free > 0 ? await claimDue(ctx, free) : []
   const moreMayBeDue = claims.length === free
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
@@ -59,14 +59,14 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
 
 /** Undefined if no call slot is free any more. */
 function takeSlot(
-  { callSlots, commitSlots, breakers }: SyncContext,
+  { callSlots, commitSlots, gateway }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
   moreMayBeDue: boolean,
   onMore?: () => void,
 ) {
   const release = callSlots.tryTake(merchantCode)
   if (!release) return undefined
-  const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
+  const isProbe = gateway.breakers.of(merchantCode, 'query').state() !== 'closed'
   let end = () => {
     const wasAtCap = callSlots.free(merchantCode) === 0
     release()

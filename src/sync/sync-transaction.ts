@@ -29,7 +29,7 @@ export async function syncTransaction(
   const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer)) // 2, 3
   const { end, attempt, queryEnd } = committed
   if (!attempt) return end
-  const sent = await sendAttempt(attempt, ctx.givingUp) // 4
+  const sent = await sendAttempt(attempt, ctx.lifecycle.givingUp) // 4
   const facts = { merchantCode: claim.merchantCode, refundId: attempt.refundId }
   ctx.log.info({ ...facts, outcome: sent.call.outcome.kind }, 'refund sent')
   return await ctx.tracing.run(planCommit, () => recordRefundAnswer(ctx, claim, sent, queryEnd)) // 5
@@ -40,8 +40,9 @@ const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
 /** Undefined when the account's calls are paused, or the process stopped during the call. */
 async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer | undefined> {
   const began = performance.now()
-  const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
+  const call = await ctx.gateway.queryPayments(claim, ctx.lifecycle.givingUp)
   const { kind } = call.outcome
-  if ('paused' in call.outcome || (ctx.givingUp.aborted && kind !== 'answered')) return undefined
+  if ('paused' in call.outcome || (ctx.lifecycle.givingUp.aborted && kind !== 'answered'))
+    return undefined
   return { claim, call, sentAfterMs: began - claim.knownAt, resume: ctx.tracing.capture() }
 }

@@ -111,13 +111,13 @@ export function waitForTransaction(
   signal: AbortSignal,
 ): Promise<FoundTransaction> {
   const until = performance.now() + ms
-  return withEitherSignal([signal, ctx.stopping], async (end) => {
+  return withEitherSignal([signal, ctx.lifecycle.stopping], async (end) => {
     // An order system may ask before the gateway notifies. The wake names the id only: the look-up decides what is seen.
     const first = await readUntil(ctx, { until, end }, formatUnknownKey(transactionId), {
       read: () => findIfKnown(ctx, merchants, transactionId),
-      isDone: (found) => found !== undefined || ctx.stopping.aborted,
+      isDone: (found) => found !== undefined || ctx.lifecycle.stopping.aborted,
     })
-    if (!first && ctx.stopping.aborted) {
+    if (!first && ctx.lifecycle.stopping.aborted) {
       throw new DomainError('unavailable', 'The service stops before the time is over: ask again')
     }
     if (!first) throw unknownTransaction(transactionId)

@@ -57,7 +57,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
       read = writeProblem(explainError(ctx.log, error, failed), requestId)
     }
     read.headers = { ...read.headers, ...limits }
-    send(response, read, requestId, ctx.stopping.aborted)
+    send(response, read, requestId, ctx.lifecycle.stopping.aborted)
     meter(ROUTE, 'GET', read.status, performance.now() - startedAt)
   }
 
@@ -65,12 +65,12 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     const id = ctx.tracing.enabled ? undefined : readPlainTarget(request)
     if (id === undefined || !isValidHost(request.headers.host)) return false
     const text = parseBearer(request.headers.authorization)
-    const key = text === undefined ? undefined : ctx.keys.peek(text)
+    const key = text === undefined ? undefined : ctx.access.keys.peek(text)
     if (!key?.scopes.includes('payments:read') || key.networks) return false
-    const admission = ctx.keyLimits.admit(key, false)
+    const admission = ctx.access.limits.admit(key, false)
     if (admission.refusal) return false
-    ctx.keyUses.note(key.id, findAddress(request))
-    const { merchants } = listAccounts(key, ctx.merchants)
+    ctx.access.uses.note(key.id, findAddress(request))
+    const { merchants } = listAccounts(key, ctx.access.merchants)
     const limits = admission.headers
     void serve(request, response, { id, merchants, limits }).finally(admission.leave)
     return true

@@ -58,7 +58,7 @@ function listClaim(sql: Sql | Tx) {
  * are locked and read at their current values: two processes never send to one at the same time.
  */
 export async function claimEndpoints(
-  { sql, processId }: Pick<Context, 'sql' | 'processId'>,
+  { sql, lifecycle }: Pick<Context, 'sql' | 'lifecycle'>,
   isFailing: boolean,
   limit: number,
 ): Promise<Claim[]> {
@@ -77,7 +77,7 @@ export async function claimEndpoints(
             where r.endpoint_id = e.id and r.due_at <= now() and ${isFirst(sql)} offset 0))
       order by e.due_at limit ${limit}::int for no key update of e skip locked
     )
-    update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${processId},
+    update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${lifecycle.processId},
       due_at = clock.at + ${LEASE_MS} * interval '1 millisecond'
     from picked, (select clock_timestamp() as at) as clock
     where e.id = picked.id
@@ -230,10 +230,10 @@ function writeIds(ids: readonly number[]): string {
 
 /** Gives a claim back: the endpoint is due at once, also after its lease was taken away, now that the calls have ended. */
 export async function releaseClaim(
-  { sql, processId }: Pick<Context, 'sql' | 'processId'>,
+  { sql, lifecycle }: Pick<Context, 'sql' | 'lifecycle'>,
   { id, leaseId }: Pick<Claim, 'id' | 'leaseId'>,
 ): Promise<void> {
   await sql`
     update webhook_endpoints set lease_id = null, lease_owner = null, due_at = now()
-    where id = ${id} and lease_owner = ${processId} and (lease_id is null or lease_id = ${leaseId})`
+    where id = ${id} and lease_owner = ${lifecycle.processId} and (lease_id is null or lease_id = ${leaseId})`
 }

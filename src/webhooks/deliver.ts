@@ -91,7 +91,8 @@ async function sendWave(
       await releaseClaim(ctx, claim)
       return undefined
     }
-    const mayGoOn = calls.free() + more.length > 0 && !isLate(lease) && !ctx.givingUp.aborted
+    const mayGoOn =
+      calls.free() + more.length > 0 && !isLate(lease) && !ctx.lifecycle.givingUp.aborted
     const wave = settleWave(claim, plan, made)
     const recorded = await recordWave(ctx, claim, { ...wave, goesOn: wave.goesOn && mayGoOn })
     logWave(ctx, claim, plan, made, recorded)
@@ -136,9 +137,9 @@ async function makeCalls(
   const made = await Promise.all(
     planned.map(async (event, n): Promise<MadeCall[]> => {
       const message = { url: claim.url, secrets, id: String(event.id), at, body: bodies[n] ?? '' }
-      const sent = await ctx.webhooks.send(message, ctx.givingUp)
+      const sent = await ctx.webhooks.send(message, ctx.lifecycle.givingUp)
       ctx.metrics.webhookCall.observe(sent.durationMs / 1000)
-      if (sent.error !== null && ctx.givingUp.aborted) return []
+      if (sent.error !== null && ctx.lifecycle.givingUp.aborted) return []
       return [{ event, sent, at, error: describeFailure(sent.error) }]
     }),
   )

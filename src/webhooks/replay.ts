@@ -147,7 +147,7 @@ export async function testEndpoint(
       data: { endpointId },
     }
     const body = JSON.stringify(event)
-    return await webhooks.sendTest({ url, secrets, id, at, body }, ctx.givingUp)
+    return await webhooks.sendTest({ url, secrets, id, at, body }, ctx.lifecycle.givingUp)
   })
 }
 

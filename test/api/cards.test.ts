@@ -148,7 +148,7 @@ describe('a card', () => {
 it.each(['.', '..'])('no card is called %s, and the gateway is not asked for it', async (id) => {
   const { service, reads } = await startWith(writeDetail())
   const asked = { merchantCode: MERCHANT.merchantCode, virtualCardRequestId: id }
-  expect(await service.ctx.cards.readCards(asked)).toEqual({ kind: 'missing', message: '' })
+  expect(await service.ctx.gateway.readCards(asked)).toEqual({ kind: 'missing', message: '' })
   expect(reads).toEqual([])
 })
 

@@ -24,7 +24,8 @@ async function startGateway(paymentMethod = 'CC') {
     const data = request.svc_Command === 'REFUND' ? { transId: '5SYNM1OELUND' } : [entry]
     response.end(JSON.stringify({ svc_ResponseCode: 0, svc_ResponseData: data }))
   })
-  const ctx = { ...rig.service.ctx, gateway: makeClient(url).client }
+  const { ctx: own } = rig.service
+  const ctx = { ...own, gateway: { ...own.gateway, ...makeClient(url).client } }
   return {
     received,
     paymentId,

@@ -4,6 +4,7 @@ import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
 import { makeDue } from '../../src/transactions/due.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { changeLifecycle } from '../support/service.ts'
 import {
   claimOne,
   commitClaim,
@@ -203,7 +204,7 @@ it('a process that is stopping releases its claim: due at once, no failure count
   await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
   const before = await countQueries(rig, 'T-1')
   const givingUp = new AbortController()
-  const round = syncDue({ ...rig.service.ctx, givingUp: givingUp.signal })
+  const round = syncDue(changeLifecycle(rig.service.ctx, { givingUp: givingUp.signal }))
   await waitForQueries(rig, 'T-1', before + 1)
   givingUp.abort()
   await round

@@ -9,6 +9,7 @@ import { claimEndpoints } from '../../src/webhooks/claim.ts'
 import { emptyTables } from '../support/database.ts'
 import { expectUnblocked, whileUncommitted } from '../support/locks.ts'
 import type { LabPayment } from '../support/refund-lab.ts'
+import { changeLifecycle } from '../support/service.ts'
 import {
   claimOne,
   commitClaim,
@@ -36,13 +37,13 @@ async function makeProcess({
   writingForS = 60,
   role = 'worker',
   startedAgoS = 60,
-}: Given = {}): Promise<SyncContext & { processId: string }> {
+}: Given = {}): Promise<SyncContext> {
   const processId = randomUUID()
   await lab.database.sql`
     insert into processes (id, role, version, started_at, seen_at, writing_since)
     values (${processId}, ${role}, '0', now() - ${startedAgoS} * interval '1 s',
       now() - ${seenAgoS} * interval '1 s', now() - ${writingForS} * interval '1 s')`
-  return { ...lab.service.ctx, processId }
+  return changeLifecycle(lab.service.ctx, { processId })
 }
 
 const read = (id: string) => readItem(lab, id)
@@ -172,18 +173,21 @@ describe('a process', () => {
   it('writes that it lives, and since when it could: without a gap as long as two writes', async () => {
     const steady = await makeProcess({ seenAgoS: 5 })
     await writeSeen(steady)
-    expect(await readOwn(steady.processId)).toMatchObject({ isSeen: true, isFresh: false })
+    expect(await readOwn(steady.lifecycle.processId)).toMatchObject({
+      isSeen: true,
+      isFresh: false,
+    })
     const gone = await makeProcess({ seenAgoS: 7 })
     await writeSeen(gone)
-    expect(await readOwn(gone.processId)).toMatchObject({ isSeen: true, isFresh: true })
+    expect(await readOwn(gone.lifecycle.processId)).toMatchObject({ isSeen: true, isFresh: true })
   })
 
   it('is known from its start until it stops', async () => {
     const { ctx } = lab.service
     await writeSeen(ctx)
-    expect(await readOwn(ctx.processId)).toMatchObject({ role: 'web', isSeen: true })
+    expect(await readOwn(ctx.lifecycle.processId)).toMatchObject({ role: 'web', isSeen: true })
     await writeStopped(ctx)
-    expect(await readOwn(ctx.processId)).toBeUndefined()
+    expect(await readOwn(ctx.lifecycle.processId)).toBeUndefined()
   })
 })
 
@@ -200,7 +204,7 @@ describe('a process that only serves HTTP', () => {
         return Reflect.apply(target, self, given)
       },
     })
-    const loop = keepSeen({ ...web, sql, log, stopping: stopping.signal })
+    const loop = keepSeen({ ...changeLifecycle(web, { stopping: stopping.signal }), sql, log })
     const nextRound = async () => {
       const before = written
       await turn()
@@ -230,7 +234,7 @@ describe('a process that only serves HTTP', () => {
     const { ctx, url } = lab.service
     await writeSeen(ctx)
     await lab.database.sql`
-      update processes set started_at = now() - interval '31 s' where id = ${ctx.processId}`
+      update processes set started_at = now() - interval '31 s' where id = ${ctx.lifecycle.processId}`
     const ask = async (query = '') => await (await fetch(`${url}/readyz${query}`)).json()
     expect(await ask('?verbose')).toEqual({ status: 'ready', notes: [NO_WORKER] })
     expect(await ask()).toEqual({ status: 'ready' })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createDeliveryRound } from '../../src/webhooks/deliver.ts'
 import { serve } from '../support/gateway.ts'
+import { changeLifecycle } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 import {
   callWebhooks,
@@ -65,7 +66,7 @@ it('whatever is accepted, refused or lost, with two workers that lose their leas
       const transactions = events.map((n) => `T-${n}`)
       const ids = await publish(rig, transactions.slice(0, first))
       const workers = [1, 2].map(() =>
-        createDeliveryRound({ ...rig.service.ctx, processId: randomUUID() }),
+        createDeliveryRound(changeLifecycle(rig.service.ctx, { processId: randomUUID() })),
       )
       let { cursor } = await readCursor(endpointId)
       for (let n = 0; n < MAX_ROUNDS; n += 1) {
@@ -113,7 +114,7 @@ it('two workers never have more than four calls to an endpoint in flight', async
     Array.from({ length: 60 }, (_, n) => `T-${n}`),
   )
   const workers = [1, 2].map(() =>
-    createDeliveryRound({ ...rig.service.ctx, processId: randomUUID() }),
+    createDeliveryRound(changeLifecycle(rig.service.ctx, { processId: randomUUID() })),
   )
   while (receiver.seen.length < ids.length) {
     const rounds = await Promise.all(workers.map((round) => round()))
@@ -127,7 +128,7 @@ it('two workers send one event once', async () => {
   await register(rig, receiver.url)
   await publish(rig, ['T-ONE'])
   const workers = [1, 2].map(() =>
-    createDeliveryRound({ ...rig.service.ctx, processId: randomUUID() }),
+    createDeliveryRound(changeLifecycle(rig.service.ctx, { processId: randomUUID() })),
   )
   const rounds = await Promise.all(workers.map((round) => round()))
   await Promise.all(rounds.map(({ finished }) => finished))

@@ -15,9 +15,14 @@ export const UNLIMITED = {
 
 /** The access of a request with a key, for calls of domain functions. */
 export async function findAccess({ service: { ctx } }: Rig, key = KEY): Promise<Access> {
-  const found = await ctx.keys.find(key, 'current')
+  const found = await ctx.access.keys.find(key, 'current')
   if (!found) throw new Error('no such key')
-  return { ...found, ...listAccounts(found, ctx.merchants), requestId: 'test', required: new Set() }
+  return {
+    ...found,
+    ...listAccounts(found, ctx.access.merchants),
+    requestId: 'test',
+    required: new Set(),
+  }
 }
 
 /** The access of a person's request in the console, by the token of a session. */
@@ -26,5 +31,5 @@ export async function findPersonAccess({ service: { ctx } }: Rig, token: string)
   if (!session) throw new Error('there is no such session')
   const { id: sessionId, person } = session
   const more = { requestId: 'test', required: new Set<never>(), isPerson: true } as const
-  return { ...person, ...listAccounts(person, ctx.merchants), ...more, sessionId }
+  return { ...person, ...listAccounts(person, ctx.access.merchants), ...more, sessionId }
 }

@@ -25,7 +25,7 @@ it('the next borrower gets the same service, with nothing of the one before', as
   await addKey(first.database, 'a key of the borrower', ['ops'])
   await first.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500' })
   await first.control('PUT', '/refund-mode', { dedupes: false })
-  vi.spyOn(first.service.ctx.keys, 'peek').mockReturnValue(undefined)
+  vi.spyOn(first.service.ctx.access.keys, 'peek').mockReturnValue(undefined)
   first.service.ctx.config.REFUNDS_ENABLED = false
   await first.stop()
   const second = await borrow()
@@ -36,7 +36,7 @@ it('the next borrower gets the same service, with nothing of the one before', as
     select (select count(*) from transactions) as transactions, (select count(*) from actors) as keys`
   expect(stored).toEqual({ transactions: 0, keys: 1 })
   expect(second.sandbox.state).toMatchObject({ faults: [], refundMode: { dedupes: true } })
-  expect(vi.isMockFunction(second.service.ctx.keys.peek)).toBe(false)
+  expect(vi.isMockFunction(second.service.ctx.access.keys.peek)).toBe(false)
   expect(second.service.ctx.config.REFUNDS_ENABLED).toBe(true)
 })
 

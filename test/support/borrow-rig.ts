@@ -97,7 +97,7 @@ async function takeBack(borrowed: Lendable): Promise<void> {
 
 /** Whether the service still runs and reaches its database, and has its account and its key alone. */
 async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Promise<boolean> {
-  const ready = ctx.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
+  const ready = ctx.lifecycle.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
   if (ready?.status !== 200) return false
   const [row] = await sql<{ keys: string[]; accounts: string[] }[]>`
     select array(select encode(hash, 'hex') from actors where chain_id = ${SETTING_CHAIN}

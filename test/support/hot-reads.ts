@@ -17,7 +17,7 @@ import { readTimeline } from '../../src/transactions/timeline.ts'
 import { createDeliveryRound } from '../../src/webhooks/deliver.ts'
 import { listSent } from '../../src/webhooks/log.ts'
 import type { TestDatabase } from './database.ts'
-import { MERCHANT } from './service.ts'
+import { changeLifecycle, MERCHANT } from './service.ts'
 
 /** A piece of work on a hot path: `rows` is how much of it, `most` the buffers that each may touch. */
 export type HotPath = {
@@ -52,9 +52,8 @@ async function sendWave(ctx: ServiceContext): Promise<void> {
   }
   const webhooks = { ...ctx.webhooks, send }
   const { finished } = await createDeliveryRound({
-    ...ctx,
+    ...changeLifecycle(ctx, { givingUp: AbortSignal.abort() }),
     webhooks,
-    givingUp: AbortSignal.abort(),
   })()
   await finished
   if (calls !== 4) throw new Error(`${calls} calls`)

@@ -34,7 +34,7 @@ export async function startListingGateway(
   })
   const ctx = {
     ...service.ctx,
-    gateway: makeClient(instead ?? url).client,
+    gateway: { ...service.ctx.gateway, ...makeClient(instead ?? url).client },
     config: { ...service.ctx.config, ...config },
   }
   return {

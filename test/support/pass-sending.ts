@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import type { GatewayOutcome } from '../../src/gateway/types.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import type { LabPayment, RefundLab } from './refund-lab.ts'
+import { changeLifecycle } from './service.ts'
 
 type Outcome = GatewayOutcome<string | undefined>
 
@@ -13,7 +14,7 @@ export async function passSending(
   lab: RefundLab,
   { transactionId }: LabPayment,
   send: (sendNow: () => Promise<Outcome>) => Promise<Outcome>,
-  givingUp = lab.service.ctx.givingUp,
+  givingUp = lab.service.ctx.lifecycle.givingUp,
 ): Promise<void> {
   const { ctx } = lab.service
   const gateway: typeof ctx.gateway = {
@@ -38,5 +39,5 @@ export async function passSending(
   }
   await lab.database.sql`
     update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
-  expect(await syncDue({ ...ctx, gateway, givingUp })).toBe(1)
+  expect(await syncDue({ ...changeLifecycle(ctx, { givingUp }), gateway })).toBe(1)
 }

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { EVERY_MERCHANT, SETTING_CHAIN } from '../../src/access/keys.ts'
 import { ensureFirstKey } from '../../src/access/setting-keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
+import type { Context, Lifecycle } from '../../src/context.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
 import { refundModeInput } from '../../src/sandbox/input.ts'
@@ -16,6 +17,14 @@ import { borrowDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
 export const MERCHANT = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+/** The context of a process whose life differs in what is given. */
+export function changeLifecycle<C extends Pick<Context, 'lifecycle'>>(
+  ctx: C,
+  changes: Partial<Lifecycle>,
+): C {
+  return { ...ctx, lifecycle: { ...ctx.lifecycle, ...changes } }
+}
 
 type RefundModeOptions = Partial<z.output<typeof refundModeInput>>
 

@@ -14,7 +14,7 @@ it('an unexpected error is returned and logged without the card number of its pa
     settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
   })
   try {
-    service.ctx.cards.readCards = () => Promise.reject(new Error('out of order'))
+    service.ctx.gateway.readCards = () => Promise.reject(new Error('out of order'))
     const logged = vi.spyOn(service.ctx.log, 'error')
     const response = await fetch(`${service.url}${CARDS}/4111111111111111`, {
       headers: { authorization: `Bearer ${KEY}` },

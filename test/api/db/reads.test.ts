@@ -92,7 +92,7 @@ describe('while reads have all their sessions', () => {
   })
 
   it('a key has 256 lists waiting at most, and the next one is told to come back', async () => {
-    const { chainId = '' } = (await rig.service.ctx.keys.find(KEY, 'cached')) ?? {}
+    const { chainId = '' } = (await rig.service.ctx.access.keys.find(KEY, 'cached')) ?? {}
     const others = occupy(['a', 'b', 'c', ...Array.from({ length: 256 }, () => chainId)])
     const refused = await rig.api('/v1/transactions?state=refunded')
     expect(refused.headers.get('retry-after')).toBe('1')

@@ -241,7 +241,7 @@ it('for a client that does not read, a few pages are read ahead at most, and it 
 })
 
 it('reads, long polls and streams leave no listener on the signal that ends the process', async () => {
-  const { stopping } = rig.service.ctx
+  const { stopping } = rig.service.ctx.lifecycle
   const [waiting, made] = [countListeners(stopping), countMadeOf(stopping)]
   const end = await findEnd()
   await Promise.all([0, 1].map((wait) => readPage(`after=${end}&wait=${wait}`)))

@@ -75,7 +75,7 @@ async function send(
 
 /** Counts the requests that the framework has served since: for each it looks the key up, and a plain read does not. */
 async function countFrameworkRequests(text = KEY) {
-  const { keys } = rig.service.ctx
+  const { keys } = rig.service.ctx.access
   const key = await keys.find(text, 'current')
   if (key) vi.spyOn(keys, 'peek').mockReturnValue(key)
   const finds = vi.spyOn(keys, 'find')
@@ -146,7 +146,7 @@ describe('the plain read of a transaction', () => {
     const settings = { ROLE: 'web' }
     const service = await startTestService(rig.database, 'http://127.0.0.1:1', { settings })
     const { url, ctx } = service
-    await ctx.keys.find(KEY, 'current')
+    await ctx.access.keys.find(KEY, 'current')
     const add = ctx.transactionLookups.add
     let stopped: Promise<void> | undefined
     ctx.transactionLookups.add = async (...asked) => {
@@ -189,8 +189,8 @@ describe('the framework serves', () => {
   })
 
   it('a read with a key that is not in the cache', async () => {
-    const finds = vi.spyOn(rig.service.ctx.keys, 'find')
-    vi.spyOn(rig.service.ctx.keys, 'peek').mockReturnValue(undefined)
+    const finds = vi.spyOn(rig.service.ctx.access.keys, 'find')
+    vi.spyOn(rig.service.ctx.access.keys, 'peek').mockReturnValue(undefined)
     expect((await send(plain('T-1'))).status).toBe(200)
     expect(finds).toHaveBeenCalledTimes(1)
   })

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listPasses, startBackground } from '../../../src/background.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { type Seen, serve } from '../../support/gateway.ts'
-import { startTestService } from '../../support/service.ts'
+import { changeLifecycle, startTestService } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
@@ -126,7 +126,7 @@ describe('an endpoint', () => {
 it('publishing wakes the delivery; polling is the fallback', async () => {
   const receiver = await receive()
   const stopping = new AbortController()
-  const ctx = { ...rig.service.ctx, stopping: stopping.signal }
+  const ctx = changeLifecycle(rig.service.ctx, { stopping: stopping.signal })
   const rare = { idleMs: () => Promise.resolve(3_600_000) }
   const loops = await startBackground(
     ctx,
@@ -237,7 +237,9 @@ describe('a claim', () => {
     const { id: endpointId } = await register(rig, receiver.url)
     const [id = ''] = await publish(rig, ['T-STOP'])
     const givingUp = new AbortController()
-    const round = createDeliveryRound({ ...rig.service.ctx, givingUp: givingUp.signal })
+    const round = createDeliveryRound(
+      changeLifecycle(rig.service.ctx, { givingUp: givingUp.signal }),
+    )
     const { finished } = await round()
     await waitUntil(() => receiver.seen.length === 1, { what: 'the call' })
     givingUp.abort()

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { serve } from '../../support/gateway.ts'
+import { changeLifecycle } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
@@ -121,7 +122,9 @@ describe('a failing endpoint', () => {
     const receiver = await receive()
     await register(rig, receiver.url)
     const givingUp = new AbortController()
-    const round = createDeliveryRound({ ...rig.service.ctx, givingUp: givingUp.signal })
+    const round = createDeliveryRound(
+      changeLifecycle(rig.service.ctx, { givingUp: givingUp.signal }),
+    )
     const ids = await publish(rig, transactions(60))
     const rounds: Promise<void>[] = []
     const begin = async () => {
@@ -140,10 +143,9 @@ describe('a failing endpoint', () => {
 /** Begins a round that ends when the test ends, as its calls hang. */
 async function beginHanging(): Promise<void> {
   const givingUp = new AbortController()
-  const { finished } = await createDeliveryRound({
-    ...rig.service.ctx,
-    givingUp: givingUp.signal,
-  })()
+  const { finished } = await createDeliveryRound(
+    changeLifecycle(rig.service.ctx, { givingUp: givingUp.signal }),
+  )()
   onTestFinished(async () => {
     givingUp.abort()
     await finished

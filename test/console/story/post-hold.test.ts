@@ -41,7 +41,7 @@ describe('asking the gateway now', () => {
     const { database, service } = lab
     await database.sql`insert into merchant_accounts (merchant_code) values ('GONE1')`
     await seedTransaction(database, { merchantCode: 'GONE1', transactionId: 'T-GONE' })
-    const all = [...service.ctx.merchants]
+    const all = [...service.ctx.access.merchants]
     Object.assign(service.ctx, { merchants: [...all, 'GONE1'] })
     const response = await submitBack(
       lab,

@@ -138,7 +138,7 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/sync/claim-due.ts',
-    text: 'lease_owner = ${ctx.processId}, claimed = want',
+    text: 'lease_owner = ${ctx.lifecycle.processId}, claimed = want',
     mutation: 'claimed = want',
     test: 'test/races/unseen-processes.test.ts',
     claim:

@@ -46,7 +46,7 @@ export const TRANSACTIONS: readonly Guard[] = [
     file: 'src/transactions/find-transaction.ts',
     text: 'read: () => findIfKnown(ctx, merchants, transactionId),',
     mutation:
-      'read: () => findIfKnown(ctx, merchants.length > 0 ? ctx.merchants : merchants, transactionId),',
+      'read: () => findIfKnown(ctx, merchants.length > 0 ? ctx.access.merchants : merchants, transactionId),',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       "an id that nobody knows yet is still a 404 for a key of another account when the owner's notification has come",
@@ -54,8 +54,8 @@ export const TRANSACTIONS: readonly Guard[] = [
   },
   {
     file: 'src/transactions/find-transaction.ts',
-    text: 'if (!first && ctx.stopping.aborted) {',
-    mutation: 'if (!first && ctx.stopping.aborted && merchants.length === 0) {',
+    text: 'if (!first && ctx.lifecycle.stopping.aborted) {',
+    mutation: 'if (!first && ctx.lifecycle.stopping.aborted && merchants.length === 0) {',
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       'a stopping service answers its waiting readers at once with the current state, of an unknown id with 503',

@@ -1,4 +1,4 @@
-import type { GatewayClient } from '../../../src/gateway/client.ts'
+import type { Context } from '../../../src/context.ts'
 import type { PreparedCall } from '../../../src/gateway/types.ts'
 import type { FaultKind } from '../../../src/sandbox/input.ts'
 import type { SandboxState } from '../../../src/sandbox/state.ts'
@@ -100,10 +100,10 @@ async function begin(wire: Wire, at: Moment, refundId: string | undefined): Prom
 
 /** A gateway client whose calls go over the wire. */
 export function tapGateway(
-  gateway: GatewayClient,
+  gateway: Context['gateway'],
   wire: Wire,
   sandbox: SandboxState,
-): GatewayClient {
+): Context['gateway'] {
   return {
     ...gateway,
     async queryPayments(query, signal) {

@@ -136,7 +136,7 @@ it('the list shows where a key comes from, when and from where it was last used,
   const { id, key } = await make('used', '--expires', '3d', '--network', '127.0.0.0/8')
   expect(await findListed(id)).toMatchObject({ lastUsedAt: null, origin: 'command_line' })
   expect((await use(key)).status).toBe(202)
-  await rig.service.ctx.keyUses.flush()
+  await rig.service.ctx.access.uses.flush()
   expect(await findListed(id)).toMatchObject({
     lastUsedAt: expect.stringMatching(/^20/),
     lastUsedFrom: '127.0.0.1',

@@ -133,7 +133,7 @@ describe('queries of a gateway that does not answer', () => {
     const { ctx } = rig.service
     // Final with the first answer: no claim starts the next round by itself.
     for (const id of await registerMany(rig, 3)) await makeTransaction(rig, id)
-    const breaker = ctx.breakers.of('UFLIYL', 'query')
+    const breaker = ctx.gateway.breakers.of('UFLIYL', 'query')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
     let woken = 0
@@ -152,9 +152,10 @@ describe('queries of a gateway that does not answer', () => {
     })
     const { ctx } = rig.service
     await registerDue(rig, 'T-1')
-    for (let n = 0; n < 3; n += 1) ctx.breakers.of('UFLIYL', 'query').tryAcquire()?.fail()
+    for (let n = 0; n < 3; n += 1) ctx.gateway.breakers.of('UFLIYL', 'query').tryAcquire()?.fail()
     // As if the breaker had opened between the claim and the call.
-    const blind = { ...ctx, breakers: { ...ctx.breakers, of: () => createCircuitBreaker(LONG) } }
+    const breakers = { ...ctx.gateway.breakers, of: () => createCircuitBreaker(LONG) }
+    const blind = { ...ctx, gateway: { ...ctx.gateway, breakers } }
     expect(await syncDue(blind)).toBe(1)
     expect(await readItem(rig, 'T-1')).toMatchObject({ attempts: 0, leased: false })
     expect((await readItem(rig, 'T-1')).dueInMs).toBeLessThanOrEqual(0)
@@ -177,7 +178,7 @@ describe('queries of a gateway that does not answer', () => {
     const ids = Array.from({ length: 30 }, (_, n) => `T-${n}`)
     for (const id of ids) await makeTransaction(rig, id)
     for (const id of ids) await notifyOf(rig, id)
-    const breaker = rig.service.ctx.breakers.of('UFLIYL', 'query')
+    const breaker = rig.service.ctx.gateway.breakers.of('UFLIYL', 'query')
     await waitUntil(() => breaker.state() !== 'closed', { what: 'a pause' })
     const before = await countAll(rig, ids)
     // Each probe is a single call; without the breaker eight at a time would fail.
@@ -196,7 +197,7 @@ describe('queries of a gateway that does not answer', () => {
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'code', code: 99 })
     for (const id of await registerMany(rig, 6))
       expect([id, await syncDue(rig.service.ctx)]).toBeDefined()
-    expect(rig.service.ctx.breakers.of('UFLIYL', 'query').state()).toBe('closed')
+    expect(rig.service.ctx.gateway.breakers.of('UFLIYL', 'query').state()).toBe('closed')
   })
 })
 
@@ -207,7 +208,7 @@ describe('refunds of a gateway that does not answer them', () => {
     const { ctx } = lab.service
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '10')
-    const breaker = ctx.breakers.of('UFLIYL', 'refund')
+    const breaker = ctx.gateway.breakers.of('UFLIYL', 'refund')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     for (let n = 0; n < 4; n += 1) await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
@@ -217,7 +218,7 @@ describe('refunds of a gateway that does not answer them', () => {
     expect(row.dueInMs).toBeLessThanOrEqual(3_600_000)
     const [attempts] = await lab.database.sql`select count(*)::int as n from refund_attempts`
     expect(attempts?.n).toBe(0)
-    expect(ctx.breakers.of('UFLIYL', 'query').state()).toBe('closed')
+    expect(ctx.gateway.breakers.of('UFLIYL', 'query').state()).toBe('closed')
   })
 
   it('only the probe is sent, and its answer releases the others', async () => {
@@ -229,7 +230,7 @@ describe('refunds of a gateway that does not answer them', () => {
     const { ctx } = lab.service
     const [first, second] = [await lab.open(), await lab.open()]
     const ids = [await lab.ask(first, '10'), await lab.ask(second, '10')] as const
-    const breaker = ctx.breakers.of('UFLIYL', 'refund')
+    const breaker = ctx.gateway.breakers.of('UFLIYL', 'refund')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
     await lab.fault('delay', { delayMs: 1_500 })
@@ -250,7 +251,7 @@ describe('refunds of a gateway that does not answer them', () => {
     onTestFinished(() => lab.stop())
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '10')
-    const breaker = lab.service.ctx.breakers.of('UFLIYL', 'refund')
+    const breaker = lab.service.ctx.gateway.breakers.of('UFLIYL', 'refund')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
     await lab.database.sql.unsafe(`
