@@ -6,6 +6,7 @@ import { DomainError } from '../errors.ts'
 import { createLog } from '../platform/telemetry/log.ts'
 import { addAuditCommand } from './audit.ts'
 import { withDatabase } from './database.ts'
+import { addDoctorCommand } from './doctor.ts'
 import { addHoldCommands } from './holds.ts'
 import { addKeyCommands } from './keys.ts'
 import { addMigrateCommand } from './migrate.ts'
@@ -59,6 +60,7 @@ function buildProgram(cli: Cli): Command {
   addAuditCommand(program, cli)
   addMigrateCommand(program, cli)
   addRestoredCommand(program, cli)
+  addDoctorCommand(program, cli)
   return program
 }
 
