@@ -1,0 +1,237 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { hasWorker } from '../db/processes.ts'
+import type { ReadDatabase } from '../db/reads.ts'
+import type { changes, gatewayCalls } from '../db/schema.ts'
+import {
+  byTransaction,
+  formatTransactionKey,
+  selectKeys,
+  type TransactionKey,
+} from '../db/transaction-key.ts'
+import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
+import { DomainError } from '../errors.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { listMerchants, readRows, readSince } from './lists.ts'
+import type { Json } from './options.ts'
+import { type Cli, formatTable, NO_KEY, untilInterrupted } from './print.ts'
+import { type Asking, showProgress } from './progress.ts'
+import { addAsking, findByFilter, mayRequeue, requeueAll } from './requeue.ts'
+import { formatTime } from './show.ts'
+
+type ReconcileOptions = Json & Asking & { since: string; merchant?: string }
+
+/** Adds `reconcile`, which compares what is stored with what the gateway says; exit code 1 if something differs. */
+export function addReconcileCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command('reconcile')
+    .description('ask the gateway about every transaction since a time, and report what differs')
+    .requiredOption(
+      '--since <time>',
+      'first seen since, like 2026-11-21T09:00:00Z or 6h',
+      readSince,
+    )
+    .option('--merchant <code>', 'only of this merchant account')
+  addAsking(command)
+    .addHelpText('after', EXAMPLES)
+    .action(async (_: unknown, given: Command) => {
+      const options = given.optsWithGlobals<ReconcileOptions>()
+      await cli.onDatabase((sql, db) => reconcile(cli, { sql, db }, options))
+    })
+}
+
+const EXAMPLES = `
+The service has to run: its workers ask, and this command waits for them. Exit code 1 if
+something differs, or was not answered.
+
+Examples:
+  cli reconcile --since 2026-11-20T00:00:00Z   after a restore: from well before the backup
+  cli reconcile --since 24h --merchant UFLIYL --json`
+
+async function reconcile(
+  cli: Cli,
+  database: ReadDatabase,
+  { since, merchant, json, ...asking }: ReconcileOptions,
+): Promise<void> {
+  const { sql } = database
+  const merchants = await listMerchants(sql, merchant)
+  const keys = await findByFilter(database, { merchants, coversAll: false, from: since })
+  if (asking.dryRun) {
+    return cli.emit(json, { transactions: keys.length }, `${keys.length} transactions\n`)
+  }
+  await requireWorker(sql, 'nothing was changed')
+  if (!(await mayRequeue(cli, keys.length, asking))) return
+  const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
+  const begun = clock?.now ?? ''
+  await requeueAll(cli, sql, 'reconcile', keys)
+  const left = await waitUntilAsked(cli, sql, keys, begun)
+  const report = {
+    asked: keys.length - left.length,
+    notAsked: left,
+    ...(await readReport(database, keys, begun)),
+  }
+  cli.emit(json, report, formatReport(report))
+  const { changed, discrepancies, unanswered } = report
+  if (changed.length + discrepancies.length + unanswered.length + left.length > 0)
+    cli.setExitCode(1)
+}
+
+/** @throws DomainError where nobody would ask */
+async function requireWorker(sql: Sql, then: string): Promise<void> {
+  if (await hasWorker(sql)) return
+  throw new DomainError(
+    'unavailable',
+    `no process of the service lives that asks the gateway (ROLE=worker or ROLE=all): start one, and run this again; ${then}`,
+  )
+}
+
+const POLL_MS = 500
+/** Transactions that one statement looks up. */
+const LOOKED_UP = 5_000
+
+/** Waits until each was queried since. @returns those that were not, after Ctrl-C */
+async function waitUntilAsked(
+  cli: Cli,
+  sql: Sql,
+  keys: readonly TransactionKey[],
+  since: string,
+): Promise<readonly TransactionKey[]> {
+  const show = showProgress(cli)
+  const { signal, stop } = untilInterrupted()
+  let left = keys
+  try {
+    for (;;) {
+      const startedAt = performance.now()
+      left = await inParts(left, (part) => selectWaiting(sql, part, since))
+      const isEnd = left.length === 0 || signal.aborted
+      show('asked', { done: keys.length - left.length, total: keys.length, isEnd })
+      if (isEnd) return left
+      await requireWorker(
+        sql,
+        `${left.length} transactions are due, and are asked about as soon as it runs`,
+      )
+      // Of many, the look-ups must not cost more than the queries that they wait for.
+      const ms = Math.max(POLL_MS, 4 * (performance.now() - startedAt))
+      await pause(ms, undefined, { signal }).catch(() => {})
+    }
+  } finally {
+    stop()
+  }
+}
+
+async function inParts<T>(
+  keys: readonly TransactionKey[],
+  read: (part: readonly TransactionKey[]) => Promise<T[]>,
+): Promise<T[]> {
+  const rows: T[] = []
+  for (let from = 0; from < keys.length; from += LOOKED_UP) {
+    rows.push(...(await read(keys.slice(from, from + LOOKED_UP))))
+  }
+  return rows
+}
+
+const selectWaiting = (sql: Sql, keys: readonly TransactionKey[], since: string) =>
+  sql<TransactionKey[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId"
+    from ${selectKeys(sql, keys)} cross join lateral (
+      select queried_at, lease_id from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
+    where queried_at is null or queried_at < ${since}::timestamptz or lease_id is not null`
+
+type Changed = TransactionKey &
+  Pick<typeof changes.$inferSelect, 'paymentId' | 'refundId' | 'field' | 'before' | 'after' | 'at'>
+
+type Unanswered = TransactionKey &
+  Pick<typeof gatewayCalls.$inferSelect, 'outcome' | 'code' | 'message'>
+
+type Report = {
+  changed: Changed[]
+  discrepancies: DiscrepancyView[]
+  /** `rejected`: the gateway refused to tell, as it does of a transaction that it does not know. */
+  unanswered: Unanswered[]
+}
+
+/** Reads what came to light about the transactions since. */
+async function readReport(
+  database: ReadDatabase,
+  keys: readonly TransactionKey[],
+  since: string,
+): Promise<Report> {
+  const { sql } = database
+  const changed = await inParts(
+    keys,
+    (part) => sql<Changed[]>`
+    select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
+      c.refund_id as "refundId", c.field, c.before, c.after, c.at
+    from ${selectKeys(sql, part)} cross join lateral (
+      select * from changes as c where at >= ${since}::timestamptz and ${sql.unsafe(byTransaction('c'))} offset 0) as c
+    order by c.at, c.id`,
+  )
+  const unanswered = await inParts(
+    keys,
+    (part) => sql<Unanswered[]>`
+    select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", g.outcome, g.code, g.message
+    from ${selectKeys(sql, part)} cross join lateral (
+      select * from gateway_calls as g where ${sql.unsafe(byTransaction('g'))}, sent_at desc limit 1) as g
+    where g.outcome <> 'answered'`,
+  )
+  const known = new Set(keys.map(formatTransactionKey))
+  const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
+  const filter = { merchants, coversAll: false, from: toIso(since) }
+  const discrepancies: DiscrepancyView[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const ctx = { ...database, encryption: NO_KEY }
+    const page: Awaited<ReturnType<typeof DISCREPANCIES.read>> = await readRows(
+      ctx,
+      DISCREPANCIES,
+      filter,
+      cursor,
+    )
+    discrepancies.push(...page.data.filter((one) => known.has(formatTransactionKey(one))))
+    cursor = page.nextCursor
+  }
+  return {
+    changed: changed.map((one) => ({ ...one, at: toIso(one.at) })),
+    discrepancies,
+    unanswered,
+  }
+}
+
+function formatReport({
+  asked,
+  notAsked,
+  changed,
+  discrepancies,
+  unanswered,
+}: Report & { asked: number; notAsked: readonly TransactionKey[] }): string {
+  const of = (one: TransactionKey) => [one.merchantCode, one.transactionId]
+  const rows = [
+    ...changed.map((one) => {
+      const what = [one.field, one.refundId ?? one.paymentId ?? ''].join(' ').trim()
+      return [...of(one), what, one.before ?? '-', one.after ?? '-', formatTime(one.at)]
+    }),
+    ...discrepancies.map((one) => {
+      return [
+        ...of(one),
+        `${one.kind} (opened)`,
+        one.ours.says,
+        one.theirs.says,
+        formatTime(one.firstSeenAt),
+      ]
+    }),
+    ...unanswered.map((one) => {
+      const why = one.outcome === 'rejected' ? `code ${one.code}: ${one.message}` : one.message
+      return [
+        ...of(one),
+        one.outcome === 'rejected' ? 'refused by the gateway' : 'no answer',
+        'known',
+        why ?? '-',
+        '-',
+      ]
+    }),
+  ]
+  const summary = `${asked} transactions asked, ${notAsked.length} not asked, ${changed.length} changes, ${discrepancies.length} discrepancies opened, ${unanswered.length} without an answer\n`
+  return rows.length === 0 ? summary : `${formatTable(HEADINGS, rows)}\n${summary}`
+}
+
+const HEADINGS = ['MERCHANT', 'TRANSACTION', 'WHAT', 'HERE BEFORE', 'THE GATEWAY', 'AT (UTC)']
