@@ -37,7 +37,6 @@ export function addExportCommand(program: Command, cli: Cli): void {
   const group = program
     .command('export')
     .description('write every row of a list, as the API has it, as CSV or lines of JSON')
-    .addHelpText('after', EXAMPLES)
   addList(group, cli, TRANSACTIONS)
   addList(group, cli, PAYMENTS)
   addList(group, cli, REFUNDS)
@@ -113,6 +112,7 @@ function addOutput(command: Command): Command {
   return command
     .addOption(new Option('--format <format>', 'of the rows').choices(FORMATS).default('csv'))
     .option('--output <file>', 'write to a file, which a repeated command completes after a cut')
+    .addHelpText('after', EXAMPLES)
 }
 
 async function exportRows(cli: Cli, source: Source, options: ExportOptions): Promise<void> {

@@ -8,7 +8,7 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import { openEncryption } from './database.ts'
 import { listMerchants, readEventTypes } from './lists.ts'
 import { type Json, jsonOption, readAs, UsageError } from './options.ts'
-import { type Cli, untilInterrupted } from './print.ts'
+import type { Cli } from './print.ts'
 import { formatTime } from './show.ts'
 
 type FollowOptions = Json & { types?: string; after?: number; merchant?: string }
@@ -49,7 +49,11 @@ async function follow(cli: Cli, { types, after, merchant, json }: FollowOptions)
       throw new UsageError(`--after ${after} is beyond the newest event, which is ${end}`)
     }
     let next = after ?? end
-    const { signal, stop } = untilInterrupted()
+    // Ctrl-C ends the wait and not the process, so that the place is told.
+    const stopping = new AbortController()
+    const { signal } = stopping
+    const stop = () => stopping.abort()
+    process.once('SIGINT', stop).once('SIGTERM', stop)
     try {
       while (!signal.aborted) {
         const page = await readFeed({ reads }, filter, next, 200, '--after')
@@ -60,7 +64,7 @@ async function follow(cli: Cli, { types, after, merchant, json }: FollowOptions)
         if (page.atEnd) await pause(POLL_MS, undefined, { signal }).catch(() => {})
       }
     } finally {
-      stop()
+      process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop)
       cli.printError(`go on with: ${cli.name} follow --after ${next}\n`)
     }
   })

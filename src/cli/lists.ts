@@ -3,12 +3,14 @@ import { closest } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { type Filter, type Listing, type ListingContext, readPage } from '../access/listing.ts'
+import type { ReadDatabase } from '../db/reads.ts'
 import { TypesParameter } from '../feed/view.ts'
 import { TimeParameter } from '../http/fields.ts'
 import type { Page } from '../http/list.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { requireMerchant } from './database.ts'
 import { readDuration } from './options.ts'
+import { NO_KEY } from './print.ts'
 
 /** Of filters that every list has, and the API describes in one sentence. */
 const DESCRIPTIONS = new Map([
@@ -64,6 +66,20 @@ export async function readRows<Query extends z.ZodRawShape, Row extends object>(
   return await readPage(ctx, cursor, listing.idForm, (after) =>
     listing.read(ctx, filter, PAGE, after),
   )
+}
+
+/** Reads a list to its end, in which nothing is encrypted. */
+export async function* walkRows<Query extends z.ZodRawShape, Row extends object>(
+  database: ReadDatabase,
+  listing: Listing<Query, Row>,
+  filter: Filter<Query>,
+): AsyncGenerator<Row> {
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const ctx = { ...database, encryption: NO_KEY }
+    const page: Page<Row> = await readRows(ctx, listing, filter, cursor)
+    yield* page.data
+    cursor = page.nextCursor
+  }
 }
 
 const Since = TimeParameter.unwrap()

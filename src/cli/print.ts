@@ -30,18 +30,6 @@ export type Cli = {
   setExitCode: (code: number) => void
 }
 
-/** Has a signal that Ctrl-C aborts in place of ending the process, until `stop`. */
-export function untilInterrupted(): { signal: AbortSignal; stop: () => void } {
-  const ended = new AbortController()
-  const end = () => ended.abort()
-  const signals = ['SIGINT', 'SIGTERM'] as const
-  for (const name of signals) process.once(name, end)
-  const stop = () => {
-    for (const name of signals) process.removeListener(name, end)
-  }
-  return { signal: ended.signal, stop }
-}
-
 /** Formats rows under their headings, each column as wide as its longest cell. */
 export function formatTable(headings: readonly string[], rows: readonly string[][]): string {
   const widths = headings.map((heading, column) =>

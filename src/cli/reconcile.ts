@@ -11,11 +11,11 @@ import {
 } from '../db/transaction-key.ts'
 import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
 import { DomainError } from '../errors.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { listMerchants, readRows, readSince } from './lists.ts'
+import { listMerchants, readSince, walkRows } from './lists.ts'
 import type { Json } from './options.ts'
-import { type Cli, formatTable, NO_KEY, untilInterrupted } from './print.ts'
+import { type Cli, formatTable } from './print.ts'
 import { type Asking, showProgress } from './progress.ts'
 import { addAsking, findByFilter, mayRequeue, requeueAll } from './requeue.ts'
 import { formatTime } from './show.ts'
@@ -65,16 +65,10 @@ async function reconcile(
   const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
   const begun = clock?.now ?? ''
   await requeueAll(cli, sql, 'reconcile', keys)
-  const left = await waitUntilAsked(cli, sql, keys, begun)
-  const report = {
-    asked: keys.length - left.length,
-    notAsked: left,
-    ...(await readReport(database, keys, begun)),
-  }
-  cli.emit(json, report, formatReport(report))
-  const { changed, discrepancies, unanswered } = report
-  if (changed.length + discrepancies.length + unanswered.length + left.length > 0)
-    cli.setExitCode(1)
+  await waitUntilAsked(cli, sql, keys, begun)
+  const found = await readFindings(database, keys, begun)
+  cli.emit(json, { asked: keys.length, ...found }, formatFindings(keys.length, found))
+  if (Object.values(found).some(({ length }) => length > 0)) cli.setExitCode(1)
 }
 
 /** @throws DomainError where nobody would ask */
@@ -90,33 +84,23 @@ const POLL_MS = 500
 /** Transactions that one statement looks up. */
 const LOOKED_UP = 5_000
 
-/** Waits until each was queried since. @returns those that were not, after Ctrl-C */
+/** Waits until each was queried since. @throws DomainError where nobody asks any more */
 async function waitUntilAsked(
   cli: Cli,
   sql: Sql,
   keys: readonly TransactionKey[],
   since: string,
-): Promise<readonly TransactionKey[]> {
+): Promise<void> {
   const show = showProgress(cli)
-  const { signal, stop } = untilInterrupted()
-  let left = keys
-  try {
-    for (;;) {
-      const startedAt = performance.now()
-      left = await inParts(left, (part) => selectWaiting(sql, part, since))
-      const isEnd = left.length === 0 || signal.aborted
-      show('asked', { done: keys.length - left.length, total: keys.length, isEnd })
-      if (isEnd) return left
-      await requireWorker(
-        sql,
-        `${left.length} transactions are due, and are asked about as soon as it runs`,
-      )
-      // Of many, the look-ups must not cost more than the queries that they wait for.
-      const ms = Math.max(POLL_MS, 4 * (performance.now() - startedAt))
-      await pause(ms, undefined, { signal }).catch(() => {})
-    }
-  } finally {
-    stop()
+  for (let left = keys; left.length > 0; ) {
+    const startedAt = performance.now()
+    left = await inParts(left, (part) => selectWaiting(sql, part, since))
+    const isEnd = left.length === 0
+    show('asked', { done: keys.length - left.length, total: keys.length, isEnd })
+    if (isEnd) return
+    await requireWorker(sql, `${left.length} transactions stay due, and are asked about then`)
+    // Of many, the look-ups must not cost more than the queries that they wait for.
+    await pause(Math.max(POLL_MS, 4 * (performance.now() - startedAt)))
   }
 }
 
@@ -144,7 +128,7 @@ type Changed = TransactionKey &
 type Unanswered = TransactionKey &
   Pick<typeof gatewayCalls.$inferSelect, 'outcome' | 'code' | 'message'>
 
-type Report = {
+type Findings = {
   changed: Changed[]
   discrepancies: DiscrepancyView[]
   /** `rejected`: the gateway refused to tell, as it does of a transaction that it does not know. */
@@ -152,58 +136,42 @@ type Report = {
 }
 
 /** Reads what came to light about the transactions since. */
-async function readReport(
+async function readFindings(
   database: ReadDatabase,
   keys: readonly TransactionKey[],
   since: string,
-): Promise<Report> {
+): Promise<Findings> {
   const { sql } = database
-  const changed = await inParts(
-    keys,
-    (part) => sql<Changed[]>`
+  const readChanged = (part: readonly TransactionKey[]) => sql<Changed[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
       c.refund_id as "refundId", c.field, c.before, c.after, c.at
     from ${selectKeys(sql, part)} cross join lateral (
-      select * from changes as c where at >= ${since}::timestamptz and ${sql.unsafe(byTransaction('c'))} offset 0) as c
-    order by c.at, c.id`,
-  )
-  const unanswered = await inParts(
-    keys,
-    (part) => sql<Unanswered[]>`
+      select * from changes as c
+      where at >= ${since}::timestamptz and ${sql.unsafe(byTransaction('c'))} offset 0) as c
+    order by c.at, c.id`
+  const readUnanswered = (part: readonly TransactionKey[]) => sql<Unanswered[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", g.outcome, g.code, g.message
     from ${selectKeys(sql, part)} cross join lateral (
-      select * from gateway_calls as g where ${sql.unsafe(byTransaction('g'))}, sent_at desc limit 1) as g
-    where g.outcome <> 'answered'`,
-  )
+      select * from gateway_calls as g
+      where command = 'QUERY_PT' and sent_at >= ${since}::timestamptz
+        and ${sql.unsafe(byTransaction('g'))}, sent_at desc limit 1) as g
+    where g.outcome <> 'answered'`
+  const changed = await inParts(keys, readChanged)
+  const unanswered = await inParts(keys, readUnanswered)
   const known = new Set(keys.map(formatTransactionKey))
   const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
   const filter = { merchants, coversAll: false, from: toIso(since) }
   const discrepancies: DiscrepancyView[] = []
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const ctx = { ...database, encryption: NO_KEY }
-    const page: Awaited<ReturnType<typeof DISCREPANCIES.read>> = await readRows(
-      ctx,
-      DISCREPANCIES,
-      filter,
-      cursor,
-    )
-    discrepancies.push(...page.data.filter((one) => known.has(formatTransactionKey(one))))
-    cursor = page.nextCursor
+  for await (const one of walkRows(database, DISCREPANCIES, filter)) {
+    if (known.has(formatTransactionKey(one))) discrepancies.push(one)
   }
-  return {
-    changed: changed.map((one) => ({ ...one, at: toIso(one.at) })),
-    discrepancies,
-    unanswered,
-  }
+  return { changed: changed.map((one) => withIso(one, ['at'])), discrepancies, unanswered }
 }
 
-function formatReport({
-  asked,
-  notAsked,
-  changed,
-  discrepancies,
-  unanswered,
-}: Report & { asked: number; notAsked: readonly TransactionKey[] }): string {
+const HEADINGS = ['MERCHANT', 'TRANSACTION', 'WHAT', 'BEFORE', 'NOW', 'AT (UTC)']
+
+function formatFindings(asked: number, found: Findings): string {
+  const { changed, discrepancies, unanswered } = found
   const of = (one: TransactionKey) => [one.merchantCode, one.transactionId]
   const rows = [
     ...changed.map((one) => {
@@ -211,27 +179,20 @@ function formatReport({
       return [...of(one), what, one.before ?? '-', one.after ?? '-', formatTime(one.at)]
     }),
     ...discrepancies.map((one) => {
-      return [
-        ...of(one),
-        `${one.kind} (opened)`,
-        one.ours.says,
-        one.theirs.says,
-        formatTime(one.firstSeenAt),
-      ]
+      const { kind, ours, theirs, firstSeenAt } = one
+      return [...of(one), `${kind} (opened)`, ours.says, theirs.says, formatTime(firstSeenAt)]
     }),
-    ...unanswered.map((one) => {
-      const why = one.outcome === 'rejected' ? `code ${one.code}: ${one.message}` : one.message
-      return [
-        ...of(one),
-        one.outcome === 'rejected' ? 'refused by the gateway' : 'no answer',
-        'known',
-        why ?? '-',
-        '-',
-      ]
+    ...unanswered.map(({ outcome, code, message, ...one }) => {
+      const what = outcome === 'rejected' ? `refused by the gateway, code ${code}` : 'no answer'
+      return [...of(one), what, '-', message ?? '-', '-']
     }),
   ]
-  const summary = `${asked} transactions asked, ${notAsked.length} not asked, ${changed.length} changes, ${discrepancies.length} discrepancies opened, ${unanswered.length} without an answer\n`
-  return rows.length === 0 ? summary : `${formatTable(HEADINGS, rows)}\n${summary}`
+  const counts = [
+    `${asked} transactions asked`,
+    `${changed.length} changes`,
+    `${discrepancies.length} discrepancies opened`,
+    `${unanswered.length} without an answer`,
+  ]
+  const table = rows.length === 0 ? '' : `${formatTable(HEADINGS, rows)}\n`
+  return `${table}${counts.join(', ')}\n`
 }
-
-const HEADINGS = ['MERCHANT', 'TRANSACTION', 'WHAT', 'HERE BEFORE', 'THE GATEWAY', 'AT (UTC)']

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
-import type { Filter, Listing } from '../access/listing.ts'
 import type { ReadDatabase } from '../db/reads.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
@@ -10,9 +9,9 @@ import { readTransactions, TRANSACTIONS } from '../transactions/find-transaction
 import { requeueTransactions } from '../transactions/requeue.ts'
 import { Transaction } from '../transactions/view.ts'
 import { recordChange } from './database.ts'
-import { addFilters, listMerchants, readRows } from './lists.ts'
+import { addFilters, listMerchants, walkRows } from './lists.ts'
 import { type Json, jsonOption, UsageError } from './options.ts'
-import { type Cli, NO_KEY } from './print.ts'
+import type { Cli } from './print.ts'
 import { type Asking, mayTouch, showProgress } from './progress.ts'
 
 type RequeueOptions = Json & Asking & { sync?: string; merchant?: string }
@@ -89,30 +88,22 @@ async function findById(
   return known.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId }))
 }
 
-/** Finds transactions by the filters of their list, which has no filter by the state of sync. */
+/** Finds transactions by the filters of their list, which has none by the state of sync. */
 export async function findByFilter(
   database: ReadDatabase,
-  filter: FilterOf<typeof TRANSACTIONS>,
-  sync?: string,
+  filter: Parameters<typeof TRANSACTIONS.read>[1],
+  status?: string,
 ): Promise<TransactionKey[]> {
   const keys: TransactionKey[] = []
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const ctx = { ...database, encryption: NO_KEY }
-    const page: Awaited<ReturnType<typeof TRANSACTIONS.read>> = await readRows(
-      ctx,
-      TRANSACTIONS,
-      filter,
-      cursor,
-    )
-    for (const { merchantCode, transactionId, sync: found } of page.data) {
-      if (sync === undefined || found.status === sync) keys.push({ merchantCode, transactionId })
-    }
-    cursor = page.nextCursor
+  for await (const { merchantCode, transactionId, sync } of walkRows(
+    database,
+    TRANSACTIONS,
+    filter,
+  )) {
+    if (status === undefined || sync.status === status) keys.push({ merchantCode, transactionId })
   }
   return keys
 }
-
-type FilterOf<L> = L extends Listing<infer Query, object> ? Filter<Query> : never
 
 type Counted = {
   operation: string

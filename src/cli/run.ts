@@ -83,7 +83,7 @@ function describe(error: unknown, name: string): { lines: readonly string[]; cod
     }
     const message = error.message
       .replace(/^error: |\.$/g, '')
-      .replace(/\n\(Did you mean (.*)\?\)$/s, '; did you mean $1?')
+      .replace('\n(Did you mean', ' (did you mean')
       .replace(/^(unknown option '[^'=]*)=.*$/s, "$1'")
     return { lines: [`${message}; see ${name} --help`], code: EXIT.usage }
   }
