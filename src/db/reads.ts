@@ -82,8 +82,10 @@ export function createReads(
 /** SQLSTATE query_canceled, which is also that of a statement that took too long. */
 const CANCELLED = '57014'
 
+/** The query builder wraps the server's error. */
 function isCancelled(error: unknown): boolean {
-  return error instanceof postgres.PostgresError && error.code === CANCELLED
+  if (error instanceof postgres.PostgresError) return error.code === CANCELLED
+  return error instanceof Error && isCancelled(error.cause)
 }
 
 function refuseRead(): DomainError {

@@ -178,8 +178,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true })
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethod(request.method ?? '')
   const attributes = { 'http.request.method': method, 'http.route': '/ipn' }
-  const links = [request.headers.traceparent].flat()
-  return { name: `${method} /ipn`, kind: 'server', attributes, links, requestId }
+  const [link] = [request.headers.traceparent].flat()
+  return { name: `${method} /ipn`, kind: 'server', attributes, link, requestId }
 }
 
 /** What a received notification is about, for its trace, which the query that follows continues. */

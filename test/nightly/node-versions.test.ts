@@ -28,7 +28,7 @@ const CLOSE_TO_NODE = [
 
 /** A shop: a payment is notified, waited for, refunded, and the events are read from the stream. */
 const SHOP = `
-import { createClient } from './client/dist/index.js'
+import { createClient } from './client-dist/index.js'
 const [baseUrl, apiKey, sandboxUrl] = process.argv.slice(2)
 const ipn = createClient({ baseUrl, apiKey })
 const response = await fetch(sandboxUrl + '/sandbox/transactions', {
@@ -53,8 +53,13 @@ beforeAll(async () => {
   await chmod(folder, 0o755)
   linkPackage(folder)
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const project = join(ROOT, 'tsconfig.build.json')
-  await run(process.execPath, [tsc, '-p', project, '--outDir', join(folder, 'dist')])
+  for (const [project, output] of [
+    ['tsconfig.build.json', 'dist'],
+    ['client', 'client-dist'],
+  ] as const) {
+    const to = join(folder, output)
+    await run(process.execPath, [tsc, '-p', join(ROOT, project), '--outDir', to])
+  }
   await writeFile(join(folder, 'shop.js'), SHOP)
 }, DONE_WITHIN_MS)
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))

@@ -18,8 +18,6 @@ export type RateLimiter = {
   peek(key: string, rate: Rate, cost?: number): Allowance
   /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
   charge(key: string, rate: Rate, cost?: number): void
-  /** Counts the keys remembered. */
-  size(): number
 }
 
 type RateLimiterOptions = {
@@ -66,12 +64,11 @@ export function createRateLimiter({
     charge(key, rate, cost = 1) {
       remember(key, measure(key, rate, cost).next)
     },
-    size: () => wholeAt.size,
   }
 }
 
 /** Inserted again a key becomes the newest, because a Map keeps insertion order; beyond `maxKeys` the oldest goes. */
-function setNewest(map: Map<string, number>, key: string, value: number, maxKeys: number): void {
+function setNewest<T>(map: Map<string, T>, key: string, value: T, maxKeys: number): void {
   map.delete(key)
   map.set(key, value)
   const [oldest] = map.size > maxKeys ? map.keys() : []
@@ -92,15 +89,16 @@ type Throttle = (kind: string) => { leftOut: number } | undefined
  */
 export function createThrottle(
   everyMs: number,
-  { maxKeys = MAX_KEYS, ...options }: RateLimiterOptions = {},
+  { maxKeys = MAX_KEYS, now = () => performance.now() }: RateLimiterOptions = {},
 ): Throttle {
-  const limiter = createRateLimiter({ maxKeys, ...options })
-  const leftOut = new Map<string, number>()
+  const kinds = new Map<string, { until: number; leftOut: number }>()
   return (kind) => {
-    const before = leftOut.get(kind) ?? 0
-    const { ok } = limiter.take(kind, { perMinute: 60_000 / everyMs, burst: 1 })
-    if (ok) leftOut.delete(kind)
-    else setNewest(leftOut, kind, before + 1, maxKeys)
-    return ok ? { leftOut: before } : undefined
+    const { until, leftOut } = kinds.get(kind) ?? { until: 0, leftOut: 0 }
+    const isThrough = now() >= until
+    const next = isThrough
+      ? { until: now() + everyMs, leftOut: 0 }
+      : { until, leftOut: leftOut + 1 }
+    setNewest(kinds, kind, next, maxKeys)
+    return isThrough ? { leftOut } : undefined
   }
 }

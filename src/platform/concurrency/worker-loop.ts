@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../telemetry/log.ts'
 import { noteOutage } from '../telemetry/outage-log.ts'
 
@@ -30,25 +31,12 @@ const ERROR_PAUSE_MS = 500
 export function startWorkerLoop(options: WorkerLoopOptions): WorkerLoop {
   const { name, log, begin, idleMs, stopping, onRound } = options
   const running = new Set<Promise<void>>()
-  let woken = false
-  let wakeSleeper = () => {}
-
-  function wake(): void {
-    woken = true
-    wakeSleeper()
-  }
+  let woken = new AbortController()
+  const wake = () => woken.abort()
 
   async function sleep(ms: number): Promise<void> {
-    if (!woken && !stopping.aborted) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms)
-        wakeSleeper = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-    woken = false
+    await pause(ms, undefined, { signal: woken.signal }).catch(() => {})
+    woken = new AbortController()
   }
 
   function logFailedRound(error: unknown): void {
@@ -66,7 +54,8 @@ export function startWorkerLoop(options: WorkerLoopOptions): WorkerLoop {
         if (count === 0) await sleep(await idleMs())
       } catch (error) {
         logFailedRound(error)
-        woken = false
+        // Whatever woke it meanwhile, it pauses: only a stop does not wait.
+        if (!stopping.aborted) woken = new AbortController()
         await sleep(ERROR_PAUSE_MS)
       }
     }

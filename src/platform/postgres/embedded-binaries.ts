@@ -1,16 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { chmodSync, cpSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { dirname, join, relative } from 'node:path'
+import { createInterface } from 'node:readline'
 import { z } from 'zod'
 
 /** The embedded Postgres cannot run. The message is one line for an operator, with what to do next. */
@@ -48,7 +41,7 @@ export function prepareBinaries(
   const copy = join(copies, `binaries-${readVersion(root)}`)
   if (tryBinaries(copy, user) !== undefined) {
     log(`the database's programs are copied to ${copy}: its user cannot run those in ${root}`)
-    copyBinaries(root, copy, user)
+    copyBinaries(root, copy)
   }
   const failure = tryBinaries(copy, user)
   if (failure === undefined) return join(copy, 'native/bin')
@@ -103,28 +96,14 @@ function tryBinaries(root: string, user: ServerUser): string | undefined {
   return run.status === 0 ? undefined : (run.error?.message ?? run.stderr)
 }
 
-function copyBinaries(root: string, copy: string, user: ServerUser): void {
+/** The copy appears complete, by one rename. Another start may be faster: then its copy stays. */
+function copyBinaries(root: string, copy: string): void {
   const unfinished = `${copy}.${process.pid}`
-  rmSync(unfinished, { recursive: true, force: true })
   cpSync(root, unfinished, { recursive: true, verbatimSymlinks: true })
   completeBinaries(unfinished)
-  openToAll(unfinished)
+  spawnSync('/bin/chmod', ['-R', 'a+rX', unfinished])
   attempt(() => renameSync(unfinished, copy))
-  // A copy that exists by now may come from another process that is starting: keep it if it works.
-  if (tryBinaries(copy, user) !== undefined) {
-    rmSync(copy, { recursive: true, force: true })
-    attempt(() => renameSync(unfinished, copy))
-  }
   rmSync(unfinished, { recursive: true, force: true })
-}
-
-function openToAll(folder: string): void {
-  chmodSync(folder, 0o755)
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) openToAll(path)
-    else if (entry.isFile()) chmodSync(path, folder.endsWith('/bin') ? 0o755 : 0o644)
-  }
 }
 
 function attempt(change: () => void): void {
@@ -170,12 +149,9 @@ export function runGuarded(
   })
   const { stdin, stderr } = child
   let output = ''
-  let rest = ''
-  stderr.setEncoding('utf8').on('data', (text: string) => {
-    output = (output + text).slice(-8192)
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) onLine(line)
+  createInterface(stderr).on('line', (line) => {
+    output = `${output}${line}\n`.slice(-8192)
+    onLine(line)
   })
   stderr.on('end', () => stdin.end())
   stdin.on('error', () => {})

@@ -1,3 +1,4 @@
+import pLimit, { type LimitFunction } from 'p-limit'
 import postgres from 'postgres'
 import { isConnectionLost } from './errors.ts'
 import { collectAfterCommit } from './notify.ts'
@@ -31,50 +32,30 @@ type PipelinedWork<O, T> = {
 
 /** Runs a unit of work as `runInTransaction` does. */
 export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): Promise<T> {
-  const queue = getConnectionQueue(sql)
-  await queue.acquire()
-  try {
-    return await runOn(sql, await reserve(sql).catch(queue.failAll), work)
-  } finally {
-    queue.release()
-  }
+  const turns = findTurns(sql)
+  const failuresBefore = turns.failures
+  return await turns.limit(async () => {
+    // Whoever waited meanwhile fails with it: otherwise each would time out after the other.
+    if (turns.failures > failuresBefore) throw turns.newestFailure
+    const connection = await reserve(sql).catch((error: unknown) => {
+      turns.failures += 1
+      turns.newestFailure = error
+      throw error
+    })
+    return await runOn(sql, connection, work)
+  })
 }
 
-type ConnectionQueue = {
-  acquire(): Promise<void>
-  release(): void
-  /** Rejects everyone who waits with the same error: otherwise each would time out after the other. */
-  failAll(error: unknown): never
-}
+/** What limits units of work, and how often a connection could not be had for one. */
+type Turns = { limit: LimitFunction; failures: number; newestFailure?: unknown }
 
-const queues = new WeakMap<Sql, ConnectionQueue>()
+const turnsOf = new WeakMap<Sql, Turns>()
 
 /** Limits units of work to the pool's size. More wait here, without a time-out, and not inside the driver. */
-function getConnectionQueue(sql: Sql): ConnectionQueue {
-  const queue = queues.get(sql) ?? createConnectionQueue(sql.options.max)
-  queues.set(sql, queue)
-  return queue
-}
-
-function createConnectionQueue(connections: number): ConnectionQueue {
-  let free = connections
-  const waiting: { resolve: () => void; reject: (error: unknown) => void }[] = []
-  return {
-    acquire() {
-      if (free === 0) return new Promise((resolve, reject) => waiting.push({ resolve, reject }))
-      free -= 1
-      return Promise.resolve()
-    },
-    release() {
-      const next = waiting.shift()
-      if (next) next.resolve()
-      else free += 1
-    },
-    failAll(error) {
-      for (const { reject } of waiting.splice(0)) reject(error)
-      throw error
-    },
-  }
+function findTurns(sql: Sql): Turns {
+  const turns = turnsOf.get(sql) ?? { limit: pLimit(sql.options.max), failures: 0 }
+  turnsOf.set(sql, turns)
+  return turns
 }
 
 type Connection = Awaited<ReturnType<Sql['reserve']>>

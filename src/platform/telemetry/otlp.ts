@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Attributes,
@@ -65,14 +66,12 @@ function createTracing(tracer: Tracer): Omit<Tracing, 'stop'> {
   return {
     enabled: true,
     async run(describe, work) {
-      const { name, kind, attributes = {}, links = [], parent, requestId } = describe()
+      const { name, kind, attributes = {}, link, parent, requestId } = describe()
       const outer = parent === undefined ? getActive() : readParent(parent)
       const context = requestId === undefined ? outer : outer.setValue(REQUEST_ID, requestId)
-      const linked = links.flatMap((link) => {
-        const context = parseRemote(link)
-        return context ? [{ context }] : []
-      })
-      const options = { kind: KINDS[kind], attributes, links: linked }
+      const linked = parseRemote(link)
+      const links = linked ? [{ context: linked }] : []
+      const options = { kind: KINDS[kind], attributes, links }
       const span = tracer.startSpan(name, options, context)
       const fail = (type: string): void => {
         span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
@@ -88,10 +87,7 @@ function createTracing(tracer: Tracer): Omit<Tracing, 'stop'> {
         span.end()
       }
     },
-    capture() {
-      const context = getActive()
-      return (work) => activeContext.run(context, work)
-    },
+    capture: () => AsyncLocalStorage.snapshot(),
     remember(key) {
       const span = trace.getSpanContext(getActive())
       if (!span) return

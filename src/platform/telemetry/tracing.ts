@@ -16,8 +16,8 @@ export type SpanOptions = {
   attributes?: Attributes
   /** The span it continues (W3C Trace Context, `traceparent`); by default the span it runs in. */
   parent?: string | undefined
-  /** Other spans that led to it. Invalid `traceparent` values are left out. */
-  links?: readonly (string | undefined)[]
+  /** Another span that led to it (`traceparent`). An invalid one is left out. */
+  link?: string | undefined
   /** Added to the lines logged while the span is active. */
   requestId?: string
 }

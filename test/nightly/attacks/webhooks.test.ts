@@ -21,6 +21,7 @@ const ALONE = 'key-for-webhooks-alone-0123456789-01234'
 const rig = useRig({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
 
 const Registered = z.object({ id: z.string() })
+const Typed = z.object({ type: z.string() })
 const Attempts = z.object({
   data: z.array(
     z.object({
@@ -103,7 +104,8 @@ it('the whole history, replayed with webhooks:write alone: refused at every othe
     // Its own gets what becomes of endpoints, which this scope may read.
     expect([replay.status, moved.status]).toEqual(id === own ? [202, 200] : [403, 403])
   }
-  expect(receiver.seen).toEqual([])
+  const types = receiver.seen.map(({ body }) => Typed.parse(JSON.parse(body)).type)
+  expect(types.filter((type) => !type.startsWith('webhook_endpoint.'))).toEqual([])
 })
 
 /** What listens on the ports that the attack maps. */
@@ -117,15 +119,16 @@ const SERVICES: [string, Server | undefined][] = [
 it('the ports of this machine, mapped through tests: all look and last the same, and few fit in a minute', async () => {
   const settings = { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' }
   const at = await startBeside({ settings })
+  const began = performance.now()
   const ports = await Promise.all(
     SERVICES.map(([, server]) => (server ? listen(server) : Promise.resolve(65_535))),
   )
   const results = await Promise.all(
     ports.map(async (port) => {
       const id = await registerAs(KEY, `http://127.0.0.1:${port}/`, at)
-      const began = performance.now()
+      const sent = performance.now()
       const answer = await callWebhooks(at, 'POST', `/${id}/test`)
-      expect(performance.now() - began).toBeGreaterThanOrEqual(4_990)
+      expect(performance.now() - sent).toBeGreaterThanOrEqual(4_990)
       return await answer.text()
     }),
   )
@@ -142,8 +145,11 @@ it('the ports of this machine, mapped through tests: all look and last the same,
   for (let n = 0; n < 40; n += 1) {
     statuses.push((await callWebhooks(at, 'POST', `/${id}/test`)).status)
   }
-  expect(statuses.filter((status) => status === 200)).toHaveLength(20 - ports.length)
-  expect(new Set(statuses.slice(-20))).toEqual(new Set([429]))
+  const delivered = ports.length + statuses.filter((status) => status === 200).length
+  // Twenty a minute: one more for every three seconds that the attack takes.
+  expect(delivered).toBeGreaterThanOrEqual(20)
+  expect(delivered).toBeLessThanOrEqual(21 + (performance.now() - began) / 3_000)
+  expect(new Set(statuses)).toEqual(new Set([200, 429]))
 })
 
 it('the log of deliveries names no reason either, whatever listens', async () => {

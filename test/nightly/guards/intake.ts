@@ -77,8 +77,8 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/platform/concurrency/rate-limiter.ts',
-    text: 'setNewest(leftOut, kind, before + 1, maxKeys)',
-    mutation: 'setNewest(leftOut, kind, before + 1, 1_000_000 * maxKeys)',
+    text: 'setNewest(kinds, kind, next, maxKeys)',
+    mutation: 'setNewest(kinds, kind, next, 1_000_000 * maxKeys)',
     test: 'test/unit/platform/concurrency/rate-limiter.test.ts',
     claim: 'a throttle forgets the kind that was silent for longest, with its count',
     control: 'a rate is one of each key',
