@@ -34,8 +34,8 @@ const Saved = z.object({
 const SAVED_EVERY_MS = 1_000
 
 /**
- * Opens a file for an export, or goes on with one that was cut off: its place stands beside it, in `FILE.cursor`, until the
- * export is complete. Whatever follows the place in the file is cut away first, so that no row is there twice.
+ * Opens a file for an export, or goes on with one that was cut off: its place stands beside it, in `FILE.cursor`, until
+ * the export is complete. Whatever follows the place in the file is cut away first, so that no row is there twice.
  * @param of says what is exported: another export does not go on with the file
  * @throws UsageError if the file is another one, or cannot be written
  */

@@ -98,8 +98,8 @@ export function readSince(text: string): string {
 const LATE = '1 hour'
 
 /**
- * Finds the id behind which all rows of a time and later are, in a table whose ids grow with the time: no index has the time
- * of all accounts.
+ * Finds the id behind which all rows of a time and later are, in a table whose ids grow with the time: no index has the
+ * time of all accounts.
  */
 export async function findIdBefore(
   sql: Sql,

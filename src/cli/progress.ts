@@ -34,8 +34,8 @@ const EVERY_MS = { drawn: 200, written: 10_000 }
 const BAR_WIDTH = 24
 
 /**
- * Shows how far a command is, on standard error: on a terminal as one line that is drawn again, elsewhere as a line every
- * ten seconds. The end is always shown.
+ * Shows how far a command is, on standard error: on a terminal as one line that is drawn again, elsewhere as a line
+ * every ten seconds. The end is always shown.
  */
 export function showProgress({ printError, isTerminal }: Pick<Cli, 'printError' | 'isTerminal'>) {
   let shownAt = performance.now()

@@ -74,10 +74,8 @@ async function reconcile(
 /** @throws DomainError where nobody would ask */
 async function requireWorker(sql: Sql, then: string): Promise<void> {
   if (await hasWorker(sql)) return
-  throw new DomainError(
-    'unavailable',
-    `no process of the service lives that asks the gateway (ROLE=worker or ROLE=all): start one, and run this again; ${then}`,
-  )
+  const what = 'no process of the service lives that asks the gateway (ROLE=worker or ROLE=all)'
+  throw new DomainError('unavailable', `${what}: start one, and run this again; ${then}`)
 }
 
 const POLL_MS = 500

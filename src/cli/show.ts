@@ -70,7 +70,7 @@ const formatHit = ({ transactionId, merchantCode, matched, id }: SearchHit) => {
   return [transactionId, merchantCode, matched, id]
 }
 
-/** Finds transactions, each once: exact matches if there are any. The search leaves out ids that were only asked for. */
+/** Finds transactions, each once: exact matches if there are any. The search leaves out what was only asked for. */
 async function findHits(
   sql: ReadDatabase['sql'],
   merchants: readonly string[],

@@ -120,7 +120,8 @@ export function readSigningConfig(env: Environment = process.env) {
 export const nameDemoKeyFile = (dataDir: string) => join(dataDir, 'encryption-key')
 
 /**
- * Reads the keys that data is encrypted under, or the demo's, which is beside its database; other settings may be invalid.
+ * Reads the keys that data is encrypted under, or the demo's, which is beside its database. Other settings may be
+ * invalid.
  * @throws ConfigError
  */
 export function readDataKeyConfig(env: Environment = process.env) {
