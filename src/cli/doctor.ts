@@ -30,7 +30,7 @@ export function addDoctorCommand(program: Command, { env, emit, print, setExitCo
       }
       const { checks } = await runCheck(env, { onFinding: (one) => add(diagnose(one)) })
       // Without a database that can be used, and read, there is nothing to examine in it.
-      const isUsable = (['database', 'schema', 'key'] as const).every(
+      const isUsable = (['settings', 'database', 'schema', 'key'] as const).every(
         (name) => checks.find((one) => one.name === name)?.status !== 'failed',
       )
       if (isUsable) await examineDatabase(readConfig(env), add)
@@ -43,23 +43,27 @@ export function addDoctorCommand(program: Command, { env, emit, print, setExitCo
 
 const SHOWN: Readonly<Record<Severity, string>> = { info: 'ok', warning: 'WARN', error: 'ERROR' }
 
-function present({ id, severity, finding, action }: Diagnosis): string {
+/** Formats a finding as one line. */
+export function present({ id, severity, finding, action }: Diagnosis): string {
   const text = action === null ? finding : `${finding}; ${action}`
   return `${SHOWN[severity].padEnd(6)}${id.padEnd(14)}${text.replace(/\p{Cc}/gu, ' ')}\n`
 }
 
-function summarize(findings: readonly Diagnosis[]): string {
+export function summarize(findings: readonly Diagnosis[]): string {
   const count = (wanted: Severity) => findings.filter(({ severity }) => severity === wanted).length
   return `${findings.length} findings: ${count('error')} errors, ${count('warning')} warnings\n`
 }
+
+const AT_THE_SETTINGS = 'correct the setting; docs/reference.md has them all'
 
 /** Certificates are renewed weeks before their end (ms). */
 const RENEWED_MS = 21 * 86_400_000
 
 /** What a check found, as a diagnosis: a failed one says what to do after a colon. */
-function diagnose({ name: id, status, detail, expires }: Finding & Expiring): Diagnosis {
+export function diagnose({ name: id, status, detail, expires }: Finding & Expiring): Diagnosis {
   if (status === 'failed') {
-    const [, finding = detail, action = null] = /^(.{12,}?): (.+)$/s.exec(detail) ?? []
+    const [, finding = detail, action = AT_THE_SETTINGS] =
+      /^(.{12,}?)[:;,] (.+)$/s.exec(detail) ?? []
     return { id, severity: 'error', finding, action }
   }
   const isEnding = expires !== undefined && expires.getTime() - Date.now() < RENEWED_MS

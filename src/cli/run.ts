@@ -15,6 +15,7 @@ import { addMigrateCommand } from './migrate.ts'
 import { UsageError } from './options.ts'
 import { addPeopleCommands } from './people.ts'
 import type { Cli } from './print.ts'
+import { addProbeCommand } from './probe.ts'
 import { addReconcileCommand } from './reconcile.ts'
 import { addReplayCommand } from './replay.ts'
 import { addRequeueCommand } from './requeue.ts'
@@ -73,6 +74,7 @@ function buildProgram(cli: Cli): Command {
   addMigrateCommand(program, cli)
   addRestoredCommand(program, cli)
   addDoctorCommand(program, cli)
+  addProbeCommand(program, cli)
   return program
 }
 
