@@ -4,7 +4,9 @@ import { openDatabase } from '../db/client.ts'
 import { withTimeout } from '../platform/concurrency/timing.ts'
 import { findCheckedDatabase, runCheck } from './check.ts'
 import type { Expiring, Finding } from './check-hosts.ts'
-import { type Diagnosis, EXAMINATIONS, type Severity } from './diagnose.ts'
+import { OF_SERVER } from './diagnose-server.ts'
+import { OF_WORK } from './diagnose-work.ts'
+import type { Diagnosis, Severity } from './diagnosis.ts'
 import { explainError } from './explain.ts'
 import { type Json, jsonOption } from './options.ts'
 import type { Cli } from './print.ts'
@@ -80,7 +82,7 @@ async function examineDatabase(config: Config, add: (one: Diagnosis) => void): P
   if (typeof url === 'object') return
   const { sql, close } = openDatabase(url, 1)
   try {
-    for (const [id, examine] of Object.entries(EXAMINATIONS)) {
+    for (const [id, examine] of Object.entries({ ...OF_SERVER, ...OF_WORK })) {
       try {
         const found = await withTimeout(EXAMINED_MS, examine({ sql, config }))
         for (const one of found) add({ id, ...one })

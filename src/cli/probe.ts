@@ -1,15 +1,20 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../config/config.ts'
-import { formatBody, readPaymentsAnswer } from '../gateway/answers.ts'
 import { createBreakers } from '../gateway/breakers.ts'
 import { createCardGateway } from '../gateway/cards.ts'
-import { signFields } from '../gateway/client.ts'
-import { writeParams } from '../gateway/parse-body.ts'
 import { describeCode } from '../gateway/response-codes.ts'
-import type { GatewayAnswer, PaymentList } from '../gateway/types.ts'
+import {
+  describeAnswer,
+  isAccepted,
+  listVariants,
+  type Reply,
+  tryQuery,
+  type Variant,
+} from '../gateway/try-query.ts'
+import type { PaymentList } from '../gateway/types.ts'
 import { isKnownStatus, isRecognised } from '../payments/view.ts'
 import { checkHosts } from './check-hosts.ts'
-import type { Diagnosis } from './diagnose.ts'
+import type { Diagnosis } from './diagnosis.ts'
 import { diagnose, present, summarize } from './doctor.ts'
 import { type Json, jsonOption, UsageError } from './options.ts'
 import type { Cli } from './print.ts'
@@ -66,9 +71,6 @@ export function addProbeCommand(program: Command, { env, emit, print, setExitCod
 
 type Add = (id: string, severity: Diagnosis['severity'], finding: string, action?: string) => void
 
-/** Ways to write a call that settings decide about. */
-type Variant = { prefix: string; encoding: 'json' | 'form' }
-
 async function probeAccount(
   config: Config,
   merchantCode: string,
@@ -77,8 +79,8 @@ async function probeAccount(
 ): Promise<void> {
   const add: Add = (id, severity, finding, action) =>
     report({ id, severity, finding: `${merchantCode}: ${finding}`, action: action ?? null })
-  const ask = (variant: Variant, isSpoiled = false) =>
-    query(config, merchantCode, transaction ?? UNKNOWN, variant, isSpoiled)
+  const tried = { baseUrl: readBase(config), merchantCode, transactionId: transaction ?? UNKNOWN }
+  const ask = (variant: Variant, isSpoiled = false) => tryQuery(config, tried, variant, isSpoiled)
   const { GATEWAY_FIELD_PREFIX: prefix, GATEWAY_ENCODING: encoding } = config
   const reply = await ask({ prefix, encoding })
   if ('failure' in reply) {
@@ -95,56 +97,6 @@ const AT_THE_HOST =
 
 /** An id that no gateway gives: printable, and marked as what it is. */
 const UNKNOWN = 'probe-of-an-unknown-transaction'
-
-type Reply = {
-  status: number
-  answer: GatewayAnswer<PaymentList>
-  /** The masked text of the answer. */
-  text: string
-  ms: number
-  /** How far this machine's clock is ahead of the gateway's (ms); undefined if the gateway does not say. */
-  aheadMs: number | undefined
-}
-
-/** Sends one QUERY_PT. @param isSpoiled with a hash that is wrong, to see how the gateway refuses one */
-async function query(
-  config: Config,
-  merchantCode: string,
-  transactionId: string,
-  { prefix, encoding }: Variant,
-  isSpoiled: boolean,
-): Promise<Reply | { failure: string }> {
-  const { accounts, GATEWAY_TIMEOUT_MS, GATEWAY_PAYGATE_PATH } = config
-  const fields = { TransactionID: transactionId }
-  const call = { command: 'QUERY_PT', merchantCode, fields, exclude: [] } as const
-  const params = signFields({ prefix, accounts }, call)
-  const hash = `${prefix}_SecureHash`
-  const sent = isSpoiled ? { ...params, [hash]: '0'.repeat(64) } : params
-  const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
-  const base = new URL(readBase(config))
-  base.pathname = base.pathname.replace(/\/$/, '') + GATEWAY_PAYGATE_PATH
-  const startedAt = Date.now()
-  try {
-    const response = await fetch(base, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: { 'content-type': `application/${type}`, accept: 'application/json' },
-      body: writeParams(sent, encoding),
-      signal: AbortSignal.timeout(GATEWAY_TIMEOUT_MS),
-    })
-    const body = Buffer.from(await response.arrayBuffer())
-    const ms = Date.now() - startedAt
-    const date = Date.parse(response.headers.get('date') ?? '')
-    // A date has whole seconds: half of one is added.
-    const aheadMs = Number.isNaN(date) ? undefined : startedAt + ms / 2 - date - 500
-    const { answer } = readPaymentsAnswer(body, prefix)
-    return { status: response.status, answer, text: formatBody(body) ?? '', ms, aheadMs }
-  } catch (error) {
-    const cause = error instanceof Error ? (error.cause ?? error) : error
-    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-    return { failure: String(code ?? (cause instanceof Error ? cause.name : cause)) }
-  }
-}
 
 /** In demo mode the gateway is the sandbox beside the service. */
 function readBase({ GATEWAY_BASE_URL, SANDBOX_PORT }: Config): string {
@@ -207,30 +159,6 @@ async function reportQuery(
 }
 
 const describe = ({ prefix, encoding }: Variant) => `${encoding} with the prefix ${prefix}`
-
-function describeAnswer(answer: GatewayAnswer<PaymentList>): string {
-  return answer.kind === 'rejected' ? describeCode(answer.code, answer.message) : answer.kind
-}
-
-/** A gateway that answers the wrong hash in the same way has refused ours, or reads neither. */
-function isAccepted({ answer }: Reply, spoiled: Reply | { failure: string }): boolean {
-  if (answer.kind === 'invalid') return false
-  if (answer.kind === 'answered' || 'failure' in spoiled) return true
-  return describeAnswer(answer) !== describeAnswer(spoiled.answer)
-}
-
-/** The other ways to write the call, the most likely first: an answer shows the prefix that the gateway uses. */
-function listVariants(used: Variant, { text }: Reply): Variant[] {
-  const [, seen] = /"(\w{1,20})_ResponseCode"/.exec(text) ?? []
-  const prefixes = new Set([seen ?? used.prefix, used.prefix, 'svc'])
-  const all = [...prefixes].flatMap((prefix) =>
-    ([used.encoding, used.encoding === 'json' ? 'form' : 'json'] as const).map((encoding) => ({
-      prefix,
-      encoding,
-    })),
-  )
-  return all.filter((one) => one.prefix !== used.prefix || one.encoding !== used.encoding)
-}
 
 function reportRejected(
   transaction: string | undefined,
