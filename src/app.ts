@@ -13,10 +13,10 @@ import {
   createBaseApp,
   holdRefusals,
   paceRequests,
-  requireValidUrl,
+  requireValidHost,
   traceRequests,
 } from './http/app.ts'
-import { type BodyBudget, createBodyBudget, readJsonBody } from './http/body.ts'
+import { readJsonBody } from './http/body.ts'
 import type { ApiInfo, ParameterTable } from './http/openapi.ts'
 import type { HttpEnv } from './http/problems.ts'
 import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
@@ -118,10 +118,7 @@ const API: ApiInfo = { title: TITLE, description: DESCRIPTION, tags: TAGS, param
 type AppContext = CardsContext & ConsoleContext & ReferenceContext
 
 /** Serves everything but `/ipn`, which it only describes. A worker serves only health and metrics. */
-export function createApp(
-  ctx: AppContext,
-  bodyBudget: BodyBudget = createBodyBudget(),
-): Hono<HttpEnv> {
+export function createApp(ctx: AppContext): Hono<HttpEnv> {
   const app = createBaseApp(ctx, NOT_FOUND_HINT[ctx.config.ROLE])
   const pace = paceRequests(ctx.config.TRUSTED_PROXIES)
   for (const path of WITHOUT_KEY) app.use(path, pace)
@@ -135,9 +132,9 @@ export function createApp(
     holdRefusals(),
     authenticate(ctx),
     traceRequests(ctx),
-    requireValidUrl,
+    requireValidHost,
     auditRefusals(ctx),
-    readJsonBody(ctx.config.bodyTimeoutMs, bodyBudget),
+    readJsonBody(ctx.config.bodyTimeoutMs),
   ] as const
   for (const path of ['/v1/*', '/v2/*']) app.use(path, ...middleware)
   app.route('/', transactionRoutes(ctx))
@@ -155,6 +152,6 @@ export function createApp(
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))
   app.route('/', deliveryRoutes(ctx))
-  mountConsole(app, ctx, bodyBudget)
+  mountConsole(app, ctx)
   return app
 }

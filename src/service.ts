@@ -11,17 +11,10 @@ import { formatUnknownKey } from './db/transaction-key.ts'
 import { healthRoutes } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
 import { createBaseApp, paceRequests } from './http/app.ts'
-import { createBodyBudget } from './http/body.ts'
 import { createForwardedWarning } from './http/client-address.ts'
 import { answerUnreadable, type HttpEnv } from './http/problems.ts'
 import { setSecurityHeaders } from './http/raw-response.ts'
-import {
-  createConnectionPolicy,
-  listen,
-  openServer,
-  SERVER_LIMITS,
-  type ServerLimits,
-} from './http/server.ts'
+import { listen, openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
 import { warnOfUnsigned } from './ipn/answer.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
@@ -66,11 +59,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, close } = await createContext(options)
   const { config } = options
   const limits = { ...SERVER_LIMITS, ...options.serverLimits }
-  const policy = createConnectionPolicy(
-    config.TRUSTED_PROXIES,
-    ctx.metrics.connectionsRefused,
-    ctx.log,
-  )
+  const { log, metrics } = ctx
+  const policy = { proxies: config.TRUSTED_PROXIES, refused: metrics.connectionsRefused, log }
   const server = openServer(createListener(ctx), limits, policy)
   // Enough for every orchestrator and scraper; the rest of the process's open files are for the public port.
   const scrapeLimits = { ...limits, connections: 200, connectionsPerNetwork: 100 }
@@ -142,9 +132,8 @@ function serveApp({ log }: Pick<ServiceContext, 'log'>, app: Hono<HttpEnv>): Req
 
 /** `/ipn` and plain reads of transactions are served before the framework, which would cost more than they do. */
 function createListener(ctx: ServiceContext): RequestListener {
-  const budget = createBodyBudget()
-  const serveRequest = serveApp(ctx, createApp(ctx, budget))
-  const serveNotification = createNotificationServer(ctx, budget)
+  const serveRequest = serveApp(ctx, createApp(ctx))
+  const serveNotification = createNotificationServer(ctx)
   const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
   const noteForwarded = createForwardedWarning(ctx.log, ctx.config.TRUSTED_PROXIES)

@@ -7,7 +7,6 @@ import { DomainError } from '../errors.ts'
 import {
   DEFAULT_LIMIT,
   type Page,
-  type PageResponse,
   type Position,
   readCursor,
   refuseCursor,
@@ -107,7 +106,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-): Promise<PageResponse<Row>> {
+) {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 

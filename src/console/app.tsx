@@ -5,7 +5,6 @@ import { methodNotAllowed } from 'hono/method-not-allowed'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { auditRefusals } from '../access/audit.ts'
 import { DomainError, REFUSALS } from '../errors.ts'
-import type { BodyBudget } from '../http/body.ts'
 import { explainError, type HttpEnv } from '../http/problems.ts'
 import { accountPage, signInRoutes, signOutRoutes } from './account.tsx'
 import { discrepancyPage } from './discrepancy.tsx'
@@ -53,19 +52,16 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/**
- * Mounts the console, unless it is switched off: the pages for the people who handle money.
- * @param bodyBudget shared with every other reader of bodies
- */
-export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext, bodyBudget: BodyBudget) {
+/** Mounts the console, unless it is switched off: the pages for the people who handle money. */
+export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext) {
   if (ctx.config.CONSOLE === 'off') return
   app.use('/', leadBrowsersTo('/console'))
-  app.route('/', createConsole(ctx, bodyBudget))
+  app.route('/', createConsole(ctx))
 }
 
 const PAGES = [accountPage, peoplePage, personPage, reasonsPage, refundPage, discrepancyPage]
 
-function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<ConsoleEnv> {
+function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()
   app.onError((error, c) => respondError(ctx, error, c))
   app.route('/', assetRoutes())
@@ -83,7 +79,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
       },
     }),
   )
-  app.use('/console/*', readOwnForms(ctx, bodyBudget))
+  app.use('/console/*', readOwnForms(ctx))
   app.route('/', signInRoutes(ctx))
   app.use(
     '/console/*',
@@ -131,10 +127,10 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   }
   const requestId = c.get('requestId')
   const failed = { requestId, method: c.req.method, path: hideToken(c.req.path) }
-  const { code, detail, options } = explainError(ctx.log, error, failed)
+  const { code, message: detail, retryAfterS } = explainError(ctx.log, error, failed)
   c.set('refusal', code)
   const { status } = REFUSALS[code]
-  const waitS = options?.retryAfterS ?? (status === 503 ? RETRY_S : undefined)
+  const waitS = retryAfterS ?? (status === 503 ? RETRY_S : undefined)
   if (waitS !== undefined) c.header('retry-after', String(waitS))
   if (status === 503 && isUnsafe(c)) return respondInterrupted(ctx, c)
   return respondRefusal(c, status, describe(status, detail, requestId))

@@ -3,7 +3,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { createMiddleware } from 'hono/factory'
 import { SESSION_MINUTES } from '../access/sessions.ts'
 import { isLoopback } from '../config/setting-types.ts'
-import { type BodyBudget, readFormBody } from '../http/body.ts'
+import { readFormBody } from '../http/body.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
 import { KEPT_S } from './kept.ts'
 
@@ -22,11 +22,11 @@ export function isUnsafe(c: ConsoleRequest): boolean {
 }
 
 /** Refuses unsafe requests of other origins, by what the browser itself says, and reads the fields of the others. */
-export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>, budget: BodyBudget) {
+export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c)) {
       if (c.req.header('sec-fetch-site') !== 'same-origin') throw new ForeignFormError()
-      c.set('form', await readFormBody(c.env, config.bodyTimeoutMs, budget))
+      c.set('form', await readFormBody(c.env, config.bodyTimeoutMs))
     }
     await next()
   })

@@ -5,7 +5,7 @@ import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { routePath } from 'hono/route'
-import { DomainError, invalidField } from '../errors.ts'
+import { DomainError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
@@ -39,17 +39,21 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
   app.onError((error, c) => {
     const { method, path } = c.req
     const failed = { requestId: c.get('requestId'), method, path }
-    const { code, detail, options } = explainError(ctx.log, error, failed)
-    return answerProblem(c, code, detail, options)
+    return answerProblem(c, explainError(ctx.log, error, failed))
   })
-  app.notFound((c) => answerProblem(c, 'not_found', `There is no path ${c.req.path}${hint}`))
+  app.notFound((c) =>
+    answerProblem(c, new DomainError('not_found', `There is no path ${c.req.path}${hint}`)),
+  )
   app.use(
     methodNotAllowed({
       app,
-      onMethodNotAllowed: (c, methods) =>
-        answerProblem(c, 'method_not_allowed', `Use ${methods.join(' or ')}`, {
-          headers: { allow: methods.join(', ') },
-        }),
+      onMethodNotAllowed: (c, methods) => {
+        c.header('allow', methods.join(', '))
+        return answerProblem(
+          c,
+          new DomainError('method_not_allowed', `Use ${methods.join(' or ')}`),
+        )
+      },
     }),
   )
   return app
@@ -163,25 +167,8 @@ export function holdRefusals() {
 /** Jittered, so that refusals which began together do not come back together. */
 const pauseAbout = (ms: number) => pause(ms * (0.5 + Math.random()))
 
-/**
- * Refuses a URL with percent-escapes that are not UTF-8, which the framework would take literally: `%FF` would name the
- * same object as `%25FF`. Also a host that no URL can have (`shop.1`).
- * @throws DomainError `invalid_address`, `invalid_request`
- */
-export const requireValidUrl = createMiddleware<HttpEnv>(async (c, next) => {
-  if (!URL.canParse(c.req.url))
-    throw new DomainError('invalid_address', 'Host: is not a valid host')
-  const [path = '', query = ''] = c.req.url.split(/\?(.*)/s)
-  const isInvalid = (text: string) => tryDecodeURIComponent(text) === undefined
-  const field = isInvalid(path) ? 'path' : query.split('&').find(isInvalid)?.split('=')[0]
-  if (field === undefined) return await next()
-  throw invalidField(field, 'has percent-escapes that are not UTF-8 text')
+/** Refuses a host that no URL can have (`shop.1`). @throws DomainError `invalid_address` */
+export const requireValidHost = createMiddleware<HttpEnv>(async (c, next) => {
+  if (URL.canParse(c.req.url)) return await next()
+  throw new DomainError('invalid_address', 'Host: is not a valid host')
 })
-
-function tryDecodeURIComponent(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
-}

@@ -9,19 +9,16 @@ import type { HttpEnv } from './problems.ts'
 /** `over_budget`: the bodies in flight already hold all the memory they may. */
 type Unread = 'too_large' | 'too_slow' | 'broken' | 'over_budget'
 
-/** The memory left for the bodies of all routes in flight, beyond the first few KiB of each. */
-export type BodyBudget = { bytes: number }
-
-/** Many slow senders must not exhaust the memory. */
-export const createBodyBudget = (): BodyBudget => ({ bytes: 32 * 1024 * 1024 })
-
 /** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
 const FREE_BYTES = 4 * 1024
+
+/** What the process has left for all bodies in flight (bytes): many slow senders must not exhaust its memory. */
+let budget = 32 * 1024 * 1024
 
 /** Reads at most `limit` bytes. Never rejects. What it refuses is not read to the end. */
 export function readBody(
   request: IncomingMessage,
-  { limit, timeoutMs, budget }: { limit: number; timeoutMs: number; budget: BodyBudget },
+  { limit, timeoutMs }: { limit: number; timeoutMs: number },
 ): Promise<{ kind: 'whole'; bytes: Buffer } | { kind: Unread }> {
   if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
@@ -35,7 +32,7 @@ export function readBody(
 
     function end(unread?: Unread): void {
       clearTimeout(timer)
-      budget.bytes += taken
+      budget += taken
       taken = 0
       request.off('data', append).off('end', finish).off('close', fail).off('error', fail)
       if (unread) request.pause()
@@ -45,9 +42,9 @@ export function readBody(
       size += chunk.length
       const more = Math.max(0, size - FREE_BYTES) - taken
       if (size > limit) end('too_large')
-      else if (more > budget.bytes) end('over_budget')
+      else if (more > budget) end('over_budget')
       else {
-        budget.bytes -= more
+        budget -= more
         taken += more
         chunks.push(chunk)
       }
@@ -65,10 +62,10 @@ export const MAX_BODY_BYTES = 64 * 1024
  * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would be
  * ignored, and an empty one declared as JSON refused. No body counts as `{}`.
  */
-export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
+export function readJsonBody(timeoutMs: number) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
-    const body = await readText(c.env, timeoutMs, budget, JSON_FORM)
+    const body = await readText(c.env, timeoutMs, JSON_FORM)
     const { method, url, signal } = c.req.raw
     const headers = new Headers(c.req.raw.headers)
     headers.set('content-type', 'application/json')
@@ -86,9 +83,8 @@ function hasRoute(c: HttpContext): boolean {
 export async function readFormBody(
   env: HttpBindings,
   timeoutMs: number,
-  budget: BodyBudget,
 ): Promise<Record<string, string>> {
-  const text = await readText(env, timeoutMs, budget, URL_FORM)
+  const text = await readText(env, timeoutMs, URL_FORM)
   return Object.fromEntries(new URLSearchParams(text))
 }
 
@@ -105,10 +101,9 @@ const URL_FORM = {
 async function readText(
   { incoming, outgoing }: HttpBindings,
   timeoutMs: number,
-  budget: BodyBudget,
   { type, advice }: typeof JSON_FORM,
 ): Promise<string> {
-  const body = await readBody(incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
+  const body = await readBody(incoming, { limit: MAX_BODY_BYTES, timeoutMs })
   if (body.kind !== 'whole') {
     // The rest of the body is not read: the connection cannot be used again.
     outgoing.setHeader('connection', 'close')

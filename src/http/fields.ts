@@ -34,9 +34,10 @@ export const MerchantCode = z.string().optional().openapi({
 
 const INVALID_TIME = 'must be a time like 2026-11-21T09:00:00Z'
 
-/** ISO 8601 allows a year 0, offsets beyond 15 hours and any number of digits; `timestamptz` does not. */
-function isPostgresTime(time: string): boolean {
-  return !/^0000|\.\d{10}|[+-](1[6-9]|2\d):?\d\d$/.test(time)
+/** Whether Postgres reads a time: ISO 8601 allows a year 0, offsets beyond 15 hours and any number of digits as well. */
+export function isTime(time: string): boolean {
+  if (/^0000|\.\d{10}|[+-](1[6-9]|2\d):?\d\d$/.test(time)) return false
+  return z.iso.datetime({ offset: true }).safeParse(time).success
 }
 
 /** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
@@ -44,7 +45,7 @@ export const TimeParameter = z
   .string()
   // In a query string, a plus sign that is not encoded stands for a space.
   .transform((time) => time.replace(/ (?=\d\d:?\d\d$)/, '+'))
-  .pipe(z.iso.datetime({ offset: true, error: INVALID_TIME }).refine(isPostgresTime, INVALID_TIME))
+  .refine(isTime, INVALID_TIME)
   .optional()
   .openapi({
     type: 'string',

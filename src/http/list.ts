@@ -1,10 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import type { Context as HttpContext, TypedResponse } from 'hono'
+import type { Context as HttpContext } from 'hono'
 import { accepts } from 'hono/accepts'
-import type { JSONParsed } from 'hono/utils/types'
 import { invalidField } from '../errors.ts'
 import { referToHeaders } from './describe.ts'
-import { integerParameter } from './fields.ts'
+import { integerParameter, isTime } from './fields.ts'
 import type { HttpEnv } from './problems.ts'
 
 /** The position of a row in a list ordered by time, then id; rows inserted meanwhile do not shift it. */
@@ -12,16 +11,11 @@ export type Position = { time: string; id: string; merchantCode: string }
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
 
-const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\+00$/
 // A text column cannot hold NUL.
 const Text = z.string().refine((text) => !text.includes('\0'))
-const POSITION = z.tuple([z.string().regex(TIME).refine(isTime), Text.min(1), Text])
-
-/** The pattern accepts the 31st of February; the database would not. */
-function isTime(text: string): boolean {
-  const iso = text.replace(' ', 'T').replace('+00', 'Z')
-  return !iso.startsWith('0000') && z.iso.datetime().safeParse(iso).success
-}
+/** A time as Postgres writes it. */
+const Written = z.string().refine((time) => isTime(time.replace(' ', 'T').replace(/\+00$/, 'Z')))
+const POSITION = z.tuple([Written, Text.min(1), Text])
 
 export const DEFAULT_LIMIT = 50
 
@@ -79,13 +73,6 @@ export function cutPage<Row, T>(
 const JSON_TYPE = 'application/json'
 const CSV_TYPE = 'text/csv'
 
-type CsvResponse = Response & TypedResponse<string, 200, 'body'>
-
-/** A page in the form that the request prefers. */
-export type PageResponse<T> =
-  | CsvResponse
-  | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
-
 /** Describes a page of a list, as JSON or as CSV. Answer it with `respondPage`. */
 export function describePage<T extends z.ZodType>(item: T, description = 'A page') {
   const nextCursor = z.string().nullable().openapi({
@@ -121,18 +108,13 @@ export function respondPage<T extends object>(
   c: HttpContext<HttpEnv>,
   page: Page<T>,
   schema: z.ZodType<T>,
-): PageResponse<T> {
+) {
   if (!prefersCsv(c)) return c.json(page, 200)
   return respondCsv(c, writeCsv(schema, page.data), page.nextCursor, 'cursor')
 }
 
 /** Answers with CSV; `Link` leads to the next page (RFC 8288), whose cursor is `next`, in the query as `parameter`. */
-export function respondCsv(
-  c: HttpContext,
-  csv: string,
-  next: string | null,
-  parameter: string,
-): CsvResponse {
+export function respondCsv(c: HttpContext, csv: string, next: string | null, parameter: string) {
   const headers = { 'content-type': `${CSV_TYPE}; charset=utf-8` }
   if (next === null) return c.body(csv, 200, headers)
   const url = new URL(c.req.url)

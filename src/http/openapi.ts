@@ -1,7 +1,7 @@
-import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
+import { type OpenAPIHono, z } from '@hono/zod-openapi'
 import { PACKAGE } from '../version.ts'
 import { HEADERS, referToHeaders } from './describe.ts'
-import { type HttpEnv, Problem } from './problems.ts'
+import type { HttpEnv } from './problems.ts'
 
 /** The parts of the document that concern the API as a whole. */
 export type ApiInfo = {
@@ -9,7 +9,7 @@ export type ApiInfo = {
   /** Markdown. */
   description: string
   /** The groups of operations. */
-  tags: readonly { name: string; description: string }[]
+  tags: { name: string; description: string }[]
   parameters: ParameterTable
 }
 
@@ -19,103 +19,88 @@ export type ApiInfo = {
  */
 export type ParameterTable = Readonly<Record<string, string | [text: string, example: string]>>
 
+const SECURITY_SCHEMES = {
+  ApiKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key; create one with `npm run cli -- keys create`',
+  },
+}
+
 /**
  * Builds the document of all declared routes, as JSON text. What all responses share is added here.
  * @param examples replace those of the parameters that have one, by the same names
  */
 export function buildDocument(
-  { openAPIRegistry }: Pick<OpenAPIHono<HttpEnv>, 'openAPIRegistry'>,
+  app: Pick<OpenAPIHono<HttpEnv>, 'getOpenAPI31Document'>,
   { title, description, tags, parameters }: ApiInfo,
   examples: ReadonlyMap<string, string>,
 ): string {
-  const complete = new OpenAPIHono()
-  complete.openAPIRegistry.register('Problem', Problem)
-  for (const definition of openAPIRegistry.definitions) {
-    if (definition.type === 'route') {
-      complete.openAPIRegistry.registerPath(completeRoute(definition.route))
-    } else if (definition.type === 'webhook') {
-      const { webhook } = definition
-      const request = { ...webhook.request, ...capitaliseHeaders(webhook.request?.headers) }
-      // Mounting a router adds a slash to the webhook's name, as to a path.
-      const path = webhook.path.replace(/^\//, '')
-      complete.openAPIRegistry.registerWebhook({ ...webhook, path, request })
-    }
-  }
-  const document = complete.getOpenAPI31Document({
+  const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: { title, version: PACKAGE.version, description },
     servers: [{ url: '/', description: 'The origin of this document' }],
-    tags: [...tags],
+    tags,
     security: [],
   })
-  const used = JSON.stringify(document)
-  const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
-  const ApiKey = {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An API key; create one with `npm run cli -- keys create`',
+  const paths = Items.parse(document.paths)
+  for (const operation of Object.values(paths).flatMap((item) => Object.values(item))) {
+    completeOperation(operation, parameters, examples)
   }
+  const webhooks = Object.entries(Items.parse(document.webhooks)).map(([path, item]) => {
+    for (const { parameters: headers = [] } of Object.values(item)) headers.forEach(capitalise)
+    // Mounting a router adds a slash to the webhook's name, as to a path.
+    return [path.replace(/^\//, ''), item]
+  })
+  const used = JSON.stringify([paths, webhooks])
+  const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
   const components = {
     ...document.components,
     headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
-    securitySchemes: { ApiKey },
+    securitySchemes: SECURITY_SCHEMES,
   }
   const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
-  const paths = describeParameters(document.paths ?? {}, parameters, examples)
-  return JSON.stringify({ ...document, info, paths, components })
-}
-
-/** Adds the headers that all responses have, and the scope to the description. */
-function completeRoute(route: RouteConfig): RouteConfig {
-  const scope = route.security?.flatMap((one) => Object.values(one).flat()).join(', ')
-  const description = [route.description, scope && `Scope: \`${scope}\`.`].filter(Boolean)
-  const responses = Object.entries(route.responses).map(([status, response]) => {
-    if ('$ref' in response) return [status, response]
-    const limits = scope && status !== '401' ? (['RateLimit-Policy', 'RateLimit'] as const) : []
-    const shared = referToHeaders(['X-Request-Id', ...limits])
-    return [status, { ...response, headers: { ...response.headers, ...shared } }]
+  return JSON.stringify({
+    ...{ ...document, info, paths, components },
+    webhooks: Object.fromEntries(webhooks),
   })
-  return {
-    ...route,
-    description: description.join('\n\n'),
-    request: { ...route.request, ...capitaliseHeaders(route.request?.headers) },
-    responses: Object.fromEntries(responses),
-  }
-}
-
-/** Capitalises the names of request headers, which are declared in the lower case that Hono reads. */
-function capitaliseHeaders(headers: unknown) {
-  if (!(headers instanceof z.ZodObject)) return {}
-  const shape = Object.entries(headers.shape).map(([name, schema]) => [
-    name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()),
-    schema,
-  ])
-  return { headers: z.object(Object.fromEntries(shape)) }
 }
 
 const Operation = z.looseObject({
   operationId: z.string().optional(),
+  description: z.string().optional(),
+  security: z.array(z.record(z.string(), z.array(z.string()))).optional(),
   parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).optional(),
+  responses: z.record(z.string(), z.looseObject({ headers: z.looseObject({}).optional() })),
 })
-const Paths = z.record(z.string(), z.record(z.string(), Operation))
+type Operation = z.infer<typeof Operation>
+const Items = z.record(z.string(), z.record(z.string(), Operation))
 
-/** Gives the parameters of all operations their own texts. */
-function describeParameters(
-  paths: object,
+/** Adds the scope to the description, the headers that all responses have, and what each parameter is. */
+function completeOperation(
+  operation: Operation,
   table: ParameterTable,
   examples: ReadonlyMap<string, string>,
-): object {
-  const described = Paths.parse(paths)
-  for (const operation of Object.values(described).flatMap((item) => Object.values(item))) {
-    operation.parameters = operation.parameters?.map((parameter) => {
-      const own = `${operation.operationId}.${parameter.name}`
-      const found = table[own] ?? table[parameter.name]
-      if (found === undefined) return parameter
-      const [description, example] = [found].flat()
-      if (parameter.in === 'query' || example === undefined) return { ...parameter, description }
-      const given = examples.get(own) ?? examples.get(parameter.name) ?? example
-      return { ...parameter, description, example: given }
-    })
+): void {
+  const scope = operation.security?.flatMap((one) => Object.values(one).flat()).join(', ')
+  const said = [operation.description, scope && `Scope: \`${scope}\`.`].filter(Boolean)
+  operation.description = said.join('\n\n')
+  for (const [status, response] of Object.entries(operation.responses)) {
+    const limits = scope && status !== '401' ? (['RateLimit-Policy', 'RateLimit'] as const) : []
+    response.headers = { ...response.headers, ...referToHeaders(['X-Request-Id', ...limits]) }
   }
-  return described
+  for (const parameter of operation.parameters ?? []) {
+    capitalise(parameter)
+    const own = `${operation.operationId}.${parameter.name}`
+    const [description, example] = [table[own] ?? table[parameter.name]].flat()
+    if (description !== undefined) parameter.description = description
+    if (parameter.in === 'query' || example === undefined) continue
+    parameter.example = examples.get(own) ?? examples.get(parameter.name) ?? example
+  }
+}
+
+/** Capitalises the name of a request header, which is declared in the lower case that Hono reads. */
+function capitalise(parameter: { name: string; in: string }): void {
+  if (parameter.in !== 'header') return
+  parameter.name = parameter.name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())
 }

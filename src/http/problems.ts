@@ -3,7 +3,7 @@ import { type HttpBindings, RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../errors.ts'
+import { DomainError, REFUSALS, type RefusalCode } from '../errors.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
 import type { Log } from '../platform/telemetry/log.ts'
@@ -46,71 +46,53 @@ export const Problem = z
   })
   .openapi('Problem', { description: 'A refusal or a failure (RFC 9457)' })
 
-/** What a problem adds to its code and detail. */
-type ProblemOptions = {
-  errors?: readonly FieldError[]
-  extra?: Readonly<Record<string, string>>
-  retryAfterS?: number | undefined
-  headers?: Readonly<Record<string, string>>
-}
-
-/** Writes a problem, with its own headers but the request id's. */
+/** Writes a refusal as a problem, with its own headers but the request id's. */
 export function writeProblem(
-  code: RefusalCode,
-  detail: string,
+  { code, message: detail, errors, extra, retryAfterS }: DomainError,
   requestId: string,
-  { errors = [], extra = {}, retryAfterS, headers = {} }: ProblemOptions = {},
 ) {
   const { status, title } = REFUSALS[code]
   const type = `urn:ipn-processor:problem:${code}`
   const listed = errors.length > 0 ? { errors } : {}
   const waitS = retryAfterS ?? (status === 503 ? 1 : undefined)
-  const allHeaders: Record<string, string> = {
+  const headers: Record<string, string> = {
     'content-type': 'application/problem+json',
     ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
     ...(waitS === undefined ? {} : { 'retry-after': String(waitS) }),
-    ...headers,
   }
   const body = JSON.stringify({ type, title, status, detail, code, requestId, ...listed, ...extra })
-  return { status, headers: allHeaders, body }
+  return { status, headers, body }
 }
 
-export function answerProblem(
-  c: HttpContext<HttpEnv>,
-  code: RefusalCode,
-  detail: string,
-  options: ProblemOptions = {},
-): Response {
-  c.set('refusal', code)
-  const { status, headers, body } = writeProblem(code, detail, c.get('requestId'), options)
+export function answerProblem(c: HttpContext<HttpEnv>, refusal: DomainError): Response {
+  c.set('refusal', refusal.code)
+  const { status, headers, body } = writeProblem(refusal, c.get('requestId'))
   return c.body(body, status, headers)
 }
 
 const UNREPLICATED =
   'Whether this was done is unknown, because no standby of the database has confirmed it; repeat the same request in a moment, with the same Idempotency-Key if it had one'
 
-/** Explains an error as a problem. An unexpected one is logged in full; the client gets only the request id. */
+/** Explains an error as a refusal. An unexpected one is logged in full; the client gets only the request id. */
 export function explainError(
   log: Log,
   error: unknown,
   { requestId, method, path }: { requestId: string; method: string; path: string },
-): { code: RefusalCode; detail: string; options?: ProblemOptions } {
+): DomainError {
   const isUnreplicated = error instanceof UnreplicatedError
   if (isUnreplicated || isDatabaseUnavailable(error)) {
     const [line, detail] = isUnreplicated
       ? ['no standby has confirmed a commit: it may be lost', UNREPLICATED]
       : ['the database is unreachable', 'The database is unreachable; retry in a moment']
     if (!noteOutage(log, error, 'requests')) log.error({ err: error, requestId }, line)
-    return { code: 'unavailable', detail }
+    return new DomainError('unavailable', detail)
   }
-  if (error instanceof DomainError) {
-    return { code: error.code, detail: error.message, options: error }
-  }
+  if (error instanceof DomainError) return error
   if (error instanceof HTTPException && error.status === 400) {
-    return { code: 'invalid_json', detail: 'The body is not valid JSON' }
+    return new DomainError('invalid_json', 'The body is not valid JSON')
   }
   log.error({ err: error, requestId, method, path: maskCardText(path) }, 'request failed')
-  return { code: 'internal_error', detail: `Unexpected error; quote request ${requestId}` }
+  return new DomainError('internal_error', `Unexpected error; quote request ${requestId}`)
 }
 
 /**
@@ -121,6 +103,7 @@ export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()
   const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'
   if (code === 'internal_error') log.error({ err: error, requestId }, 'request failed')
-  const { status, headers, body } = writeProblem(code, REFUSALS[code].title, requestId)
+  const refusal = new DomainError(code, REFUSALS[code].title)
+  const { status, headers, body } = writeProblem(refusal, requestId)
   return new Response(body, { status, headers: { ...headers, 'x-request-id': requestId } })
 }

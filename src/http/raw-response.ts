@@ -28,6 +28,13 @@ export function chooseRequestId(given: string | string[] | undefined): string {
   return typeof given === 'string' && GIVEN.test(given) ? given : randomUUID()
 }
 
+/** Whether `If-None-Match` names what would be sent, by weak comparison (RFC 9110, 13.1.2). */
+export function matchesEtag(header: string | undefined, etag: string): boolean {
+  const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
+  const tags = header?.split(',') ?? []
+  return tags.some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
+}
+
 /** Measures requests by route. Each series is looked up once: the intake would pay for every look-up. */
 export function createRequestMeter({ httpRequest }: Pick<Metrics, 'httpRequest'>) {
   const series = new Map<string, { observe(seconds: number): void }>()

@@ -8,7 +8,8 @@ import { DomainError, type RefusalCode } from '../errors.ts'
 import { createRouter } from './app.ts'
 import { describePublicRefusals, describeTextResponse } from './describe.ts'
 import { type ApiInfo, buildDocument } from './openapi.ts'
-import type { HttpEnv } from './problems.ts'
+import { type HttpEnv, Problem } from './problems.ts'
+import { matchesEtag } from './raw-response.ts'
 
 /** What the reference fills in, by the names of parameters: the demo adds its own ids. */
 export type ReferenceContext = { referenceExamples: Map<string, string> }
@@ -54,13 +55,6 @@ const START_SCRIPT = `SwaggerUIBundle({
 
 const SCRIPT = 'text/javascript; charset=utf-8'
 
-/** The files of Swagger UI that the page uses; no other file of its folder is served. */
-const LIBRARY_FILES = new Map([
-  ['swagger-ui.css', 'text/css; charset=utf-8'],
-  ['swagger-ui-bundle.js', SCRIPT],
-  ['favicon-32x32.png', 'image/png'],
-])
-
 type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
 
 function tagFile(type: string, content: string | Uint8Array): TaggedFile {
@@ -68,16 +62,19 @@ function tagFile(type: string, content: string | Uint8Array): TaggedFile {
   return { type, body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` }
 }
 
-const assets = new Map([['start.js', tagFile(SCRIPT, START_SCRIPT)]])
-
-/** A file of the page. Each is read from disk and tagged once, however often it is asked for. */
-function findAsset(name: string): TaggedFile | undefined {
-  const type = LIBRARY_FILES.get(name)
-  if (type !== undefined && !assets.has(name)) {
-    assets.set(name, tagFile(type, readFileSync(join(dirname(manifest), name))))
-  }
-  return assets.get(name)
+/** A file of Swagger UI, read from disk and tagged once, however often it is asked for. */
+function libraryFile(name: string, type: string): [string, () => TaggedFile] {
+  let file: TaggedFile | undefined
+  return [name, () => (file ??= tagFile(type, readFileSync(join(dirname(manifest), name))))]
 }
+
+/** The files that the page uses; no other file of Swagger UI is served. */
+const ASSETS = new Map([
+  libraryFile('swagger-ui.css', 'text/css; charset=utf-8'),
+  libraryFile('swagger-ui-bundle.js', SCRIPT),
+  libraryFile('favicon-32x32.png', 'image/png'),
+  ['start.js', () => tagFile(SCRIPT, START_SCRIPT)],
+])
 
 const common = { method: 'get' as const, tags: ['Operations'], security: [] }
 
@@ -116,7 +113,7 @@ const assetRoute = createRoute({
   request: {
     params: z.object({
       asset: z.string().openapi({
-        enum: [...LIBRARY_FILES.keys(), ...assets.keys()],
+        enum: [...ASSETS.keys()],
         description: 'The file name',
         example: 'swagger-ui.css',
       }),
@@ -145,7 +142,9 @@ export function openapiRoutes(
 ) {
   let built: { file: TaggedFile; examples: number } | undefined
   const page = tagFile('text/html; charset=UTF-8', PAGE)
-  return createRouter()
+  const router = createRouter()
+  router.openAPIRegistry.register('Problem', Problem)
+  return router
     .openapi(documentRoute, (c) => {
       if (built?.examples !== examples.size) {
         const file = tagFile('application/json', buildDocument(app, info, examples))
@@ -158,19 +157,16 @@ export function openapiRoutes(
       return serveFile(c, page)
     })
     .openapi(assetRoute, (c) => {
-      const found = findAsset(c.req.valid('param').asset)
-      if (!found) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
+      const file = ASSETS.get(c.req.valid('param').asset)
+      if (!file) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
       const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
-      return serveFile(c, found, isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
+      return serveFile(c, file(), isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
     })
 }
 
 /** Answers from the bytes that were encoded once, or 304 to whoever has them. */
 function serveFile(c: HttpContext<HttpEnv>, file: TaggedFile, cacheControl = 'no-cache'): Response {
   const headers = { etag: file.etag, 'cache-control': cacheControl }
-  const known = c.req.header('if-none-match')?.split(',') ?? []
-  if (known.some((tag) => tag.trim().replace(/^W\//, '') === file.etag)) {
-    return c.body(null, 304, headers)
-  }
+  if (matchesEtag(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers)
   return c.body(file.body, 200, { ...headers, 'content-type': file.type })
 }

@@ -4,13 +4,7 @@ import type { Counter } from 'prom-client'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import {
-  type Cidr,
-  compileNetworks,
-  findClientAddress,
-  type NetworkTest,
-  nameNetwork,
-} from './client-address.ts'
+import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
 
 /** Limits on slow, idle and greedy clients (times in ms). */
 export const SERVER_LIMITS = {
@@ -82,34 +76,11 @@ export async function listen(server: Server, { host, port, settings }: Binding):
   return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`
 }
 
+/** Who is never refused, where refusals are counted, and where they are logged. */
 export type ConnectionPolicy = {
-  /** Proxies speak for many clients: their connections count only towards the total. */
-  isTrustedProxy: NetworkTest
-  /** A connection was closed unread: its network has its share, or the process has as many as it takes. */
-  onRefused(reason: 'network' | 'total', address: string): void
-}
-
-/**
- * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out. One
- * more is closed before a byte of it is read.
- */
-export function limitConnections(
-  server: Server,
-  perNetwork: number,
-  { isTrustedProxy, onRefused }: ConnectionPolicy,
-): void {
-  const open = createSlots(Number.POSITIVE_INFINITY, { perHolder: perNetwork })
-  // Before the parser, which gets its turn after this listener, has anything to read.
-  server.prependListener('connection', (socket) => {
-    const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrustedProxy)
-    if (isTrustedProxy(address)) return
-    const release = open.tryTake(nameNetwork(address))
-    if (release) return void socket.once('close', release)
-    socket.destroy()
-    onRefused('network', address)
-  })
-  // Node itself closes those beyond `maxConnections`.
-  server.on('drop', (peer) => onRefused('total', peer?.remoteAddress ?? ''))
+  proxies: readonly Cidr[]
+  refused: Counter<'reason'>
+  log: Pick<Log, 'warn'>
 }
 
 const EXPLAINED = {
@@ -118,19 +89,32 @@ const EXPLAINED = {
   total: 'connections were refused, because this process has as many open as it takes',
 }
 
-/** Counts refused connections by reason, and logs one line a minute of each, with the newest address. */
-export function createConnectionPolicy(
-  proxies: readonly Cidr[],
-  refused: Counter<'reason'>,
-  log: Log,
-): ConnectionPolicy {
+/**
+ * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out. One
+ * more is closed before a byte of it is read. Trusted proxies speak for many clients: theirs count only towards the total.
+ */
+export function limitConnections(
+  server: Server,
+  perNetwork: number,
+  { proxies, refused, log }: ConnectionPolicy,
+): void {
+  const isTrusted = compileNetworks(proxies)
+  const open = createSlots(Number.POSITIVE_INFINITY, { perHolder: perNetwork })
   const throttle = createThrottle(60_000)
-  return {
-    isTrustedProxy: compileNetworks(proxies),
-    onRefused(reason, address) {
-      refused.inc({ reason })
-      const suppressed = throttle(reason)
-      if (suppressed) log.warn({ address, ...suppressed }, EXPLAINED[reason])
-    },
+  function note(reason: keyof typeof EXPLAINED, address: string): void {
+    refused.inc({ reason })
+    const suppressed = throttle(reason)
+    if (suppressed) log.warn({ address, ...suppressed }, EXPLAINED[reason])
   }
+  // Before the parser, which gets its turn after this listener, has anything to read.
+  server.prependListener('connection', (socket) => {
+    const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrusted)
+    if (isTrusted(address)) return
+    const release = open.tryTake(nameNetwork(address))
+    if (release) return void socket.once('close', release)
+    socket.destroy()
+    note('network', address)
+  })
+  // Node itself closes those beyond `maxConnections`.
+  server.on('drop', (peer) => note('total', peer?.remoteAddress ?? ''))
 }

@@ -4,7 +4,7 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { attempt } from '../gateway/parse-body.ts'
 import { describeMethod } from '../http/app.ts'
-import { type BodyBudget, readBody } from '../http/body.ts'
+import { readBody } from '../http/body.ts'
 import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
@@ -29,11 +29,10 @@ export function isIpnTarget(target = ''): boolean {
  * Serves `/ipn`, the gateway's side, on the server's own requests: a framework would cost more than everything
  * else that a notification needs. `respcode` 0 acknowledges receipt, after the commit and never before; anything
  * else makes the gateway send again.
- * @param budget shared with every other route that reads bodies
  */
-export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
+export function createNotificationServer(ctx: IpnContext) {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
-  const intake = createIntake(ctx.config, budget)
+  const intake = createIntake(ctx.config)
   const refusals = createRefusalLog(ctx)
   const meter = createIpnMeter(ctx)
 
@@ -70,12 +69,12 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget) {
 
 const MAX_BODY_BYTES = 64 * 1024
 
-function createIntake(config: Config, budget: BodyBudget) {
+function createIntake(config: Config) {
   const { IPN_ALLOW_CIDRS, IPN_ACCEPT_GET } = config
   return {
     methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],
     isAllowed: IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true,
-    body: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs, budget },
+    body: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs },
     guard: createGuard(),
     read: createNotificationReader(config),
   }

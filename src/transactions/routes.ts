@@ -10,12 +10,13 @@ import {
 } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
+import { matchesEtag } from '../http/raw-response.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
 import { invalidMember, requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
-import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
+import { formatEtag, showTransaction, Transaction } from './view.ts'
 
 const params = z.object({ transactionId: Id })
 const merchantCode = MerchantCode
@@ -116,8 +117,7 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const query = c.req.valid('query')
       const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const isUnchanged = (found: FoundTransaction) =>
-        etags !== undefined && matchesEtag(etags, formatEtag(found))
+      const isUnchanged = (found: FoundTransaction) => matchesEtag(etags, formatEtag(found))
       const wanted = { merchants, transactionId }
       const done = (found: FoundTransaction) =>
         etags === undefined ? found.transaction.final : !isUnchanged(found)

@@ -2,10 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listAccounts, parseBearer } from '../access/authenticate.ts'
 import { createAddressFinder } from '../http/client-address.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
-import { chooseRequestId, createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
+import {
+  chooseRequestId,
+  createRequestMeter,
+  matchesEtag,
+  SECURITY_HEADERS,
+} from '../http/raw-response.ts'
 import { findTransaction } from './find-transaction.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
-import { formatEtag, matchesEtag, showTransaction } from './view.ts'
+import { formatEtag, showTransaction } from './view.ts'
 
 /** Serves a request, or returns `false` and leaves it to the framework. */
 export type ReadServer = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -48,8 +53,8 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
       const found = await findTransaction(ctx, merchants, transactionId)
       read = describeFound(found, headers['if-none-match'])
     } catch (error) {
-      const explained = explainError(ctx.log, error, { requestId, method: 'GET', path })
-      read = writeProblem(explained.code, explained.detail, requestId, explained.options)
+      const failed = { requestId, method: 'GET', path }
+      read = writeProblem(explainError(ctx.log, error, failed), requestId)
     }
     read.headers = { ...read.headers, ...limits }
     send(response, read, requestId, ctx.stopping.aborted)
@@ -97,7 +102,7 @@ function createHostCheck() {
 function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
   const etag = formatEtag(found)
   const headers = { etag, 'cache-control': 'private, no-cache' }
-  if (etags !== undefined && matchesEtag(etags, etag)) return { status: 304, headers }
+  if (matchesEtag(etags, etag)) return { status: 304, headers }
   return {
     status: 200,
     headers: { ...headers, 'content-type': 'application/json' },

@@ -123,12 +123,6 @@ export function formatEtag({ transaction: { version }, epoch }: FoundTransaction
   return `W/"${epoch}.${version}"`
 }
 
-/** By weak comparison (RFC 9110, section 13.1.2). */
-export function matchesEtag(header: string, etag: string): boolean {
-  const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
-  return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
-}
-
 function matchesExpected({ state, paidAmount, expectedAmount }: ShownTransaction): boolean | null {
   if (expectedAmount === null || state === 'pending' || state === 'failed') return null
   return paidAmount === expectedAmount || compareAmounts(paidAmount, expectedAmount) === 0

@@ -61,14 +61,6 @@ export const SETTINGS: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/setting-types.ts',
-    text: ' && !repeats\n',
-    mutation: ' && (!repeats || key.length > 0)\n',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'a wrong setting API_KEY is named, its value never shown',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
     file: 'src/start/start.ts',
     text: '      if (stopped) stopped = stopped.then(stopAll)\n',
     mutation: '',

@@ -1,8 +1,9 @@
 import { createServer, type Server } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { type Cidr, compileNetworks } from '../../../../src/http/client-address.ts'
+import type { Cidr } from '../../../../src/http/client-address.ts'
 import { limitConnections, SERVER_LIMITS } from '../../../../src/http/server.ts'
+import { createMetrics } from '../../../../src/metrics.ts'
 
 const PROXY: Cidr = { address: '10.0.0.0', prefix: 8, family: 'ipv4' }
 
@@ -10,10 +11,12 @@ const PROXY: Cidr = { address: '10.0.0.0', prefix: 8, family: 'ipv4' }
 function open(proxies: readonly Cidr[] = []) {
   const server: Server = createServer()
   onTestFinished(() => void server.close())
-  const refused: string[] = []
+  const { connectionsRefused: refused } = createMetrics()
+  const warned: object[] = []
   limitConnections(server, 2, {
-    isTrustedProxy: compileNetworks(proxies),
-    onRefused: (reason, address) => refused.push(`${reason} ${address}`),
+    proxies,
+    refused,
+    log: { warn: (told: object) => warned.push(told) },
   })
   function connect(address: string): Socket {
     const socket = new Socket()
@@ -22,17 +25,24 @@ function open(proxies: readonly Cidr[] = []) {
     server.emit('connection', socket)
     return socket
   }
-  return { connect, refused }
+  const countRefused = async () => {
+    const { values } = await refused.get()
+    return values.map(({ labels, value }) => `${labels.reason} ${value}`)
+  }
+  return { connect, countRefused, warned }
 }
 
 const isOpen = (socket: Socket) => !socket.destroyed
 
-it('a network gets so many connections, and one more is closed; others are not affected', () => {
-  const { connect, refused } = open()
+it('a network gets so many connections, and one more is closed; others are not affected', async () => {
+  const { connect, countRefused, warned } = open()
   const own = ['192.0.2.1', '192.0.2.1', '192.0.2.1'].map(connect)
   expect(own.map(isOpen)).toEqual([true, true, false])
   expect(isOpen(connect('192.0.2.2'))).toBe(true)
-  expect(refused).toEqual(['network 192.0.2.1'])
+  expect(isOpen(connect('192.0.2.1'))).toBe(false)
+  expect(await countRefused()).toEqual(['network 2', 'total 0'])
+  // One line a minute, however many are refused.
+  expect(warned).toEqual([{ address: '192.0.2.1', leftOut: 0 }])
 })
 
 it('a connection that ends makes room for one other', async () => {

@@ -418,11 +418,8 @@ describe('a parameter that does not fit is refused by name', () => {
     }
   })
 
-  it('also when it is given twice, or has percent-escapes that are not UTF-8', async () => {
+  it('also when it is given twice', async () => {
     await expectInvalid(await list('?limit=1&limit=2'), 'limit')
-    await expectInvalid(await list('?orderId=%FF'), 'orderId')
-    await expectInvalid(await list('?limit=1&orderId=%ED%A0%80'), 'orderId')
-    await expectInvalid(await list('?orderId=50%'), 'orderId')
   })
 
   it.each(['61', '-1', '1.5', 'long', '999', ''])('wait=%s of a transaction', async (wait) => {
