@@ -7,6 +7,7 @@ import { DomainError } from '../errors.ts'
 import {
   DEFAULT_LIMIT,
   type Page,
+  type PageResponse,
   type Position,
   readCursor,
   refuseCursor,
@@ -106,7 +107,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   c: HttpContext<HttpEnv>,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
-) {
+): Promise<PageResponse<Row>> {
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 

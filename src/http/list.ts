@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import type { Context as HttpContext } from 'hono'
+import type { Context as HttpContext, TypedResponse } from 'hono'
 import { accepts } from 'hono/accepts'
+import type { JSONParsed } from 'hono/utils/types'
 import { invalidField } from '../errors.ts'
 import { referToHeaders } from './describe.ts'
 import { integerParameter, isTime } from './fields.ts'
@@ -73,6 +74,13 @@ export function cutPage<Row, T>(
 const JSON_TYPE = 'application/json'
 const CSV_TYPE = 'text/csv'
 
+type CsvResponse = Response & TypedResponse<string, 200, 'body'>
+
+/** A page in the form that the request prefers. */
+export type PageResponse<T> =
+  | CsvResponse
+  | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
+
 /** Describes a page of a list, as JSON or as CSV. Answer it with `respondPage`. */
 export function describePage<T extends z.ZodType>(item: T, description = 'A page') {
   const nextCursor = z.string().nullable().openapi({
@@ -108,13 +116,18 @@ export function respondPage<T extends object>(
   c: HttpContext<HttpEnv>,
   page: Page<T>,
   schema: z.ZodType<T>,
-) {
+): PageResponse<T> {
   if (!prefersCsv(c)) return c.json(page, 200)
   return respondCsv(c, writeCsv(schema, page.data), page.nextCursor, 'cursor')
 }
 
 /** Answers with CSV; `Link` leads to the next page (RFC 8288), whose cursor is `next`, in the query as `parameter`. */
-export function respondCsv(c: HttpContext, csv: string, next: string | null, parameter: string) {
+export function respondCsv(
+  c: HttpContext,
+  csv: string,
+  next: string | null,
+  parameter: string,
+): CsvResponse {
   const headers = { 'content-type': `${CSV_TYPE}; charset=utf-8` }
   if (next === null) return c.body(csv, 200, headers)
   const url = new URL(c.req.url)
