@@ -105,6 +105,7 @@ const METRICS = {
     'http_connections_refused_total',
     'Connections closed unread: their network has its share (network), or the process has as many as it takes (total)',
     ['reason'],
+    [{ reason: 'network' }, { reason: 'total' }],
   ),
   apiKeysExpiring: gauge(
     'api_keys_expiring',

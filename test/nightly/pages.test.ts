@@ -94,6 +94,13 @@ describeInBrowser('every page', () => {
           insert into ${table} select (jsonb_populate_record(one, jsonb_build_object(${values}))).*
           from ${table} as one, generate_series(1, 40) as i where one.ctid = (select ctid from ${table} limit 1)`)
       }
+      // The longest state, whichever refund was copied.
+      await rig.database.sql`
+        insert into refunds select (jsonb_populate_record(one, jsonb_build_object(
+          'refund_id', gen_random_uuid(), 'idempotency_key', 'longest-' || i, 'payment_id', 'P-LONG-' || i,
+          'transaction_id', 'T-2026-11-27-LONG-' || i, 'requested_at', now()))).*
+        from refunds as one, generate_series(1, 40) as i
+        where one.ctid = (select ctid from refunds where status = 'awaiting_approval' limit 1)`
       const long: Record<string, number> = {}
       for (const name of ['transactions', 'payments', 'refunds', 'discrepancies', 'audit']) {
         const height = await measure(name, 390)

@@ -69,7 +69,9 @@ input:focus-within, :focus-visible { outline: 3px solid var(--accent); outline-o
   .cells td[data-label]::before { content: attr(data-label); color: var(--soft); }
   .cells td:not([data-label]) { display: block; }
   .cells .wide { display: none; }
-  .cells.compact tr { display: flex; flex-wrap: wrap; gap: .1rem .8rem; align-items: baseline; }
+  main form[method=get] :is(label, .field) { flex: 1 1 40%; }
+  main form[method=get] :is(input, select) { width: 100%; min-width: 0; }
+  .cells.compact tr { display: flex; flex-wrap: wrap; gap: .1rem .6rem; padding: .25rem 0; align-items: baseline; }
   .cells.compact td:not(.wide) { display: block; padding: .1rem 0; }
   .cells.compact td::before { content: none; }
 }
