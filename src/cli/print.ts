@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { EndedEndpoint } from '../webhooks/endpoints.ts'
 
@@ -25,6 +25,8 @@ export type Cli = {
   emit: (json: true | undefined, value: unknown, text: string) => void
   /** Runs work on the service's database, whose schema is current. */
   onDatabase: <T>(work: (sql: Sql, db: Db) => Promise<T>) => Promise<T>
+  /** The same in one unit of work, for a change that is recorded in its commit. */
+  change: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
   /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */
   log: Log
   setExitCode: (code: number) => void

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/environment.ts'
 import { WRONG_KEY } from '../db/data-keys.ts'
 import { MigrationError } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { createLog } from '../platform/telemetry/log.ts'
 import { addAuditCommand } from './audit.ts'
 import { withDatabase } from './database.ts'
@@ -39,6 +40,7 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
     ...streams,
     emit: (json, value, text) => streams.print(json ? `${JSON.stringify(value, null, 2)}\n` : text),
     onDatabase: (work) => withDatabase(work, streams),
+    change: (work) => withDatabase((sql) => runInTransaction(sql, work), streams),
     log: createLog('info', { write: streams.printError }),
     setExitCode: (exitCode) => {
       code = exitCode
