@@ -38,83 +38,72 @@ export const SearchHit = z
 
 export type SearchHit = z.infer<typeof SearchHit>
 
-/** A look-up by one index: of the rows from a value on, in the index's order. */
-export type Lookup = {
-  type: SearchHit['type']
-  matched: SearchHit['matched']
-  table: 'transactions' | 'payments' | 'refunds'
-  /** The column of the object's id. */
-  id: string
-  column: string
+/** A part of an index: the rows from a value on, in the index's order. */
+type Range = {
   from: string
   /** The last value; undefined where only the text itself shows where its prefix ends. */
   to?: string | undefined
-  /** The order of the index; by default that of the column. */
-  order?: string
-  /** What its column is compared with, where the texts have to be compared. */
-  text?: string
   /** Where its hits come: 0 exact, 1 with the prefix, 2 of the amount; undefined where the texts have to be compared. */
   rank?: number
 }
 
+type Searched = {
+  type: SearchHit['type']
+  matched: SearchHit['matched']
+  column: string
+  /** The parts that a text calls for. */
+  find: (text: string) => Range[]
+  /** The order of the index; by default that of the column. */
+  order?: string
+}
+
+/** What is searched: columns that an index begins with, after the account. */
+const SEARCHED: readonly Searched[] = [
+  { type: 'transaction', matched: 'transactionId', column: 'transaction_id', find: findText },
+  { type: 'transaction', matched: 'orderId', column: 'order_id', find: findOrders },
+  { type: 'transaction', matched: 'merchantTxnId', column: 'merchant_txn_id', find: findText },
+  { type: 'payment', matched: 'paymentId', column: 'payment_id', find: findText },
+  {
+    ...{ type: 'payment', matched: 'amount', column: 'amount', find: findAmounts },
+    order: 'amount desc, first_seen_at desc, payment_id desc',
+  },
+  { type: 'refund', matched: 'refundId', column: 'refund_id', find: findRefundIds },
+  { type: 'refund', matched: 'gatewayRefundId', column: 'gateway_refund_id', find: findText },
+  { type: 'refund', matched: 'gatewayReference', column: 'notified_reference', find: findText },
+  {
+    ...{ type: 'refund', matched: 'amount', column: 'amount', find: findAmounts },
+    order: 'amount desc, requested_at desc, refund_id desc',
+  },
+]
+
 /** A shorter text is only compared as a whole. */
 const MIN_PREFIX = 3
 
-/** Lists the look-ups that a text calls for. */
-export function planLookups(text: string, withRefunds: boolean): Lookup[] {
-  const byText = findText(text)
-  const transaction = { type: 'transaction', table: 'transactions', id: 'transaction_id' } as const
-  const payment = { type: 'payment', table: 'payments', id: 'payment_id' } as const
-  const refund = { type: 'refund', table: 'refunds', id: 'refund_id' } as const
-  const ofRefunds: Lookup[] = [
-    ...findRefundIds(text).map((range) => ({ ...refund, ...range })),
-    { ...refund, ...byText, matched: 'gatewayRefundId', column: 'gateway_refund_id' },
-    { ...refund, ...byText, matched: 'gatewayReference', column: 'notified_reference' },
-    ...findAmounts(text, { ...refund, order: 'amount desc, requested_at desc, refund_id desc' }),
-  ]
-  return [
-    { ...transaction, ...byText, matched: 'transactionId', column: 'transaction_id' },
-    ...listSpellings(text).map((spelling) => ({
-      ...transaction,
-      ...findText(spelling),
-      matched: 'orderId' as const,
-      column: 'order_id',
-    })),
-    { ...transaction, ...byText, matched: 'merchantTxnId', column: 'merchant_txn_id' },
-    { ...payment, ...byText, matched: 'paymentId', column: 'payment_id' },
-    ...findAmounts(text, { ...payment, order: 'amount desc, first_seen_at desc, payment_id desc' }),
-    ...(withRefunds ? ofRefunds : []),
-  ]
-}
-
-function findText(text: string) {
-  return { text, from: text, to: text.length < MIN_PREFIX ? text : undefined }
+function findText(text: string): Range[] {
+  return [{ from: text, to: text.length < MIN_PREFIX ? text : undefined }]
 }
 
 /** The spellings of an order id: people write a `#` before it, and its letters small or large. */
-function listSpellings(text: string): string[] {
+function findOrders(text: string): Range[] {
   const bare = text.replace(/^#\s*/, '')
-  const spellings = [text, bare, bare.toUpperCase(), bare.toLowerCase()]
-  return [...new Set(spellings)].filter((spelling) => spelling !== '')
+  const spellings = new Set([text, bare, bare.toUpperCase(), bare.toLowerCase()])
+  return [...spellings].filter((spelling) => spelling !== '').flatMap(findText)
 }
 
 /** `1.110` may be a thousand, or one and a bit: then both are looked for. */
-function findAmounts(text: string, of: Pick<Lookup, 'type' | 'table' | 'id' | 'order'>): Lookup[] {
+function findAmounts(text: string): Range[] {
   const amounts = new Set([parseAmount(text), readWrittenAmount(text)])
-  const found = { ...of, matched: 'amount' as const, column: 'amount', rank: 2 }
   return [...amounts].flatMap((amount) =>
-    amount === undefined ? [] : [{ ...found, from: amount, to: amount }],
+    amount === undefined ? [] : [{ from: amount, to: amount, rank: 2 }],
   )
 }
 
 /** The ids of refunds are UUIDs: a prefix of their digits is a range. */
-function findRefundIds(text: string) {
+function findRefundIds(text: string): Range[] {
   const digits = text.toLowerCase().replaceAll('-', '')
   if (digits.length < MIN_PREFIX || !/^[0-9a-f]{1,32}$/.test(digits)) return []
   const pad = (digit: string) => digits.padEnd(32, digit)
-  const rank = digits.length === 32 ? 0 : 1
-  const found = { matched: 'refundId' as const, column: 'refund_id' }
-  return [{ ...found, from: pad('0'), to: pad('f'), rank }]
+  return [{ from: pad('0'), to: pad('f'), rank: digits.length === 32 ? 0 : 1 }]
 }
 
 /** Rows that one look-up reads of one account: it never depends on how many there are. */
@@ -138,9 +127,11 @@ export async function rankObjects(
   merchants: readonly string[],
   text: string,
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
-): Promise<RankedHit[]> {
-  const [first, ...others] = planLookups(text, withRefunds).map((lookup) =>
-    selectHits(sql, merchants, lookup),
+): Promise<SearchHit[]> {
+  const [first, ...others] = SEARCHED.filter(
+    ({ type }) => type !== 'refund' || withRefunds,
+  ).flatMap((searched) =>
+    searched.find(text).map((range) => selectHits(sql, merchants, searched, range)),
   )
   if (!first) return []
   const all = others.reduce((one, another) => sql`${one} union all ${another}`, first)
@@ -156,22 +147,24 @@ export async function rankObjects(
 function selectHits(
   sql: Sql,
   merchants: readonly string[],
-  { type, table, id, matched, column, from, to, order = column, rank, text = '' }: Lookup,
+  { type, matched, column, order = column }: Searched,
+  { from, to, rank }: Range,
 ) {
+  const [table, id] = [sql.unsafe(`${type}s`), sql.unsafe(`${type}_id`)]
   const name = sql.unsafe(column)
   const until = to === undefined ? sql`` : sql`and ${name} <= ${to}`
-  const isWanted = rank === undefined ? sql`starts_with(o.found, ${text})` : sql`true`
+  const isWanted = rank === undefined ? sql`starts_with(o.found, ${from})` : sql`true`
   // What is only asked for by its id is in no list until the gateway knows it.
-  const isHidden = table === 'transactions' ? sql`unconfirmed` : sql`false`
-  const isExact = sql`case when o.found = ${text} then 0 else 1 end`
+  const isHidden = type === 'transaction' ? sql`unconfirmed` : sql`false`
+  const isExact = sql`case when o.found = ${from} then 0 else 1 end`
   return sql`(
     select ${type}::text as type, o.id::text as id, o.merchant_code as "merchantCode",
       o.transaction_id as "transactionId", ${matched}::text as matched,
       ${rank === undefined ? isExact : sql.unsafe(String(rank))} as rank, row_number() over () as place
     from json_array_elements_text(${JSON.stringify(merchants)}::json) as account cross join lateral (
-      select merchant_code, transaction_id, ${sql.unsafe(id)} as id, ${name}::text as found,
+      select merchant_code, transaction_id, ${id} as id, ${name}::text as found,
         ${isHidden} as hidden
-      from ${sql.unsafe(table)} where merchant_code = account and ${name} >= ${from} ${until}
+      from ${table} where merchant_code = account and ${name} >= ${from} ${until}
       order by ${sql.unsafe(order)} limit ${sql.unsafe(String(MAX_READ))}
     ) as o where not o.hidden and ${isWanted} limit ${sql.unsafe(String(MAX_READ))})`
 }
