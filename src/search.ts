@@ -127,7 +127,7 @@ export async function rankObjects(
   merchants: readonly string[],
   text: string,
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
-): Promise<SearchHit[]> {
+): Promise<RankedHit[]> {
   const [first, ...others] = SEARCHED.filter(
     ({ type }) => type !== 'refund' || withRefunds,
   ).flatMap((searched) =>
