@@ -96,6 +96,25 @@ type RefusalParts = Partial<
 >
 
 /** The refusal of one part of a request. */
-export function invalidField(path: string, message: string): DomainError {
-  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
+export function invalidField(
+  path: string,
+  message: string,
+  code: RefusalCode = 'invalid_request',
+): DomainError {
+  return new DomainError(code, `${path}: ${message}`, { errors: [{ path, message }] })
+}
+
+/**
+ * Returns the only object of an id among those of several accounts.
+ * @throws DomainError `…_not_found` if there is none, `ambiguous_merchant` if there are several
+ */
+export function requireOnly<T>(
+  [first, second]: readonly T[],
+  kind: 'transaction' | 'payment' | 'refund' | 'merchant',
+  id: string,
+): T {
+  if (first === undefined) throw new DomainError(`${kind}_not_found`, `No ${kind} ${id}`)
+  if (second === undefined) return first
+  const what = `Several merchant accounts have a ${kind} with this id`
+  throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
 }

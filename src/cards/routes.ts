@@ -3,7 +3,7 @@ import type { Context as HttpContext } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
 import { withScope } from '../access/authenticate.ts'
 import type { Config } from '../config/config.ts'
-import { DomainError } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
@@ -17,15 +17,11 @@ function refuseOutsideLimits(
   { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize }: Config,
   { pageIndex, pageSize }: { pageIndex?: string | undefined; pageSize?: string | undefined },
 ): void {
-  const refuse = (path: string, range: string) => {
-    const message = `must be a whole number ${range}`
-    throw new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
-  }
   if (pageIndex !== undefined && Number(pageIndex) < firstPage) {
-    refuse('pageIndex', `of at least ${firstPage}`)
+    throw invalidField('pageIndex', `must be a whole number of at least ${firstPage}`)
   }
   if (pageSize !== undefined && Number(pageSize) > maxSize) {
-    refuse('pageSize', `from 1 to ${maxSize}`)
+    throw invalidField('pageSize', `must be a whole number from 1 to ${maxSize}`)
   }
 }
 

@@ -5,7 +5,7 @@ import type { ReviewNote } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyUpdate, findDiscrepancy } from '../discrepancies/store.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import { type NewEvent, recordChanges } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -153,10 +153,7 @@ type AnnotationContext = Pick<Context, 'sql' | 'log'>
 const MAX_NOTES = 100
 
 function refuseNote(subject: string): DomainError {
-  const message = `a ${subject} has at most ${MAX_NOTES} notes`
-  return new DomainError('invalid_request', `text: ${message}`, {
-    errors: [{ path: 'text', message }],
-  })
+  return invalidField('text', `a ${subject} has at most ${MAX_NOTES} notes`)
 }
 
 function buildNotes(tx: Tx, { name }: Access, text: string) {

@@ -1,6 +1,6 @@
 import { type Actor, describeActor } from '../access/audit.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { DomainError, type RefusalCode } from '../errors.ts'
+import { DomainError, requireOnly } from '../errors.ts'
 import { recordChanges } from '../events/record-events.ts'
 import { Id, isUuid } from '../http/fields.ts'
 import type { StoredHold } from '../payments/view.ts'
@@ -66,14 +66,7 @@ export async function findSubject(
   target: HoldTarget,
   id: string,
 ): Promise<HoldSubject> {
-  const [first, second] = await selectSubjects(sql, merchants, target, id)
-  const unknown: RefusalCode = `${target}_not_found`
-  if (!first) throw new DomainError(unknown, `No ${target} ${id}`)
-  if (second) {
-    const detail = `Several merchant accounts have a ${target} with this id: name one with ?merchantCode=`
-    throw new DomainError('ambiguous_merchant', detail)
-  }
-  return first
+  return requireOnly(await selectSubjects(sql, merchants, target, id), target, id)
 }
 
 async function selectSubjects(

@@ -27,7 +27,7 @@ export async function lockTransaction(
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
 }
 
-/** Makes a transaction due after a person's decision, which readers see: the next answer is judged with it. */
+/** Makes a transaction due after a change that readers see and no answer brought: the next answer is judged with it. */
 export async function recheckTransaction(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/routes.ts'
-import { DomainError } from '../errors.ts'
+import { type DomainError, invalidField } from '../errors.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Endpoint } from '../events/webhook-endpoint.ts'
 import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
@@ -98,6 +98,5 @@ export const After = z
  * @param path the request field that held it
  */
 export function refuseCursor(path: string, hint: string): DomainError {
-  const message = `${NOT_ISSUED}${hint}`
-  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
+  return invalidField(path, `${NOT_ISSUED}${hint}`)
 }

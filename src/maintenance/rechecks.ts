@@ -2,6 +2,7 @@ import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import { recheckTransaction } from '../decisions/unit-of-work.ts'
 import type { NewDiscrepancy, RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import {
   buildDiscrepancyEvents,
@@ -16,7 +17,7 @@ import { looksDifferent } from '../refunds/draft.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
-import { makeDue, notifyTransactionChanged, selectKey } from '../transactions/due.ts'
+import { makeDue, selectKey } from '../transactions/due.ts'
 
 /** So that new ones are not held up. */
 const MAX_DUE = 100
@@ -106,7 +107,7 @@ async function reconcileOne(
   tx: Tx,
   key: TransactionKey,
 ): Promise<RecordedDiscrepancy[]> {
-  const { merchantCode, transactionId } = key
+  const { merchantCode } = key
   const free = await tx`
     select from ${selectKey(tx, key)} cross join lateral (
       select from transactions as t
@@ -116,13 +117,7 @@ async function reconcileOne(
   const unanswered = { snapshot: undefined, changed: false, answered: false }
   const input = { ...unanswered, sending: { pausedMs: 0 } }
   const { drafts, found, changed, externalChanges } = await reconcileRefunds(ctx, tx, key, input)
-  if (changed) {
-    await tx`
-      update transactions t set version = version + 1, updated_at = now(), ${makeDue(tx)}
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-    notifyAfterCommit(tx, SYNC_DUE)
-    notifyTransactionChanged(tx, key)
-  }
+  if (changed) await recheckTransaction(tx, key)
   const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
   await recordEvents(tx, [
     ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),

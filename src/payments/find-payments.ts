@@ -3,7 +3,7 @@ import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
-import { DomainError } from '../errors.ts'
+import { requireOnly } from '../errors.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { PageRead } from '../platform/postgres/list-page.ts'
@@ -89,13 +89,7 @@ export async function findPayment(
   const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
   // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
   const select = db.with(found).select(describeColumns()).from(payments).prepare('find_payment')
-  const [first, second] = await select.execute()
-  if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
-  if (second) {
-    const what = 'Several merchant accounts have a payment with this id'
-    throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
-  }
-  return first
+  return requireOnly(await select.execute(), 'payment', paymentId)
 }
 
 export async function listPayments(

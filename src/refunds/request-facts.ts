@@ -1,7 +1,7 @@
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
-import { DomainError } from '../errors.ts'
+import { requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import type { Fingerprint } from '../platform/crypto/encryption.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
@@ -20,12 +20,8 @@ export type RefundTarget = {
 }
 
 const TARGETS = {
-  payment: { table: 'payments', column: 'payment_id', unknown: 'payment_not_found' },
-  transaction: {
-    table: 'transactions',
-    column: 'transaction_id',
-    unknown: 'transaction_not_found',
-  },
+  payment: { table: 'payments', column: 'payment_id' },
+  transaction: { table: 'transactions', column: 'transaction_id' },
 } as const
 
 type TargetRow = Omit<RefundTarget, 'replay'> & {
@@ -49,8 +45,8 @@ export async function findTarget(
     'paymentId' in subject
       ? (['payment', subject.paymentId] as const)
       : (['transaction', subject.transactionId] as const)
-  const { table, column, unknown } = TARGETS[kind]
-  const [row, second] = await sql<TargetRow[]>`
+  const { table, column } = TARGETS[kind]
+  const rows = await sql<TargetRow[]>`
     select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
       r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
     from (
@@ -62,12 +58,7 @@ export async function findTarget(
     ) as s left join lateral (
       select * from refunds as r
       where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
-  if (!row) throw new DomainError(unknown, `No ${kind} ${id}`)
-  if (second) {
-    const detail = `Several merchant accounts have a ${kind} ${id}; select one with ?merchantCode=`
-    throw new DomainError('ambiguous_merchant', detail)
-  }
-  const { merchantCode, transactionId, refundId, value, keyId } = row
+  const { merchantCode, transactionId, refundId, value, keyId } = requireOnly(rows, kind, id)
   const replay = refundId === null ? null : { refundId, value, keyId }
   return { merchantCode, transactionId, replay }
 }

@@ -1,6 +1,6 @@
 import type { Access } from '../access/types.ts'
 import type { Config } from '../config/config.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import { addAmounts, compareAmounts, exceedsDecimals, findLeastAmount } from '../money.ts'
 import { requireWithinCaps } from './caps.ts'
 import { weigh } from './evidence.ts'
@@ -151,20 +151,12 @@ type AskedAmount = {
 function requireAmount({ amount, currency, whole }: AskedAmount): void {
   if (amount === undefined) return
   if (currency !== null && exceedsDecimals(amount, currency)) {
-    throw refuseField('invalid_request', 'amount', `has more decimals than ${currency} has`)
+    throw invalidField('amount', `has more decimals than ${currency} has`)
   }
   const least = findLeastAmount(currency)
   if (compareAmounts(amount, least) >= 0) return
   if (whole.some((all) => compareAmounts(amount, all) === 0)) return
-  throw refuseField('invalid_request', 'amount', `must be at least ${least}, or all that is left`)
-}
-
-function refuseField(
-  code: 'invalid_request' | 'receiver_required',
-  path: string,
-  message: string,
-): DomainError {
-  return new DomainError(code, `${path}: ${message}`, { errors: [{ path, message }] })
+  throw invalidField('amount', `must be at least ${least}, or all that is left`)
 }
 
 /** @throws the reason most relevant to the caller first */
@@ -191,7 +183,7 @@ function requireRefundable(
   }
   if (payment.paymentMethod === 'QR' && !receiver) {
     const message = 'is needed, because the payment was made by QR'
-    throw refuseField('receiver_required', 'receiver', message)
+    throw invalidField('receiver', message, 'receiver_required')
   }
   const isNothingLeft = compareAmounts(refundable, '0') <= 0
   if (isNothingLeft || compareAmounts(amount ?? refundable, refundable) > 0) {

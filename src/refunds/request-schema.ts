@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { createMiddleware } from 'hono/factory'
 import { isLosslessNumber, parse } from 'lossless-json'
 import type { withScope } from '../access/authenticate.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
 import { Receiver } from './receiver.ts'
@@ -109,9 +109,7 @@ export function readExactAmount(body: string): string | undefined {
         ? requirePositive(parseAmount(member.value))
         : undefined
   if (amount !== undefined) return amount
-  throw new DomainError('invalid_request', `amount: ${NO_AMOUNT}`, {
-    errors: [{ path: 'amount', message: NO_AMOUNT }],
-  })
+  throw invalidField('amount', NO_AMOUNT)
 }
 
 /** Parses an amount that was written as text: a decimal above zero, without an exponent. */
@@ -177,10 +175,7 @@ export function readIdempotencyKey(header: string | undefined): string {
     )
   }
   if (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key)) {
-    const message = `must be at most ${MAX_KEY} visible ASCII characters`
-    throw new DomainError('invalid_request', `Idempotency-Key: ${message}`, {
-      errors: [{ path: 'Idempotency-Key', message }],
-    })
+    throw invalidField('Idempotency-Key', `must be at most ${MAX_KEY} visible ASCII characters`)
   }
   return key
 }

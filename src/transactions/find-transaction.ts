@@ -6,7 +6,7 @@ import {
   formatWakeKey,
   TRANSACTION_KEY,
 } from '../db/transaction-key.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
@@ -48,12 +48,8 @@ async function findIfKnown(
   transactionId: string,
 ): Promise<FoundTransaction | undefined> {
   const lookup = { merchants, transactionId }
-  const [first, second] = await transactionLookups.add(lookup, (all) => findMany(sql, all))
-  if (second) {
-    const what = 'Several merchant accounts have a transaction with this id'
-    throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
-  }
-  return first
+  const found = await transactionLookups.add(lookup, (all) => findMany(sql, all))
+  return found.length === 0 ? undefined : requireOnly(found, 'transaction', transactionId)
 }
 
 /**

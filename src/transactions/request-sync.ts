@@ -3,7 +3,7 @@ import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE, TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { byTransaction, formatTransactionKey } from '../db/transaction-key.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -66,15 +66,11 @@ function resolveOwner(
   }
   if (known.length === 0 && merchants.length > 1) {
     const what = 'the key holds several merchant accounts, and none has this transaction'
-    throw invalidMember('merchantCode', `is required: ${what}`)
+    throw invalidField('merchantCode', `is required: ${what}`)
   }
   if (accounts.some((account) => account.merchantCode === merchantCode)) return merchantCode
   const what = 'is no longer in the settings: the gateway cannot be queried'
   throw new DomainError('merchant_not_found', `The merchant account ${merchantCode} ${what}`)
-}
-
-export function invalidMember(path: string, message: string): DomainError {
-  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
 /** Requests at the same moment do not see each other, so a few more may wait. */

@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { readPage, serveListing } from '../access/listing.ts'
+import { invalidField } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import {
   BODY_REFUSALS,
@@ -13,7 +14,7 @@ import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } fro
 import { matchesEtag } from '../http/raw-response.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
-import { invalidMember, requestSync } from './request-sync.ts'
+import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, showTransaction, Transaction } from './view.ts'
@@ -161,7 +162,7 @@ export function transactionRoutes(ctx: TransactionsContext) {
 
 function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
-    throw invalidMember('merchantCode', 'differs between the body and the query')
+    throw invalidField('merchantCode', 'differs between the body and the query')
   }
   return inBody ?? inQuery
 }

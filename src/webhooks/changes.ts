@@ -5,7 +5,7 @@ import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, REGISTRATION_LOCK } from '../db/names.ts'
-import { DomainError } from '../errors.ts'
+import { DomainError, invalidField } from '../errors.ts'
 import { type EventType, getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
@@ -115,10 +115,6 @@ async function requireUrl(
     if (!(error instanceof AddressError)) throw error
     throw invalidField('url', error.message)
   }
-}
-
-function invalidField(path: string, message: string): DomainError {
-  return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 
 type Change = { url?: string | undefined; types?: EventType[] | undefined }

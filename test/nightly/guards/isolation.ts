@@ -75,9 +75,9 @@ export const ISOLATION: readonly Guard[] = [
     control: 'an object is found by an order id, the exact one first',
   },
   {
-    file: 'src/transactions/find-transaction.ts',
-    text: '  if (second) {',
-    mutation: "  if (second && transactionId === '') {",
+    file: 'src/errors.ts',
+    text: '  if (second === undefined) return first',
+    mutation: "  if (second === undefined || id !== '') return first",
     test: 'test/api/every-route.test.ts',
     claim:
       'GET /v1/transactions/:transactionId a key for all accounts must name one if both may have the id',
