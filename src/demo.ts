@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, SCOPES } from './access/keys.ts'
 import { addPerson, endPerson } from './access/people.ts'
 import {
@@ -10,7 +9,7 @@ import {
   type SignInLink,
 } from './access/sessions.ts'
 import { DEMO_ADMIN } from './access/setting-keys.ts'
-import { type Config, describeSandbox, findConsoleUrl } from './config/config.ts'
+import { type Config, describeSandbox, findConsoleUrl, nameDemoKeyFile } from './config/config.ts'
 import { formatWakeKey } from './db/transaction-key.ts'
 import { makeFolder } from './platform/postgres/embedded-cluster.ts'
 import { runInTransaction } from './platform/postgres/transaction.ts'
@@ -30,7 +29,7 @@ export function startDemoGateway(config: Config): Promise<Sandbox> {
 
 /** Returns the demo's encryption key. Creates it on the first start, in a file that only its owner can read. */
 export function loadOrCreateEncryptionKey(dataDir: string): string {
-  const file = join(dataDir, 'encryption-key')
+  const file = nameDemoKeyFile(dataDir)
   makeFolder(dataDir)
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600 })
   return readFileSync(file, 'utf8')

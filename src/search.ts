@@ -109,19 +109,25 @@ function findRefundIds(text: string): Range[] {
 /** Rows that one look-up reads of one account: it never depends on how many there are. */
 const MAX_READ = 200
 
-type Row = SearchHit & { rank: number; place: number }
+/** A hit with where it comes: 0 exact, 1 with the prefix, 2 of the amount. */
+export type RankedHit = SearchHit & { rank: number }
 
 /**
  * Each look-up reads a part of one index, from the text on. A collation that mixes other spellings among the ids with a
  * prefix can hide some of them; an exact id is always found.
  * @returns exact matches first, then those with the prefix, then those of the amount; each object once
  */
-export async function findObjects(
+export async function findObjects(...given: Parameters<typeof rankObjects>): Promise<SearchHit[]> {
+  return (await rankObjects(...given)).map(({ rank: _, ...hit }) => hit)
+}
+
+/** The same, each with its rank. */
+export async function rankObjects(
   { sql }: Pick<Context, 'sql'>,
   merchants: readonly string[],
   text: string,
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
-): Promise<SearchHit[]> {
+): Promise<RankedHit[]> {
   const [first, ...others] = SEARCHED.filter(
     ({ type }) => type !== 'refund' || withRefunds,
   ).flatMap((searched) =>
@@ -129,11 +135,11 @@ export async function findObjects(
   )
   if (!first) return []
   const all = others.reduce((one, another) => sql`${one} union all ${another}`, first)
-  const rows = await sql<Row[]>`select * from (${all}) as hits order by rank, place`
-  const hits = new Map<string, SearchHit>()
-  for (const { type, id, merchantCode, transactionId, matched } of rows) {
+  const rows = await sql<RankedHit[]>`select * from (${all}) as hits order by rank, place`
+  const hits = new Map<string, RankedHit>()
+  for (const { type, id, merchantCode, transactionId, matched, rank } of rows) {
     const key = JSON.stringify([type, merchantCode, id])
-    if (!hits.has(key)) hits.set(key, { type, id, merchantCode, transactionId, matched })
+    if (!hits.has(key)) hits.set(key, { type, id, merchantCode, transactionId, matched, rank })
   }
   return [...hits.values()].slice(0, limit)
 }

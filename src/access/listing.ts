@@ -19,7 +19,7 @@ import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
 
 /** What the rows of a list are read with. */
-export type ListingContext = ReadDatabase & { encryption: DataKeys }
+export type ListingContext = ReadDatabase & { encryption: Pick<DataKeys, 'decrypt'> }
 
 type Filters<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>>
 

@@ -21,7 +21,10 @@ export type Status = 'ok' | 'failed' | 'skipped'
 /** The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret. */
 export type Finding = { name: CheckName; status: Status; detail: string }
 
-export type Add = (name: CheckName, status: Status, detail: string) => void
+/** When the certificate of a host ends. */
+export type Expiring = { expires?: Date | undefined }
+
+export type Add = (name: CheckName, status: Status, detail: string, expires?: Date) => void
 
 /**
  * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
@@ -43,7 +46,7 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
   const check = async (name: CheckName, setting: string, url: URL) => {
     const limitMs = Math.min(GATEWAY_TIMEOUT_MS, timeoutMs)
     try {
-      add(name, 'ok', await connectTo(url, limitMs))
+      add(name, 'ok', ...(await connectTo(url, limitMs)))
     } catch (error) {
       add(name, 'failed', `${url.host} ${explainHost(readCode(error), setting, limitMs)}`)
     }
@@ -55,14 +58,15 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
 }
 
 /** Connects to the origin of a URL, for https with a handshake that verifies the certificate as every call does. */
-async function connectTo(url: URL, timeoutMs: number): Promise<string> {
+async function connectTo(url: URL, timeoutMs: number): Promise<[found: string, expires?: Date]> {
   const socket = openSocket(url)
   try {
     const event = socket instanceof TLSSocket ? 'secureConnect' : 'connect'
     await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
-    if (!(socket instanceof TLSSocket)) return `plain http to ${url.host}: nothing to verify`
-    const until = new Date(socket.getPeerCertificate().valid_to).toISOString().slice(0, 10)
-    return `${socket.getProtocol()} with ${url.host}, certificate valid until ${until}`
+    if (!(socket instanceof TLSSocket)) return [`plain http to ${url.host}: nothing to verify`]
+    const expires = new Date(socket.getPeerCertificate().valid_to)
+    const until = expires.toISOString().slice(0, 10)
+    return [`${socket.getProtocol()} with ${url.host}, certificate valid until ${until}`, expires]
   } finally {
     socket.on('error', () => {}).destroy()
   }

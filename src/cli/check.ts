@@ -17,7 +17,7 @@ import { inSchema, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
-import { type Add, checkHosts, type Finding, type Status } from './check-hosts.ts'
+import { type Add, checkHosts, type Expiring, type Finding, type Status } from './check-hosts.ts'
 import { explainError } from './explain.ts'
 
 /** A check found something wrong, and the message says what to do about it. */
@@ -33,13 +33,13 @@ const TIMEOUT_MS = 7_500
  */
 export async function runCheck(
   env?: Environment,
-  options: { timeoutMs?: number; onFinding?: (finding: Finding) => void } = {},
+  options: { timeoutMs?: number; onFinding?: (finding: Finding & Expiring) => void } = {},
 ) {
   const { timeoutMs = TIMEOUT_MS, onFinding } = options
   const checks: Finding[] = []
-  const add: Add = (name, status, detail) => {
+  const add: Add = (name, status, detail, expires) => {
     checks.push({ name, status, detail })
-    onFinding?.({ name, status, detail })
+    onFinding?.({ name, status, detail, expires })
   }
   const config = checkSettings(env, add)
   // Beside each other, so that one that waits holds up no other.
@@ -95,7 +95,7 @@ async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promi
   const skipDependent = (reason: string) => {
     for (const [name] of DEPENDENT) add(name, 'skipped', `not checked: ${reason}`)
   }
-  const url = findDatabase(config)
+  const url = findCheckedDatabase(config)
   if (typeof url === 'object') {
     add('database', url.status, url.detail)
     return skipDependent('there is no database')
@@ -131,7 +131,7 @@ function explainFailure(error: unknown, place: string, timeoutMs: number): strin
 }
 
 /** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
-function findDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }: Config) {
+export function findCheckedDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }: Config) {
   if (DATABASE_URL !== undefined) return inSchema(DATABASE_URL, DATABASE_SCHEMA)
   try {
     const found = findEmbeddedPostgres(DATA_DIR)

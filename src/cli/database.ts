@@ -1,8 +1,10 @@
 import { userInfo } from 'node:os'
 import { type Actor, recordEntry } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
+import { readDataKeyConfig } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
-import { openDatabase } from '../db/client.ts'
+import { type Db, openDatabase } from '../db/client.ts'
+import { type DataKeys, openDataKeys } from '../db/data-keys.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
@@ -20,13 +22,13 @@ export class ConnectionError extends UsageError {}
  * @throws UsageError if there is no database or its schema is outdated; ConfigError
  */
 export async function withDatabase<T>(
-  work: (sql: Sql) => Promise<T>,
+  work: (sql: Sql, db: Db) => Promise<T>,
   { name, env }: { name: string; env: Environment },
 ): Promise<T> {
   return await withDatabaseUrl(async (url) => {
-    const { sql, close } = openDatabase(url, 1)
+    const { sql, db, close } = openDatabase(url, 1)
     try {
-      if (await isSchemaCurrent(sql)) return await work(sql)
+      if (await isSchemaCurrent(sql)) return await work(sql, db)
       throw new UsageError(
         `the database schema is outdated; run "${name} migrate", or start the service once`,
       )
@@ -76,6 +78,11 @@ async function findDatabase(env: Environment, { create = false }): Promise<Found
     if (error instanceof EmbeddedPostgresError) throw new UsageError(error.message)
     throw error
   }
+}
+
+/** Opens what is encrypted, with the key of the service. @throws ConfigError */
+export async function openEncryption(sql: Sql, env: Environment): Promise<DataKeys> {
+  return await openDataKeys(sql, readDataKeyConfig(env))
 }
 
 /** Who makes a change on the command line: the user of the operating system. */

@@ -8,7 +8,7 @@ import { addSealKey, openDataKeys } from '../db/data-keys.ts'
 import { resealData } from '../maintenance/reseal.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
 import { addListCommand, type ListedKey, listKeys } from './key-list.ts'
@@ -87,7 +87,7 @@ function addCreateCommand(keys: Command, cli: Cli): void {
     )
     .addOption(jsonOption())
     .action(async (name: string, options: CreateKeyOptions & Json) => {
-      const created = await cli.onDatabase((sql) => createNamedKey(cli, sql, name, options))
+      const created = await cli.change((tx) => createNamedKey(cli, tx, name, options))
       cli.emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
     })
 }
@@ -100,8 +100,8 @@ function addRotateCommand(keys: Command, cli: Cli): void {
     .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
     .addOption(jsonOption())
     .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
-      const { key, id, oldId, oldEndsAt } = await cli.onDatabase((sql) =>
-        rotateNamedKey(cli, sql, ref, grace),
+      const { key, id, oldId, oldEndsAt } = await cli.change((tx) =>
+        rotateNamedKey(cli, tx, ref, grace),
       )
       const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
       cli.emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
@@ -115,9 +115,7 @@ function addRevokeCommand(keys: Command, cli: Cli): void {
     .argument('<key>', 'its id, or its name if only one live key has it')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, wasLive, endpoints } = await cli.onDatabase((sql) =>
-        revokeNamedKey(cli, sql, ref),
-      )
+      const { id, wasLive, endpoints } = await cli.change((tx) => revokeNamedKey(cli, tx, ref))
       const result = wasLive
         ? 'is revoked: writes are refused from now on, reads within a second'
         : 'was already revoked'
@@ -156,26 +154,24 @@ function presentKey(key: string, description: string, oldEndsAt?: string): strin
 }
 
 /** Creates a key. @throws UsageError if the account does not exist */
-async function createNamedKey(cli: Cli, sql: Sql, name: string, options: CreateKeyOptions) {
-  return await runInTransaction(sql, async (tx) => {
-    await requireMerchant(tx, options.merchant)
-    const newKey: NewKey = {
-      name,
-      scopes: options.scopes,
-      merchantCode: options.merchant,
-      refundMax: getAmount(options.refundMax),
-      refundDailyMax: getAmount(options.refundDailyMax),
-      refundMaxByCurrency: getByCurrency(options.refundMax),
-      refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
-      ratePerMinute: options.rate ?? null,
-      networks: options.network ?? null,
-      person: options.person ?? null,
-      expiresAt: options.expires ?? null,
-    }
-    const { id, text: key } = await createKey(tx, newKey)
-    await recordChange(cli, tx, 'keys create', options.merchant, id)
-    return { id, key, ...newKey }
-  })
+async function createNamedKey(cli: Cli, tx: Tx, name: string, options: CreateKeyOptions) {
+  await requireMerchant(tx, options.merchant)
+  const newKey: NewKey = {
+    name,
+    scopes: options.scopes,
+    merchantCode: options.merchant,
+    refundMax: getAmount(options.refundMax),
+    refundDailyMax: getAmount(options.refundDailyMax),
+    refundMaxByCurrency: getByCurrency(options.refundMax),
+    refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
+    ratePerMinute: options.rate ?? null,
+    networks: options.network ?? null,
+    person: options.person ?? null,
+    expiresAt: options.expires ?? null,
+  }
+  const { id, text: key } = await createKey(tx, newKey)
+  await recordChange(cli, tx, 'keys create', options.merchant, id)
+  return { id, key, ...newKey }
 }
 
 const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : null)
@@ -188,29 +184,25 @@ const NOT_ROTATED = {
 }
 
 /** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
-async function rotateNamedKey(cli: Cli, sql: Sql, ref: string, graceS: number) {
-  return await runInTransaction(sql, async (tx) => {
-    const { id: oldId, merchantCode } = await findKey(tx, ref)
-    const rotation = await rotateKey(tx, oldId, graceS)
-    if (rotation.kind === 'already_rotated') {
-      throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
-    }
-    if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
-    const { id, text: key } = rotation.created
-    await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
-    await recordChange(cli, tx, 'keys rotate', merchantCode, id)
-    return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
-  })
+async function rotateNamedKey(cli: Cli, tx: Tx, ref: string, graceS: number) {
+  const { id: oldId, merchantCode } = await findKey(tx, ref)
+  const rotation = await rotateKey(tx, oldId, graceS)
+  if (rotation.kind === 'already_rotated') {
+    throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
+  }
+  if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
+  const { id, text: key } = rotation.created
+  await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
+  await recordChange(cli, tx, 'keys rotate', merchantCode, id)
+  return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
 }
 
 /** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
-async function revokeNamedKey(cli: Cli, sql: Sql, ref: string) {
-  return await runInTransaction(sql, async (tx) => {
-    const { id, merchantCode } = await findKey(tx, ref)
-    const wasLive = await revokeKey(tx, id)
-    if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
-    return { id, wasLive, endpoints: await endEndpoints(tx, id) }
-  })
+async function revokeNamedKey(cli: Cli, tx: Tx, ref: string) {
+  const { id, merchantCode } = await findKey(tx, ref)
+  const wasLive = await revokeKey(tx, id)
+  if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
+  return { id, wasLive, endpoints: await endEndpoints(tx, id) }
 }
 
 /** @param ref an id or a name. It is never printed: by mistake it could be the key itself. */

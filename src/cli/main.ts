@@ -1,3 +1,5 @@
+#!/usr/bin/env node
+import { once } from 'node:events'
 import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { CLI } from '../version.ts'
 import { runCli } from './run.ts'
@@ -5,10 +7,19 @@ import { runCli } from './run.ts'
 // The command that waits for the connection reports its loss.
 tolerateLostConnections()
 
+// Whoever reads may have read enough, as `head` has.
+process.stdout.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') process.exit()
+  process.stderr.write(`error: standard output: ${message}\n`)
+  process.exit(3)
+})
+
 process.exitCode = await runCli(process.argv.slice(2), {
   name: CLI,
   env: undefined,
   input: process.stdin,
-  print: (text) => void process.stdout.write(text),
+  print: (text) => process.stdout.write(text) || once(process.stdout, 'drain'),
   printError: (text) => void process.stderr.write(text),
+  // It has no colours with NO_COLOR, or where TERM names a terminal that draws nothing.
+  isTerminal: process.stderr.isTTY && process.stderr.hasColors(),
 })

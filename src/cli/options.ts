@@ -11,7 +11,7 @@ export class UsageError extends Error {
 
 export type Json = { json?: true }
 
-export const jsonOption = () => new Option('--json', 'as JSON, for programs')
+export const jsonOption = (what = 'as JSON, for programs') => new Option('--json', what)
 
 /** Makes a function that parses an option or an argument. @param refusal says what to write instead */
 export function readAs<T>(schema: z.ZodType<T, string>, refusal: string): (text: string) => T {

@@ -19,8 +19,7 @@ import { findConsoleUrl } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'
 import { DomainError } from '../errors.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
 import { type Json, jsonOption, readAs } from './options.ts'
@@ -62,7 +61,7 @@ function addAddCommand(people: Command, cli: Cli): void {
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {
       const addition = { ...options, baseUrl: readConsoleUrl(cli.env) }
-      const added = await cli.onDatabase((sql) => addNamedPerson(cli, sql, name, addition))
+      const added = await cli.change((tx) => addNamedPerson(cli, tx, name, addition))
       emitLink(cli, added, options)
     })
 }
@@ -86,7 +85,10 @@ function addLinkCommand(people: Command, cli: Cli): void {
     .addOption(jsonOption())
     .action(async (ref: string, options: LinkOutput) => {
       const baseUrl = readConsoleUrl(cli.env)
-      emitLink(cli, await cli.onDatabase((sql) => linkPerson(cli, sql, ref, baseUrl)), options)
+      const linked = await cli.change(async (tx) =>
+        invite(cli, tx, await findOne(tx, ref), baseUrl),
+      )
+      emitLink(cli, linked, options)
     })
 }
 
@@ -108,7 +110,7 @@ function addRemoveCommand(people: Command, cli: Cli): void {
     .argument('<person>', 'the name or the e-mail address')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, name, endpoints } = await cli.onDatabase((sql) => removePerson(cli, sql, ref))
+      const { id, name, endpoints } = await cli.change((tx) => removePerson(cli, tx, ref))
       const text = `the access of ${name} has ended\n${describeEnded(endpoints)}`
       cli.emit(json, { id, name, ended: true, endpoints }, text)
     })
@@ -139,25 +141,18 @@ const addRole = (text: string, before: readonly Role[] = []) => [...before, read
 const addMerchant = (code: string, before: readonly string[] = []) => [...before, code]
 
 /** @throws UsageError if an account does not exist, DomainError if another person has the name or the e-mail address */
-async function addNamedPerson(cli: Cli, sql: Sql, name: string, options: Addition) {
+async function addNamedPerson(cli: Cli, tx: Tx, name: string, options: Addition) {
   const { role: roles, merchant: merchants = [EVERY_MERCHANT], email = null } = options
   const { language = null, timeZone = null } = options
-  return await runInTransaction(sql, async (tx) => {
-    for (const code of merchants) await requireMerchant(tx, code)
-    const added = await addPerson(tx, { name, email, roles, merchants, language, timeZone })
-    if (added.kind === 'taken') {
-      const what = added.by === 'name' ? 'name' : 'e-mail address'
-      throw new DomainError('invalid_request', `another person has this ${what}; see people list`)
-    }
-    await recordChange(cli, tx, 'people add', null, added.id)
-    const { kind: _, ...person } = added
-    return await invite(cli, tx, person, options.baseUrl)
-  })
-}
-
-/** Makes another sign-in link. @throws DomainError if there is no such person */
-async function linkPerson(cli: Cli, sql: Sql, ref: string, baseUrl: string) {
-  return await runInTransaction(sql, async (tx) => invite(cli, tx, await findOne(tx, ref), baseUrl))
+  for (const code of merchants) await requireMerchant(tx, code)
+  const added = await addPerson(tx, { name, email, roles, merchants, language, timeZone })
+  if (added.kind === 'taken') {
+    const what = added.by === 'name' ? 'name' : 'e-mail address'
+    throw new DomainError('invalid_request', `another person has this ${what}; see people list`)
+  }
+  await recordChange(cli, tx, 'people add', null, added.id)
+  const { kind: _, ...person } = added
+  return await invite(cli, tx, person, options.baseUrl)
 }
 
 /** Makes a sign-in link; its time is ISO 8601. */
@@ -168,13 +163,11 @@ async function invite(cli: Cli, tx: Tx, person: Person, baseUrl: string) {
 }
 
 /** Ends a person's access, and the webhook endpoints that belong to the person. @throws DomainError if there is no such person */
-async function removePerson(cli: Cli, sql: Sql, ref: string) {
-  return await runInTransaction(sql, async (tx) => {
-    const person = await findOne(tx, ref)
-    await endPerson(tx, person.id)
-    await recordChange(cli, tx, 'people remove', null, person.id)
-    return { ...person, endpoints: await endEndpoints(tx, person.id) }
-  })
+async function removePerson(cli: Cli, tx: Tx, ref: string) {
+  const person = await findOne(tx, ref)
+  await endPerson(tx, person.id)
+  await recordChange(cli, tx, 'people remove', null, person.id)
+  return { ...person, endpoints: await endEndpoints(tx, person.id) }
 }
 
 /** @param ref a name or an e-mail address */

@@ -1,4 +1,5 @@
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Db } from '../db/client.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { EndedEndpoint } from '../webhooks/endpoints.ts'
 
@@ -14,14 +15,18 @@ export type Cli = {
   name: string
   input: Input
   env: Environment
-  /** Data, for standard output. */
-  print: (text: string) => void
+  /** Data, for standard output. What it returns can be awaited by whoever prints much. */
+  print: (text: string) => unknown
   /** Messages, for standard error. */
   printError: (text: string) => void
+  /** Standard error is a terminal on which a line can be drawn again. */
+  isTerminal?: boolean
   /** Prints data: the value as JSON for programs, or the text for people. */
   emit: (json: true | undefined, value: unknown, text: string) => void
   /** Runs work on the service's database, whose schema is current. */
-  onDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
+  onDatabase: <T>(work: (sql: Sql, db: Db) => Promise<T>) => Promise<T>
+  /** The same in one unit of work, for a change that is recorded in its commit. */
+  change: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
   /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */
   log: Log
   setExitCode: (code: number) => void

@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts, type TokenSource } from './accounts.ts'
 import { ConfigError, parseSettings, readSome, refuseProblems } from './environment.ts'
@@ -114,13 +116,22 @@ export function readSigningConfig(env: Environment = process.env) {
   }
 }
 
-/** Reads the keys that data is encrypted under; other settings may be invalid. @throws ConfigError */
+/** Where the demo keeps its encryption key. */
+export const nameDemoKeyFile = (dataDir: string) => join(dataDir, 'encryption-key')
+
+/**
+ * Reads the keys that data is encrypted under, or the demo's, which is beside its database. Other settings may be
+ * invalid.
+ * @throws ConfigError
+ */
 export function readDataKeyConfig(env: Environment = process.env) {
-  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = readSome(env, [
-    'DATA_ENCRYPTION_KEY',
-    'DATA_ENCRYPTION_KEY_PREVIOUS',
-  ])
+  const names = ['DATABASE_URL', 'DATA_DIR'] as const
+  const keys = ['DATA_ENCRYPTION_KEY', 'DATA_ENCRYPTION_KEY_PREVIOUS'] as const
+  const { DATABASE_URL: url, DATA_DIR, ...own } = readSome(env, [...names, ...keys])
+  const file = nameDemoKeyFile(DATA_DIR)
+  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = own
   if (current) return { current, previous }
+  if (!url && existsSync(file)) return { current: readFileSync(file, 'utf8'), previous }
   throw new ConfigError([
     'DATA_ENCRYPTION_KEY is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service',
   ])

@@ -19,6 +19,8 @@ export type View = {
   language: Language
   /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
   zone: string
+  /** Amounts are written as the API writes them. */
+  plainAmounts?: true
   person?: Person
   kept?: KeptForm | undefined
 }
@@ -106,7 +108,8 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
 
 /** With the separators of the reader's language: `250000` in VND is `250,000 VND`. Every digit stays. */
 export function formatMoney(amount: string, currency: string | null): string {
-  const { language } = useView()
+  const { language, plainAmounts } = useView()
+  if (plainAmounts) return currency === null ? amount : `${amount} ${currency}`
   const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
   const find = (type: 'group' | 'decimal') => parts.find((part) => part.type === type)?.value ?? ''
   const [whole = '', fraction] = amount.split('.')

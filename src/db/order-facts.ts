@@ -7,7 +7,3 @@ export type OrderFacts = OrderIds & { currency: string | null }
 /** The columns of `OrderIds` and of `OrderFacts`, for statements that read `transactions` as `t`. */
 export const ORDER_ID_COLUMNS = 't.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"'
 export const ORDER_COLUMNS = `t.currency, ${ORDER_ID_COLUMNS}`
-
-export function pickOrder({ currency, orderId, merchantTxnId }: OrderFacts): OrderFacts {
-  return { currency, orderId, merchantTxnId }
-}

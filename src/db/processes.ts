@@ -44,6 +44,15 @@ export async function writeStopped({ sql, lifecycle }: ProcessContext): Promise<
   await sql`delete from processes where id = ${lifecycle.processId}`
 }
 
+/** Whether a process lives that asks the gateway. */
+export async function hasWorker(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ has: boolean }[]>`
+    select exists (
+      select from processes
+      where role <> 'web' and seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond') as has`
+  return row?.has === true
+}
+
 /** Whether no worker has been seen for a while, and this process has been running all that time. */
 export async function isWithoutWorker({ sql, lifecycle }: ProcessContext): Promise<boolean> {
   const [row] = await sql<{ isWithout: boolean }[]>`

@@ -7,7 +7,7 @@ import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals } from '../http/describe.ts'
-import { Id, MerchantCode, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { Id, MerchantCode, MerchantTxnId, OrderId, Time, TimeParameter } from '../http/fields.ts'
 import { cutPage, describePage, type Position, pageParameters } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
@@ -92,17 +92,25 @@ const orderColumn = sql<OrderIds | null>`(
   select json_build_object('orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
   from transactions as t where ${sql.raw(OF_TRANSACTION)} limit 1)`
 
+export type DiscrepancyFilter = {
+  merchants: readonly string[]
+  kind?: string | undefined
+  /** First seen at or after `from`, and before `to`. */
+  from?: string | undefined
+  to?: string | undefined
+}
+
 /** Lists discrepancies, newest first. */
 export async function listDiscrepancies(
   { db }: Pick<Context, 'db'>,
-  { merchants, kind }: { merchants: readonly string[]; kind?: string | undefined },
+  { merchants, kind, from, to }: DiscrepancyFilter,
   limit: number,
   after: Position | undefined,
 ): Promise<PageRead<DiscrepancyRow>> {
   const d = discrepancies
   const filter = kind === undefined ? undefined : eq(d.kind, kind)
   const key = { merchantCode: d.merchantCode, time: d.at, id: d.id }
-  const newest = pickNewest(db, key, { merchants, filter, limit, after })
+  const newest = pickNewest(db, key, { merchants, filter, from, to, limit, after })
   const rows = await db
     .with(newest)
     .select({ discrepancy: d, order: orderColumn, ...EXAMINATION })
@@ -121,7 +129,9 @@ export async function listDiscrepancies(
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }
 
 const query = {
-  kind: KindName.optional().openapi({ description: 'Only discrepancies of this kind' }),
+  kind: KindName.optional().describe('Only discrepancies of this kind'),
+  from: TimeParameter,
+  to: TimeParameter,
 }
 
 /** Discrepancies, newest first. */

@@ -75,7 +75,7 @@ export function listOrderIds(alias: string): string {
  * except for a refund's receiver, which is encrypted at rest.
  */
 export function serializeEvent(
-  encryption: Encryption,
+  encryption: Pick<Encryption, 'decrypt'>,
   { id, type, at, data, ...event }: Omit<EventRow, 'namesRefund'>,
   apiVersion = getApiVersion(),
 ): string {
@@ -101,7 +101,7 @@ const Sealed = z.looseObject({
 })
 
 /** Decrypts the receiver; one encrypted under another key is left out, what is stored in clear beside it stays. */
-function decryptReceiver(encryption: Encryption, data: string): string {
+function decryptReceiver(encryption: Pick<Encryption, 'decrypt'>, data: string): string {
   if (!data.includes(SEALED_MEMBER)) return data
   const object = Sealed.parse(JSON.parse(data))
   const { sealed, ...unreadable } = object.receiver
@@ -129,7 +129,7 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
   }
 }
 
-function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
+function decrypt(encryption: Pick<Encryption, 'decrypt'>, sealed: string, id: string): unknown {
   try {
     return JSON.parse(encryption.decrypt(Buffer.from(sealed, 'base64'), placeShown(id)))
   } catch (error) {

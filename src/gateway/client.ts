@@ -160,9 +160,10 @@ function prepareCall<T>(
   }
 }
 
-function signFields(
-  { prefix, accounts }: GatewaySettings,
-  { command, merchantCode, fields, exclude }: CallRequest<unknown>,
+/** The parameters of a call, signed (specification 4.3, 5.2). @throws Error when the account is not in the settings */
+export function signFields(
+  { prefix, accounts }: Pick<GatewaySettings, 'prefix' | 'accounts'>,
+  { command, merchantCode, fields, exclude }: Omit<CallRequest<unknown>, 'read'>,
 ): WireParams {
   const account = accounts.find((one) => one.merchantCode === merchantCode)
   if (!account) throw new Error(`no account ${merchantCode} in the settings`)

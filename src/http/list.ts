@@ -122,7 +122,12 @@ export function respondPage<T extends object>(
 }
 
 /** Answers with CSV; `Link` leads to the next page (RFC 8288), whose cursor is `next`, in the query as `parameter`. */
-export function respondCsv(c: HttpContext, csv: string, next: string | null, parameter: string) {
+export function respondCsv(
+  c: HttpContext,
+  csv: string,
+  next: string | null,
+  parameter: string,
+): CsvResponse {
   const headers = { 'content-type': `${CSV_TYPE}; charset=utf-8` }
   if (next === null) return c.body(csv, 200, headers)
   const url = new URL(c.req.url)

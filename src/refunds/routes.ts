@@ -22,16 +22,14 @@ import { RefundId } from './request-schema.ts'
 import { Refund, RefundState, type RefundView, type ShownRefund, showRefund } from './view.ts'
 
 const query = {
-  paymentId: Id.optional().openapi({ description: 'Only refunds of this payment' }),
-  transactionId: Id.optional().openapi({ description: 'Only refunds of this transaction' }),
-  orderId: Id.optional().openapi({ description: 'Only refunds of this order' }),
-  requestedBy: Id.optional().openapi({
-    description: 'Only refunds requested with API keys of this name',
-  }),
+  paymentId: Id.optional().describe('Only refunds of this payment'),
+  transactionId: Id.optional().describe('Only refunds of this transaction'),
+  orderId: Id.optional().describe('Only refunds of this order'),
+  requestedBy: Id.optional().describe('Only refunds requested with API keys of this name'),
   amount: AmountParameter,
   from: TimeParameter,
   to: TimeParameter,
-  status: RefundState.optional().openapi({ description: 'Only refunds with this status' }),
+  status: RefundState.optional().describe('Only refunds with this status'),
 }
 
 /** Refunds, newest first. */

@@ -107,6 +107,8 @@ type Row = {
   facts: Record<string, unknown>
 }
 
+type TimelineContext = { config: Pick<Context['config'], 'GATEWAY_FIELD_PREFIX'>; sql: Sql }
+
 type PageRequest = {
   transaction: TransactionKey
   withRefunds: boolean
@@ -120,7 +122,7 @@ type PageRequest = {
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
-  ctx: Pick<Context, 'config' | 'sql'>,
+  ctx: TimelineContext,
   transaction: TransactionKey,
   withRefunds: boolean,
   limit: number,
@@ -147,7 +149,7 @@ export async function readTimeline(
 
 /** By the ids of their entries: only the bodies of notifications on the page are parsed. */
 async function readMessages(
-  { config, sql }: Pick<Context, 'config' | 'sql'>,
+  { config, sql }: TimelineContext,
   merchantCode: string,
   rows: readonly Row[],
 ): Promise<Map<string, string | undefined>> {

@@ -7,6 +7,7 @@ import { AUDIT } from './guards/audit.ts'
 import { CAPS_AND_HOLDS } from './guards/caps-and-holds.ts'
 import { CARDS } from './guards/cards.ts'
 import { CLAIMS } from './guards/claims.ts'
+import { COMMAND_LINE } from './guards/command-line.ts'
 import { CONFIGURATION } from './guards/configuration.ts'
 import { CONSOLE } from './guards/console.ts'
 import { CONSTRAINTS } from './guards/constraints.ts'
@@ -55,6 +56,7 @@ export const GUARDS: readonly Guard[] = [
   ...CAPS_AND_HOLDS,
   ...CARDS,
   ...CLAIMS,
+  ...COMMAND_LINE,
   ...CONFIGURATION,
   ...CONSOLE,
   ...CONSTRAINTS,

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -83,6 +83,11 @@ describe('the image of the Containerfile', () => {
       return uid !== 0 || gid !== 0 || (isOpen && !stat(file).isSymbolicLink())
     })
     expect(loose).toEqual([])
+  })
+
+  it('has the command line as cli', () => {
+    expect(readlinkSync(join(folder, 'usr/local/bin/cli'))).toBe('/app/dist/cli/main.js')
+    expect(stat('dist/cli/main.js').mode & 0o111).toBe(0o111)
   })
 
   it('has a bill of materials that lists exactly the packages in it', () => {

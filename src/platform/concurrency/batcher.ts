@@ -39,12 +39,12 @@ const MAX_CONCURRENT_RUNS = 4
 
 /**
  * Creates a batcher that runs one batch at a time.
- * @param slowRunMs a run that takes longer no longer blocks the next one; by default it always does
+ * @param slowRunMs a run that takes longer no longer blocks the next one
  * @param timeouts without them items wait as long as it takes
  */
 export function createBatcher<T, R>(
   maxSize: number,
-  slowRunMs = Number.POSITIVE_INFINITY,
+  slowRunMs: number,
   timeouts?: BatchTimeouts<T>,
 ): Batcher<T, R> {
   const queue: BatchItem<T, R>[] = []
@@ -74,7 +74,7 @@ export function createBatcher<T, R>(
       blocks = false
       start()
     }
-    const timer = Number.isFinite(slowRunMs) ? setTimeout(startNext, slowRunMs) : undefined
+    const timer = setTimeout(startNext, slowRunMs)
     const run = runBatch(batch).then(() => {
       clearTimeout(timer)
       runs.delete(run)

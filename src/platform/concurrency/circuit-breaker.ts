@@ -56,10 +56,8 @@ export function createCircuitBreaker(
     failed = 0
     pausedUntil = CLOSED
   }
-  const waitMs = () => {
-    // While a probe is in flight its end is unknown; checking again after one pause is soon enough.
-    return isProbing ? pauseMs : Math.max(0, pausedUntil - now())
-  }
+  // While a probe is in flight its end is unknown; checking again after one pause is soon enough.
+  const waitMs = () => (isProbing ? pauseMs : Math.max(0, pausedUntil - now()))
   return {
     state: () => (pausedUntil === CLOSED ? 'closed' : pausedUntil <= now() ? 'half-open' : 'open'),
     waitMs,

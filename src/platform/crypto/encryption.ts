@@ -83,7 +83,8 @@ export function createDataKey(purpose: DataKeyPurpose): DataKey {
 
 /** Encrypts and decrypts data keys under a root key from the settings. */
 export function createKeyWrap(root: Buffer) {
-  const key = { id: computeKeyId(root), key: deriveKey(root, 'data keys') }
+  const derived = hkdfSync('sha256', root, '', 'ipn-processor data keys', 32)
+  const key = { id: computeKeyId(root), key: Buffer.from(derived) }
   return {
     wrap: (dataKey: NamedKey & Pick<DataKey, 'purpose'>) =>
       seal(key, dataKey.key.toString('base64'), placeOf(dataKey)),
@@ -155,8 +156,4 @@ function formatPlace(head: Buffer, { column, row }: Place): Buffer {
 
 function computeHmac({ key }: NamedKey, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
-}
-
-function deriveKey(root: Buffer, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', root, '', `ipn-processor ${purpose}`, 32))
 }

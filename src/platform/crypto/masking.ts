@@ -162,11 +162,9 @@ export function passesLuhn(digits: readonly number[], from = 0, to = digits.leng
   return sum % 10 === 0
 }
 
+/** `paytoken` is the token of a payer's card or account, in whatever name holds it. */
 const SECRET =
-  /(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
-/** The token of a payer's card or account, in whatever name holds it. */
-const PAY_TOKEN = /paytoken/
-const AUTHORIZATION = /^authorization$/
+  /paytoken|^authorization$|(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
 /** As a word of its own: `shopping` ends with it as well. */
 const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
 
@@ -176,8 +174,7 @@ const IN_TEXT =
 
 /** Whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
 export function isSecretName(name: string): boolean {
-  const flat = simplify(name)
-  return SECRET.test(flat) || PAY_TOKEN.test(flat) || AUTHORIZATION.test(flat) || PIN.test(name)
+  return SECRET.test(simplify(name)) || PIN.test(name)
 }
 
 /** Replaces the values of what looks like credentials in a text. */

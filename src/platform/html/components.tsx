@@ -162,31 +162,6 @@ export function Identifier({ children }: { children: string }) {
   return <code data-copy>{children}</code>
 }
 
-/** An amount with its currency, digits in groups of three. The amount is a decimal string and stays exact. */
-export function Money({ amount, currency }: { amount: string; currency: string }) {
-  return (
-    <span class="number">
-      {groupDigits(amount)} {currency}
-    </span>
-  )
-}
-
-/** Groups the digits before the decimal point in threes: `1234567.50` becomes `1,234,567.50`. */
-function groupDigits(amount: string): string {
-  const [whole = '', fraction] = amount.split('.')
-  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')
-  return fraction === undefined ? grouped : `${grouped}.${fraction}`
-}
-
-/** A time in UTC; with a script it also shows how long ago that is. */
-export function Time({ iso }: { iso: string }) {
-  return (
-    <time datetime={iso} data-relative>
-      {formatTime(iso)}
-    </time>
-  )
-}
-
 /** Formats a time (ISO 8601, UTC) to the second, for sentences. */
 export function formatTime(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`

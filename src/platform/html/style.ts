@@ -22,7 +22,7 @@ h2 { margin: 0 0 .6rem; font-size: 1.1rem; }
 h3 { margin: 1rem 0 .3rem; font-size: 1rem; }
 h2 small, .soft { color: var(--soft); font-weight: normal; }
 p { margin: .3rem 0; max-width: 46rem; }
-section, .card { margin-top: 1.2rem; padding: 1rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
+section { margin-top: 1.2rem; padding: 1rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
 table { width: 100%; border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .4rem .8rem .4rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: top; overflow-wrap: anywhere; }
 th { border-top: 0; overflow-wrap: normal; color: var(--soft); font-weight: 600; }

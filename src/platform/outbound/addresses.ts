@@ -21,22 +21,14 @@ type AddressClass = 'public' | 'loopback' | 'private' | 'never'
 /** Which addresses may be called beside public ones: none, those of this machine, or private networks as well. */
 export type AddressReach = 'public' | 'loopback' | 'private'
 
-/** Where gateways on the path find an IPv4 address in an IPv6 address, in bytes: in 6to4 and in NAT64 (RFC 3056, 6052). */
-const EMBEDDED_IPV4 = [
-  { network: ipaddr.IPv6.parseCIDR('2002::/16'), at: 2 },
-  { network: ipaddr.IPv6.parseCIDR('64:ff9b::/96'), at: 12 },
-]
+/** NAT64 (RFC 6052): a gateway on the path goes on to the IPv4 address at the end. */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 
 /** All that is allocated to the public Internet (IANA); the rest is reserved or local. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /** Services of a cloud that hand out credentials, outside link-local: AWS, Google Cloud, the wire server of Azure. */
 const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16']
-
-/** Interface identifiers of ISATAP (RFC 5214): with any prefix, the host forwards to the IPv4 address at the end. */
-const ISATAP_IDENTIFIERS = ['00005efe', '02005efe']
-
-const PRIVATE_RANGES = ['private', 'uniqueLocal']
 
 /** Classifies an address; `never` is link-local, of a cloud's metadata, multicast, unspecified, or reserved. */
 export function classifyAddress(address: string): AddressClass {
@@ -47,10 +39,8 @@ export function classifyAddress(address: string): AddressClass {
   if (!(parsed instanceof ipaddr.IPv6)) return classifyRange(parsed.range(), true)
   if (parsed.isIPv4MappedAddress()) return classifyAddress(parsed.toIPv4Address().toString())
   if (isIsatap(parsed)) return 'never'
-  const at = EMBEDDED_IPV4.find(({ network }) => parsed.match(network))?.at
-  if (at === undefined) return classifyRange(parsed.range(), parsed.match(GLOBAL_IPV6))
-  const ipv4 = parsed.toByteArray().slice(at, at + 4)
-  return classifyAddress(ipv4.join('.'))
+  if (parsed.match(NAT64)) return classifyAddress(parsed.toByteArray().slice(12).join('.'))
+  return classifyRange(parsed.range(), parsed.match(GLOBAL_IPV6))
 }
 
 /** Writes IPv6 in hexadecimal: the library takes `::10.0.0.1` (IPv4-compatible) for `::ffff:10.0.0.1`. */
@@ -58,14 +48,14 @@ function normaliseAddress(address: string): string {
   return isIP(address) === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
 }
 
-function isIsatap(address: ipaddr.IPv6): boolean {
-  const identifier = Buffer.from(address.toByteArray().slice(8, 12)).toString('hex')
-  return ISATAP_IDENTIFIERS.includes(identifier)
+/** ISATAP (RFC 5214): with any prefix, the host forwards to the IPv4 address at the end. */
+function isIsatap({ parts }: ipaddr.IPv6): boolean {
+  return (parts[4] === 0 || parts[4] === 0x200) && parts[5] === 0x5efe
 }
 
 function classifyRange(range: string, isGlobal: boolean): AddressClass {
   if (range === 'loopback') return 'loopback'
-  if (PRIVATE_RANGES.includes(range)) return 'private'
+  if (range === 'private' || range === 'uniqueLocal') return 'private'
   return range === 'unicast' && isGlobal ? 'public' : 'never'
 }
 

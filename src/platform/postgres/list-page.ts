@@ -76,17 +76,16 @@ function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
   const { table } = merchantCode
   const { filter, only } = request
   const ofMerchant = eq(merchantCode, account)
-  const within = and(...listBounds(key, request))
   const newest = sql`${desc(time)}, ${desc(id)}`
-  if (!only) return examine(table, and(ofMerchant, within), request, newest)
-  if ('sorted' in only) {
-    const conditions = and(ofMerchant, ...listSortedBounds(key, request, only), within)
-    return examine(table, conditions, request, sql`${desc(only.sorted)}, ${newest}`)
+  if (!only || 'sorted' in only) {
+    const conditions = and(ofMerchant, ...listBounds(key, request, only))
+    const order = only ? sql`${desc(only.sorted)}, ${newest}` : newest
+    return examine(table, conditions, request, order)
   }
   const isRange = 'column' in only
   const rows = isRange ? selectRange(and(ofMerchant, filter), only) : only.rows(account)
   // A partial index serves the range only if its predicate stands beside it.
-  const conditions = and(isRange ? undefined : filter, within) ?? sql`true`
+  const conditions = and(isRange ? undefined : filter, ...listBounds(key, request)) ?? sql`true`
   return sql`
     select *, true as fits, false as stops from (${rows}) as ${table}
     where ${conditions} order by ${newest} ${writeLimit(request.limit)}`
@@ -112,38 +111,29 @@ function examine(
     ) as ${table} where fits or stops order by ${order} ${limit}`
 }
 
-/** Where the page begins, and the times that it may have. */
+/**
+ * Where the page begins, and the times that it may have. Of several conditions on the time a scan begins at the first.
+ * @param only the column that the index begins with: a range of it has an order, as a single value has not
+ */
 function listBounds(
   { merchantCode, time, id }: ListKey,
   request: PageRequest,
+  only?: { sorted: PgColumn; value: string },
 ): (SQL | undefined)[] {
   const { from, to, after } = request
+  const latest = selectLatest(request)
+  const [column, value] = only ? [sql`${only.sorted}, `, sql`${only.value}, `] : [sql``, sql``]
   return [
-    // Of several conditions on the time a scan begins at the first: either of the others may come later.
-    after && to !== undefined ? sql`${time} <= ${selectLatest(request)}` : undefined,
-    from === undefined ? undefined : gte(time, from),
+    only && and(gte(only.sorted, only.value), lte(only.sorted, only.value)),
+    after && to === undefined
+      ? sql`(${column}${time}, ${id}) <= (${value}${after.time}::timestamptz, ${after.id})`
+      : latest && sql`(${column}${time}) <= (${value}${latest})`,
+    from === undefined ? undefined : sql`(${column}${time}) >= (${value}${from}::timestamptz)`,
     to === undefined ? undefined : lt(time, to),
     after &&
       sql`(${time}, ${id}, ${merchantCode})
         < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
   ]
-}
-
-/** The same for an index that begins with another column, of which a range has an order, as a single value has not. */
-function listSortedBounds(
-  { time, id }: ListKey,
-  request: PageRequest,
-  { sorted, value }: { sorted: PgColumn; value: string },
-): (SQL | undefined)[] {
-  const { from, to, after } = request
-  const latest = selectLatest(request)
-  const begin =
-    after && to === undefined
-      ? sql`(${sorted}, ${time}, ${id}) <= (${value}, ${after.time}::timestamptz, ${after.id})`
-      : latest && sql`(${sorted}, ${time}) <= (${value}, ${latest})`
-  const end =
-    from === undefined ? undefined : sql`(${sorted}, ${time}) >= (${value}, ${from}::timestamptz)`
-  return [gte(sorted, value), lte(sorted, value), begin, end]
 }
 
 /**

@@ -28,7 +28,7 @@ function holdStatements() {
       }
     },
   })
-  const ctx = { sql: holding, transactionLookups: createBatcher<never, never>(MAX_LOOKUPS) }
+  const ctx = { sql: holding, transactionLookups: createBatcher<never, never>(MAX_LOOKUPS, 60_000) }
   return { ctx, held }
 }
 

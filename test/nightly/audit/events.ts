@@ -59,8 +59,18 @@ const ExternalEvent = z.object({
 })
 const DiscrepancyEvent = z.object({
   ...about,
-  type: z.literal('discrepancy.found'),
+  type: z.enum(['discrepancy.found', 'discrepancy.updated']),
   data: Discrepancy,
+})
+/** In place of a transaction it names the endpoint. */
+const EndpointEvent = z.object({
+  ...about,
+  type: z.enum([
+    'webhook_endpoint.failing',
+    'webhook_endpoint.disabled',
+    'webhook_endpoint.recovered',
+  ]),
+  data: z.object({ id: z.string() }),
 })
 const Event = z.discriminatedUnion('type', [
   PaymentEvent,
@@ -68,6 +78,7 @@ const Event = z.discriminatedUnion('type', [
   RefundEvent,
   ExternalEvent,
   DiscrepancyEvent,
+  EndpointEvent,
 ])
 
 /** An event as a reader of an account got it, its objects named within that account; the accounts share the positions. */

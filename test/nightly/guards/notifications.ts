@@ -86,8 +86,8 @@ export const NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/crypto/masking.ts',
-    text: 'PAY_TOKEN.test(flat) || ',
-    mutation: 'PAY_TOKEN.test(name) || ',
+    text: '  /paytoken|',
+    mutation: '  /^paytoken$|',
     test: 'test/unit/gateway/mask-notification.test.ts',
     claim: 'a token with more in its name is not stored, in JSON and in a form',
     control: 'a token without the prefix is not stored, in JSON and in a form',

@@ -1,6 +1,16 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,6 +41,8 @@ const Lock = z.object({
 })
 
 const Packed = z.tuple([z.object({ files: z.array(z.object({ path: z.string() })) })])
+
+const Bin = z.object({ bin: z.object({ cli: z.string() }) })
 
 const database = useTestDatabase()
 let folder: string
@@ -113,6 +125,12 @@ it('runs compiled, with neither tsx nor any other optional package', async () =>
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   child.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
+  // As npm links it where the package is installed.
+  const { bin } = Bin.parse(JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')))
+  await chmod(join(production, bin.cli), 0o755)
+  await symlink(bin.cli, join(production, 'cli'))
+  const { stdout } = await run(join(production, 'cli'), ['show', '--help'])
+  expect(stdout).toContain('Usage: cli show [options] <id>')
 })
 
 it('provides the sandbox as JavaScript with types, and the documented webhook receiver compiles', {

@@ -91,7 +91,7 @@ describe('a command that cannot run prints one line, with exit code 2', () => {
         err += text
       }
       expect(await runStreams(['sing'], { ...streams, printError })).toBe(2)
-      expect(err).toBe(`error: unknown command 'sing'; see ${name} --help\n`)
+      expect(err).toBe(`error: unknown command 'sing' (did you mean sign?); see ${name} --help\n`)
       err = ''
       expect(await runStreams(['sign'], { ...streams, printError })).toBe(2)
       expect(err).toContain(`for example: ${name} sign < body.json`)

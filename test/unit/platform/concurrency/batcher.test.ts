@@ -2,6 +2,9 @@ import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../../src/platform/concurrency/batcher.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
+/** Longer than any run here. */
+const SLOW_MS = 60_000
+
 /** Runs that the test ends. */
 function holdRuns() {
   const runs: { items: readonly number[]; end(): void }[] = []
@@ -20,7 +23,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 describe('a batcher', () => {
   it('starts with the turn of the event loop when idle, and items added meanwhile share the next run', async () => {
     const { run, runs, batches } = holdRuns()
-    const batcher = createBatcher<number, string>(10)
+    const batcher = createBatcher<number, string>(10, SLOW_MS)
     const first = [1, 2].map((item) => batcher.add(item, run))
     await turn()
     expect(batches()).toEqual([[1, 2]])
@@ -45,7 +48,7 @@ describe('a batcher', () => {
 
   it('runs batches of at most the maximum size', async () => {
     const { run, runs, batches } = holdRuns()
-    const batcher = createBatcher<number, string>(2)
+    const batcher = createBatcher<number, string>(2, SLOW_MS)
     const results = [1, 2, 3, 4].map((item) => batcher.add(item, run))
     for (const at of [0, 1]) {
       await turn()
@@ -61,7 +64,7 @@ describe('a batcher', () => {
   it('rejects items whose run did not start in time, in order, and later those whose run did not end in time', async () => {
     const { run, runs, batches } = holdRuns()
     const timedOut: [number, boolean][] = []
-    const batcher = createBatcher<number, string>(1, undefined, {
+    const batcher = createBatcher<number, string>(1, SLOW_MS, {
       queueTimeoutMs: 20,
       runTimeoutMs: 200,
       onTimeout(item, started) {
@@ -110,7 +113,7 @@ describe('a batcher', () => {
   })
 
   it('gives each item its own result, and an error of the run to all of them', async () => {
-    const batcher = createBatcher<number, number>(10)
+    const batcher = createBatcher<number, number>(10, SLOW_MS)
     const down = () => Promise.reject(new Error('down'))
     await Promise.all([1, 2].map((item) => expect(batcher.add(item, down)).rejects.toThrow('down')))
     const settled = await Promise.allSettled([
@@ -131,7 +134,7 @@ describe('a batcher', () => {
 
   it('is drained when every item added has its result', async () => {
     const { run, runs } = holdRuns()
-    const batcher = createBatcher<number, string>(1)
+    const batcher = createBatcher<number, string>(1, SLOW_MS)
     let drained = false
     const results = [batcher.add(1, run), batcher.add(2, run)]
     const drain = batcher.drain().then(() => {

@@ -1,0 +1,196 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { hasWorker } from '../db/processes.ts'
+import type { ReadDatabase } from '../db/reads.ts'
+import type { changes, gatewayCalls } from '../db/schema.ts'
+import {
+  byTransaction,
+  formatTransactionKey,
+  selectKeys,
+  type TransactionKey,
+} from '../db/transaction-key.ts'
+import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
+import { DomainError } from '../errors.ts'
+import { toIso, withIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { listMerchants, readSince, walkRows } from './lists.ts'
+import type { Json } from './options.ts'
+import { type Cli, formatTable } from './print.ts'
+import { type Asking, showProgress } from './progress.ts'
+import { addAsking, findByFilter, mayRequeue, requeueAll } from './requeue.ts'
+import { formatTime } from './show.ts'
+
+type ReconcileOptions = Json & Asking & { since: string; merchant?: string }
+
+/** Adds `reconcile`, which compares what is stored with what the gateway says; exit code 1 if something differs. */
+export function addReconcileCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command('reconcile')
+    .description('ask the gateway about every transaction since a time, and report what differs')
+    .requiredOption(
+      '--since <time>',
+      'first seen since, like 2026-11-21T09:00:00Z or 6h',
+      readSince,
+    )
+    .option('--merchant <code>', 'only of this merchant account')
+  addAsking(command)
+    .addHelpText('after', EXAMPLES)
+    .action(async (_: unknown, given: Command) => {
+      const options = given.optsWithGlobals<ReconcileOptions>()
+      await cli.onDatabase((sql, db) => reconcile(cli, { sql, db }, options))
+    })
+}
+
+const EXAMPLES = `
+The service has to run: its workers ask, and this command waits for them. Exit code 1 if
+something differs, or was not answered.
+
+Examples:
+  cli reconcile --since 2026-11-20T00:00:00Z   after a restore: from well before the backup
+  cli reconcile --since 24h --merchant UFLIYL --json`
+
+async function reconcile(
+  cli: Cli,
+  database: ReadDatabase,
+  { since, merchant, json, ...asking }: ReconcileOptions,
+): Promise<void> {
+  const { sql } = database
+  const merchants = await listMerchants(sql, merchant)
+  const keys = await findByFilter(database, { merchants, coversAll: false, from: since })
+  if (asking.dryRun) {
+    return cli.emit(json, { transactions: keys.length }, `${keys.length} transactions\n`)
+  }
+  await requireWorker(sql, 'nothing was changed')
+  if (!(await mayRequeue(cli, keys.length, asking))) return
+  const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
+  const begun = clock?.now ?? ''
+  await requeueAll(cli, sql, 'reconcile', keys)
+  await waitUntilAsked(cli, sql, keys, begun)
+  const found = await readFindings(database, keys, begun)
+  cli.emit(json, { asked: keys.length, ...found }, formatFindings(keys.length, found))
+  if (Object.values(found).some(({ length }) => length > 0)) cli.setExitCode(1)
+}
+
+/** @throws DomainError where nobody would ask */
+async function requireWorker(sql: Sql, then: string): Promise<void> {
+  if (await hasWorker(sql)) return
+  const what = 'no process of the service lives that asks the gateway (ROLE=worker or ROLE=all)'
+  throw new DomainError('unavailable', `${what}: start one, and run this again; ${then}`)
+}
+
+const POLL_MS = 500
+/** Transactions that one statement looks up. */
+const LOOKED_UP = 5_000
+
+/** Waits until each was queried since. @throws DomainError where nobody asks any more */
+async function waitUntilAsked(
+  cli: Cli,
+  sql: Sql,
+  keys: readonly TransactionKey[],
+  since: string,
+): Promise<void> {
+  const show = showProgress(cli)
+  for (let left = keys; left.length > 0; ) {
+    const startedAt = performance.now()
+    left = await inParts(left, (part) => selectWaiting(sql, part, since))
+    const isEnd = left.length === 0
+    show('asked', { done: keys.length - left.length, total: keys.length, isEnd })
+    if (isEnd) return
+    await requireWorker(sql, `${left.length} transactions stay due, and are asked about then`)
+    // Of many, the look-ups must not cost more than the queries that they wait for.
+    await pause(Math.max(POLL_MS, 4 * (performance.now() - startedAt)))
+  }
+}
+
+async function inParts<T>(
+  keys: readonly TransactionKey[],
+  read: (part: readonly TransactionKey[]) => Promise<T[]>,
+): Promise<T[]> {
+  const rows: T[] = []
+  for (let from = 0; from < keys.length; from += LOOKED_UP) {
+    rows.push(...(await read(keys.slice(from, from + LOOKED_UP))))
+  }
+  return rows
+}
+
+const selectWaiting = (sql: Sql, keys: readonly TransactionKey[], since: string) =>
+  sql<TransactionKey[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId"
+    from ${selectKeys(sql, keys)} cross join lateral (
+      select queried_at, lease_id from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
+    where queried_at is null or queried_at < ${since}::timestamptz or lease_id is not null`
+
+type Changed = TransactionKey &
+  Pick<typeof changes.$inferSelect, 'paymentId' | 'refundId' | 'field' | 'before' | 'after' | 'at'>
+
+type Unanswered = TransactionKey &
+  Pick<typeof gatewayCalls.$inferSelect, 'outcome' | 'code' | 'message'>
+
+type Findings = {
+  changed: Changed[]
+  discrepancies: DiscrepancyView[]
+  /** `rejected`: the gateway refused to tell, as it does of a transaction that it does not know. */
+  unanswered: Unanswered[]
+}
+
+/** Reads what came to light about the transactions since. */
+async function readFindings(
+  database: ReadDatabase,
+  keys: readonly TransactionKey[],
+  since: string,
+): Promise<Findings> {
+  const { sql } = database
+  const readChanged = (part: readonly TransactionKey[]) => sql<Changed[]>`
+    select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
+      c.refund_id as "refundId", c.field, c.before, c.after, c.at
+    from ${selectKeys(sql, part)} cross join lateral (
+      select * from changes as c
+      where at >= ${since}::timestamptz and ${sql.unsafe(byTransaction('c'))} offset 0) as c
+    order by c.at, c.id`
+  const readUnanswered = (part: readonly TransactionKey[]) => sql<Unanswered[]>`
+    select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", g.outcome, g.code, g.message
+    from ${selectKeys(sql, part)} cross join lateral (
+      select * from gateway_calls as g
+      where command = 'QUERY_PT' and sent_at >= ${since}::timestamptz
+        and ${sql.unsafe(byTransaction('g'))}, sent_at desc limit 1) as g
+    where g.outcome <> 'answered'`
+  const changed = await inParts(keys, readChanged)
+  const unanswered = await inParts(keys, readUnanswered)
+  const known = new Set(keys.map(formatTransactionKey))
+  const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
+  const filter = { merchants, coversAll: false, from: toIso(since) }
+  const discrepancies: DiscrepancyView[] = []
+  for await (const one of walkRows(database, DISCREPANCIES, filter)) {
+    if (known.has(formatTransactionKey(one))) discrepancies.push(one)
+  }
+  return { changed: changed.map((one) => withIso(one, ['at'])), discrepancies, unanswered }
+}
+
+const HEADINGS = ['MERCHANT', 'TRANSACTION', 'WHAT', 'BEFORE', 'NOW', 'AT (UTC)']
+
+function formatFindings(asked: number, found: Findings): string {
+  const { changed, discrepancies, unanswered } = found
+  const of = (one: TransactionKey) => [one.merchantCode, one.transactionId]
+  const rows = [
+    ...changed.map((one) => {
+      const what = [one.field, one.refundId ?? one.paymentId ?? ''].join(' ').trim()
+      return [...of(one), what, one.before ?? '-', one.after ?? '-', formatTime(one.at)]
+    }),
+    ...discrepancies.map((one) => {
+      const { kind, ours, theirs, firstSeenAt } = one
+      return [...of(one), `${kind} (opened)`, ours.says, theirs.says, formatTime(firstSeenAt)]
+    }),
+    ...unanswered.map(({ outcome, code, message, ...one }) => {
+      const what = outcome === 'rejected' ? `refused by the gateway, code ${code}` : 'no answer'
+      return [...of(one), what, '-', message ?? '-', '-']
+    }),
+  ]
+  const counts = [
+    `${asked} transactions asked`,
+    `${changed.length} changes`,
+    `${discrepancies.length} discrepancies opened`,
+    `${unanswered.length} without an answer`,
+  ]
+  const table = rows.length === 0 ? '' : `${formatTable(HEADINGS, rows)}\n`
+  return `${table}${counts.join(', ')}\n`
+}

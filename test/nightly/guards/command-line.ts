@@ -1,0 +1,81 @@
+import type { Guard } from './guard.ts'
+
+const EXPORT = 'test/process/cli/export.test.ts'
+const REQUEUE = 'test/process/cli/requeue.test.ts'
+const WRONG_PLACE = 'to a file refuses a folder that is not there, and a place that is none'
+const WRONG_USE = 'requeue refuses no filter, and changes nothing'
+
+export const COMMAND_LINE: readonly Guard[] = [
+  {
+    file: 'src/cli/lists.ts',
+    text: 'if (only !== undefined && only !== EVERY_MERCHANT) return [only]',
+    mutation: 'if (only === EVERY_MERCHANT) return [only]',
+    test: REQUEUE,
+    claim: 'requeue makes those of a filter due, and leaves other accounts alone',
+    control: WRONG_USE,
+  },
+  {
+    file: 'src/cli/requeue.ts',
+    text: 'if (found.length > 1) {',
+    mutation: 'if (found.length > 9) {',
+    test: REQUEUE,
+    claim: 'requeue refuses an id of two accounts, and changes nothing',
+    control: WRONG_USE,
+  },
+  {
+    file: 'src/cli/requeue.ts',
+    text: '!asking.dryRun && ',
+    mutation: '',
+    test: REQUEUE,
+    claim: 'requeue finds those of a time; a dry run only counts them',
+    control: WRONG_USE,
+  },
+  {
+    file: 'src/cli/progress.ts',
+    text: 'count <= MOST_UNASKED || options.yes',
+    mutation: 'count <= 10 * MOST_UNASKED || options.yes',
+    test: REQUEUE,
+    claim: 'requeue of more than 1,000 wants --yes where nobody can be asked',
+    control: WRONG_USE,
+  },
+  {
+    file: 'src/cli/progress.ts',
+    text: 'if (!input.isTTY || !options.input) {',
+    mutation: 'if (!input.isTTY) {',
+    test: REQUEUE,
+    claim: 'requeue of more than 1,000 asks on a terminal, but not with --no-input',
+    control: WRONG_USE,
+  },
+  {
+    file: 'src/cli/reconcile.ts',
+    text: "await requireWorker(sql, 'nothing was changed')",
+    mutation: 'await Promise.resolve()',
+    test: 'test/process/cli/reconcile.test.ts',
+    claim: 'reconcile without a worker stops with a clear line, and has changed nothing',
+    control: 'reconcile exits with 2 and the right spelling for no time',
+  },
+  {
+    file: 'src/cli/export-file.ts',
+    text: 'ftruncateSync(handle, bytes)',
+    mutation: 'ftruncateSync(handle, fstatSync(handle).size)',
+    test: EXPORT,
+    claim: 'to a file goes on where it was cut off, with each row once, and then keeps no place',
+    control: WRONG_PLACE,
+  },
+  {
+    file: 'src/cli/export-file.ts',
+    text: 'next.cursor === null || ',
+    mutation: '',
+    test: EXPORT,
+    claim: 'to a file saves its place after each page, and none behind the last one',
+    control: WRONG_PLACE,
+  },
+  {
+    file: 'src/cli/export-file.ts',
+    text: 'if (saved && saved.of !== of) {',
+    mutation: "if (saved && saved.of === '') {",
+    test: EXPORT,
+    claim: 'to a file refuses to go on with another filter',
+    control: WRONG_PLACE,
+  },
+]

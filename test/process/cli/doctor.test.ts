@@ -1,0 +1,150 @@
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { inSchema } from '../../../src/platform/postgres/hosts.ts'
+import { runCli } from '../../support/cli.ts'
+import { settingsFor } from '../../support/process.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const rig = useRig()
+
+const Report = z.object({
+  ok: z.boolean(),
+  findings: z.array(
+    z.object({
+      id: z.string(),
+      severity: z.enum(['info', 'warning', 'error']),
+      finding: z.string(),
+      action: z.string().nullable(),
+    }),
+  ),
+})
+
+/** The settings of a healthy installation beside the rig's database and gateway. */
+let healthy: Record<string, string>
+beforeAll(() => {
+  healthy = settingsFor(rig.database.url, rig.sandbox.url)
+})
+
+async function examine(changed: Record<string, string> = {}) {
+  const { code, out } = await runCli(['doctor', '--json'], { ...healthy, ...changed })
+  const { ok, findings } = Report.parse(JSON.parse(out))
+  expect(code).toBe(ok ? 0 : 1)
+  for (const { id, severity, finding, action } of findings) {
+    expect({ id, finding }).toEqual({ id, finding: expect.not.stringContaining('\n') })
+    if (severity !== 'info') expect({ id, action }).toEqual({ id, action: expect.any(String) })
+  }
+  // The tests' server saves itself the disk.
+  return findings.filter(
+    ({ finding }) => !/^(fsync|full_page_writes|autovacuum) is off/.test(finding),
+  )
+}
+
+const sick = async (changed?: Record<string, string>) =>
+  (await examine(changed)).filter(({ severity }) => severity !== 'info')
+
+it('finds nothing wrong with a healthy installation, and names everything that was examined', async () => {
+  const findings = await examine()
+  expect(findings.filter(({ severity }) => severity !== 'info')).toEqual([])
+  const ids = findings.map(({ id }) => id)
+  for (const id of [
+    'settings',
+    'database',
+    'schema',
+    'key',
+    'clock',
+    'gateway',
+    'wakeups',
+    'indexes',
+  ]) {
+    expect(ids).toContain(id)
+  }
+  const { out } = await runCli(['doctor'], healthy)
+  expect(out).toMatch(/^ok {4}settings /m)
+  expect(out).toMatch(/^\d+ findings: \d+ errors, \d+ warnings\n$/m)
+})
+
+it('names a setting that is wrong, and examines nothing else', async () => {
+  expect(await sick({ RETENTION_DAYS: 'never' })).toEqual([
+    expect.objectContaining({ id: 'settings', severity: 'error' }),
+  ])
+})
+
+it('names a database that is not there, and an encryption key of another one', async () => {
+  const [absent] = await sick({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' })
+  expect(absent).toMatchObject({ id: 'database', severity: 'error' })
+  expect(absent?.finding).toContain('unreachable')
+  const [key] = await sick({ DATA_ENCRYPTION_KEY: Buffer.alloc(32, 9).toString('base64') })
+  expect(key).toMatchObject({ id: 'key', severity: 'error' })
+})
+
+it('names a schema that is older, and the command for it', async () => {
+  const { sql, url } = rig.database
+  await sql`create schema if not exists doctor_empty`
+  onTestFinished(async () => void (await sql`drop schema doctor_empty cascade`))
+  const found = await sick({ DATABASE_URL: url, DATABASE_SCHEMA: 'doctor_empty', MIGRATE: 'off' })
+  expect(found).toContainEqual(expect.objectContaining({ id: 'schema', severity: 'error' }))
+  expect(inSchema(url, 'doctor_empty')).toContain('doctor_empty')
+})
+
+it('names an index and a constraint that are missing, and where to find them', async () => {
+  const { sql } = rig.database
+  const [index] = await sql<{ definition: string }[]>`
+    select indexdef as definition from pg_indexes where indexname = 'transactions_due'`
+  const [check] = await sql<{ definition: string }[]>`
+    select pg_get_constraintdef(oid) as definition from pg_constraint where conname = 'processes_role_known'`
+  await sql`drop index transactions_due`
+  await sql`alter table processes drop constraint processes_role_known`
+  onTestFinished(async () => {
+    await sql.unsafe(index?.definition ?? '')
+    await sql.unsafe(
+      `alter table processes add constraint processes_role_known ${check?.definition}`,
+    )
+  })
+  const found = (await sick()).filter(({ id }) => id === 'indexes')
+  expect(found.map(({ severity, finding }) => [severity, finding.split(' is ')[0]])).toEqual([
+    ['error', 'processes_role_known'],
+    ['warning', 'the index transactions_due'],
+  ])
+})
+
+it('names an account that was removed while work of it waits', async () => {
+  const { sql } = rig.database
+  await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at) values ('GONE01', 'T-GONE', now())`
+  onTestFinished(async () => {
+    await sql`delete from transactions where merchant_code = 'GONE01'`
+    await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
+  })
+  const found = await sick()
+  expect(found).toContainEqual(
+    expect.objectContaining({ id: 'accounts', finding: expect.stringContaining('GONE01') }),
+  )
+})
+
+it('names what has been waiting for too long, and claims of a process that died', async () => {
+  const { sql } = rig.database
+  const { merchantCode } = { merchantCode: 'UFLIYL' }
+  await sql`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
+    values (${merchantCode}, 'T-OLD', 'payment_missing', 'a', 'b', now() - interval '3 days')`
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at, lease_id, lease_owner, claimed, want)
+    values (${merchantCode}, 'T-DEAD', now() + interval '1 hour', gen_random_uuid(), gen_random_uuid(), 0, 1)`
+  onTestFinished(async () => {
+    await sql`delete from discrepancies where transaction_id = 'T-OLD'`
+    await sql`delete from transactions where transaction_id = 'T-DEAD'`
+  })
+  const found = await sick()
+  expect(found.map(({ id }) => id).toSorted()).toEqual(['claims', 'discrepancies'])
+  expect(found.find(({ id }) => id === 'discrepancies')?.finding).toContain('3 days old')
+})
+
+it('names a service without a worker', async () => {
+  const { sql } = rig.database
+  await sql`update processes set role = 'web'`
+  onTestFinished(async () => void (await sql`update processes set role = 'all'`))
+  expect(await sick()).toContainEqual(
+    expect.objectContaining({ id: 'processes', severity: 'error' }),
+  )
+})

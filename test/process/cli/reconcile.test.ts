@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { payQuietly, seedPaid } from '../../support/ask.ts'
+import { runCli } from '../../support/cli.ts'
+import { useRig } from '../../support/use-started.ts'
+
+describe('reconcile', () => {
+  const rig = useRig()
+  const run = (...args: string[]) =>
+    runCli(['reconcile', ...args], { DATABASE_URL: rig.database.url })
+
+  it('reports what the gateway says otherwise, with before and after, and what it does not know', async () => {
+    const same = await payQuietly(rig)
+    expect(await run('--since', '1h')).toMatchObject({
+      code: 0,
+      out: '1 transactions asked, 0 changes, 0 discrepancies opened, 0 without an answer\n',
+    })
+    const changed = await payQuietly(rig, { amount: '100' })
+    await rig.control('PATCH', `/payments/${changed.id}?ipn=false`, { status: 'FAILED' })
+    const unknown = await seedPaid(rig.database)
+    const { code, out, err } = await run('--since', '1h', '--json')
+    expect({ code, err }).toEqual({ code: 1, err: '3 of 3 asked\n' })
+    const report = JSON.parse(out)
+    expect(report).toMatchObject({ asked: 3 })
+    const of = ({ transactionId }: { transactionId: string }) => transactionId
+    expect(new Set(report.changed.map(of))).toEqual(new Set([changed.transactionId]))
+    expect(report.changed).toContainEqual(
+      expect.objectContaining({
+        paymentId: changed.id,
+        field: 'status',
+        before: 'SUCCESS',
+        after: 'FAILED',
+      }),
+    )
+    expect(report.discrepancies).toEqual([
+      expect.objectContaining({
+        kind: 'answer_went_backwards',
+        transactionId: changed.transactionId,
+      }),
+    ])
+    expect(report.unanswered).toEqual([
+      expect.objectContaining({
+        transactionId: unknown.transactionId,
+        outcome: 'rejected',
+        code: '32',
+      }),
+    ])
+    expect(out).not.toContain(same.transactionId)
+    const text = await run('--since', '1h')
+    expect(text.out).toMatch(
+      new RegExp(
+        `${unknown.transactionId} +refused by the gateway, code 32 +- +Invalid transaction id`,
+      ),
+    )
+  })
+
+  it('only counts with --dry-run, and only of one account', async () => {
+    const dry = await run('--since', '2020-01-01T00:00:00Z', '--dry-run', '--json')
+    expect(JSON.parse(dry.out)).toEqual({ transactions: 3 })
+    expect(await run('--since', '0')).toMatchObject({ code: 0 })
+  })
+
+  it.each([
+    ['no time', [], "required option '--since <time>' not specified"],
+    ['a time', ['--since', 'yesterday'], 'Write a time like 2026-11-21T09:00:00Z, or 6h'],
+    ['an account', ['--since', '1h', '--merchant', 'NOBODY'], 'known accounts: '],
+  ])('exits with 2 and the right spelling for %s', async (_, args, words) => {
+    expect(await run(...args)).toMatchObject({ code: 2, err: expect.stringContaining(words) })
+  })
+})
+
+describe('reconcile without a worker', () => {
+  const rig = useRig({ settings: { ROLE: 'web' } })
+
+  it('stops with a clear line, and has changed nothing', async () => {
+    await seedPaid(rig.database)
+    await rig.database.sql`delete from processes where role <> 'web'`
+    const { code, out, err } = await runCli(['reconcile', '--since', '1h'], {
+      DATABASE_URL: rig.database.url,
+    })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(
+      /^error: no process of the service lives that asks the gateway .*; nothing was changed\n$/,
+    )
+    const [row] = await rig.database
+      .sql`select count(*) as n from transactions where due_at is not null`
+    expect(row).toEqual({ n: 0 })
+  })
+})
