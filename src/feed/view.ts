@@ -70,6 +70,8 @@ export const TypesParameter = z
   })
 
 const NOT_ISSUED = 'is not a cursor of this feed'
+const LAST_READ =
+  'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first'
 
 export const Cursor = z
   .string()
@@ -79,8 +81,7 @@ export const Cursor = z
   .openapi({
     type: 'string',
     pattern: '^\\d{1,18}$',
-    description:
-      'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
+    description: LAST_READ,
   })
 
 export const After = z
@@ -89,8 +90,7 @@ export const After = z
   .openapi({
     type: 'string',
     pattern: '^(latest|\\d{1,18})$',
-    description:
-      'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first, and with `latest` only events from now on',
+    description: `${LAST_READ}, and with \`latest\` only events from now on`,
   })
 
 /**
