@@ -42,13 +42,13 @@ describe('asking the gateway now', () => {
     await database.sql`insert into merchant_accounts (merchant_code) values ('GONE1')`
     await seedTransaction(database, { merchantCode: 'GONE1', transactionId: 'T-GONE' })
     const all = [...service.ctx.access.merchants]
-    Object.assign(service.ctx, { merchants: [...all, 'GONE1'] })
+    Object.assign(service.ctx.access, { merchants: [...all, 'GONE1'] })
     const response = await submitBack(
       lab,
       visitors.admin,
       '/console/transactions/GONE1/T-GONE/sync',
     )
-    Object.assign(service.ctx, { merchants: all })
+    Object.assign(service.ctx.access, { merchants: all })
     expect(response.status).toBe(200)
     expect(readText(await response.text())).toContain('no longer in the settings')
   })
