@@ -46,6 +46,7 @@ it('finds nothing wrong with a healthy installation, and names everything that w
   const findings = await examine()
   expect(findings.filter(({ severity }) => severity !== 'info')).toEqual([])
   const ids = findings.map(({ id }) => id)
+  expect(ids).toEqual([...new Set(ids)])
   for (const id of [
     'settings',
     'database',
