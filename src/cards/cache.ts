@@ -15,6 +15,7 @@ export function createCardCache(
 ) {
   const cached = new Map<string, { answer: string; loadedAt: number }>()
   const pending = new Map<string, Promise<string>>()
+  const sizeOf = (key: string, answer = '') => (answer === '' ? 0 : key.length + answer.length)
   let size = 0
 
   function remove(key: string): void {
@@ -27,10 +28,7 @@ export function createCardCache(
     remove(key)
     cached.set(key, { answer, loadedAt })
     size += sizeOf(key, answer)
-    for (const oldest of cached.keys()) {
-      if (size <= maxSize) break
-      remove(oldest)
-    }
+    for (const oldest of cached.keys()) if (size > maxSize) remove(oldest)
   }
 
   return {
@@ -54,8 +52,4 @@ export function createCardCache(
       return answer
     },
   }
-}
-
-function sizeOf(key: string, answer: string | undefined): number {
-  return answer === undefined ? 0 : key.length + answer.length
 }
