@@ -1,4 +1,3 @@
-import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import { transactions } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
@@ -10,7 +9,7 @@ import {
   resolveDiscrepancies,
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
-import { compareAmounts } from '../money.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -90,9 +89,9 @@ function measureOrder(paid: readonly OrderRow[]) {
     stated.every((amount) => compareAmounts(amount, expected) === 0) &&
     new Set(paid.map(({ currency }) => currency)).size === 1
   if (!isClear) return { expected: undefined, isExceeded: true }
-  let kept = new Big(0)
-  for (const one of paid) kept = kept.plus(one.paidAmount).minus(one.refundedAmount)
-  return { expected, isExceeded: kept.gt(expected) }
+  const received = addAmounts(paid.map(({ paidAmount }) => paidAmount))
+  const due = addAmounts([expected, ...paid.map(({ refundedAmount }) => refundedAmount)])
+  return { expected, isExceeded: compareAmounts(received, due) > 0 }
 }
 
 async function flagRow(

@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
-import type { Listing } from '../access/listing.ts'
+import type { Filter, Listing } from '../access/listing.ts'
 import { payments, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { byTransaction, formatTransactionKey, selectKeys } from '../db/transaction-key.ts'
@@ -65,18 +65,6 @@ export async function listByAmount(
     return found ? [{ found, position: { time, id, merchantCode }, ...examination }] : []
   })
   return cutRead(listed, limit)
-}
-
-export type TransactionFilter = {
-  merchants: readonly string[]
-  state?: TransactionRow['state'] | undefined
-  orderId?: string | undefined
-  merchantTxnId?: string | undefined
-  /** A decimal string: a payment of it has this amount, by value. */
-  amount?: string | undefined
-  /** First seen at or after `from`, and before `to`. */
-  from?: string | undefined
-  to?: string | undefined
 }
 
 const COLUMNS = listColumns(transactions, 'transactions')
@@ -158,6 +146,8 @@ const query = {
   from: TimeParameter,
   to: TimeParameter,
 }
+
+type TransactionFilter = Omit<Filter<typeof query>, 'coversAll'>
 
 /** Transactions, newest first; with an amount alone, those whose payment was seen last. */
 export const TRANSACTIONS: Listing<typeof query, TransactionView> = {

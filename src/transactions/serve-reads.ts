@@ -2,18 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listAccounts, parseBearer } from '../access/authenticate.ts'
 import { createAddressFinder } from '../http/client-address.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
-import {
-  chooseRequestId,
-  createRequestMeter,
-  matchesEtag,
-  SECURITY_HEADERS,
-} from '../http/raw-response.ts'
+import { chooseRequestId, createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
 import { findTransaction } from './find-transaction.ts'
-import type { FoundTransaction, TransactionsContext } from './types.ts'
-import { formatEtag, showTransaction } from './view.ts'
-
-/** Serves a request, or returns `false` and leaves it to the framework. */
-export type ReadServer = (request: IncomingMessage, response: ServerResponse) => boolean
+import type { TransactionsContext } from './types.ts'
+import { answerFound } from './view.ts'
 
 type AdmittedRead = {
   id: string
@@ -22,7 +14,7 @@ type AdmittedRead = {
   limits: Record<string, string>
 }
 
-type ReadResponse = { status: number; headers: Record<string, string>; body?: string }
+type Answer = { status: number; headers: Record<string, string>; body: string | null }
 
 /** Every other id is left to the framework, with its escapes and its checks. */
 const TARGET = /^\/v1\/transactions\/([\w-]{1,128})$/
@@ -35,8 +27,7 @@ const ROUTE = '/v1/transactions/{transactionId}'
  * framework: a query string, a key that is not in the cache, has no scope, is bound to networks or at its limits,
  * a body, tracing.
  */
-export function createReadServer(ctx: TransactionsContext): ReadServer {
-  const isValidHost = createHostCheck()
+export function createReadServer(ctx: TransactionsContext) {
   const meter = createRequestMeter(ctx.metrics)
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
 
@@ -48,10 +39,10 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     const startedAt = performance.now()
     const { headers, url: path = '' } = request
     const requestId = chooseRequestId(headers['x-request-id'])
-    let read: ReadResponse
+    let read: Answer
     try {
       const found = await findTransaction(ctx, merchants, transactionId)
-      read = describeFound(found, headers['if-none-match'])
+      read = answerFound(found, headers['if-none-match'])
     } catch (error) {
       const failed = { requestId, method: 'GET', path }
       read = writeProblem(explainError(ctx.log, error, failed), requestId)
@@ -61,9 +52,10 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     meter(ROUTE, 'GET', read.status, performance.now() - startedAt)
   }
 
-  return (request, response) => {
+  /** Returns `false` for what it leaves to the framework. */
+  return (request: IncomingMessage, response: ServerResponse): boolean => {
     const id = ctx.tracing.enabled ? undefined : readPlainTarget(request)
-    if (id === undefined || !isValidHost(request.headers.host)) return false
+    if (id === undefined) return false
     const text = parseBearer(request.headers.authorization)
     const key = text === undefined ? undefined : ctx.access.keys.peek(text)
     if (!key?.scopes.includes('payments:read') || key.networks) return false
@@ -87,32 +79,9 @@ function readPlainTarget({ method, url, headers, rawHeaders }: IncomingMessage) 
   return keys.length === 1 ? id : undefined
 }
 
-/** Clients send the same host again and again: only another one than the last is parsed. */
-function createHostCheck() {
-  let valid = ''
-  return (host: string | undefined): boolean => {
-    if (!host) return false
-    if (host === valid) return true
-    if (!/^[\w.-]+(:\d{1,5})?$/.test(host) || !URL.canParse(`http://${host}/`)) return false
-    valid = host
-    return true
-  }
-}
-
-function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
-  const etag = formatEtag(found)
-  const headers = { etag, 'cache-control': 'private, no-cache' }
-  if (matchesEtag(etags, etag)) return { status: 304, headers }
-  return {
-    status: 200,
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify(showTransaction(found)),
-  }
-}
-
 function send(
   response: ServerResponse,
-  { status, headers, body }: ReadResponse,
+  { status, headers, body }: Answer,
   requestId: string,
   stopping: boolean,
 ): void {
@@ -120,9 +89,9 @@ function send(
     ...SECURITY_HEADERS,
     ...headers,
     'x-request-id': requestId,
-    ...(body === undefined ? undefined : { 'content-length': Buffer.byteLength(body) }),
+    ...(body === null ? undefined : { 'content-length': Buffer.byteLength(body) }),
     // A client that keeps its connection open would delay the stop by seconds.
     ...(stopping ? { connection: 'close' } : undefined),
   })
-  response.end(body)
+  response.end(body ?? undefined)
 }
