@@ -22,15 +22,8 @@ const OF_TRANSACTION = byTransaction('d', 'transactions')
 /** Ids kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
-const COLUMNS = [
-  ...(['merchantCode', 'transactionId', 'orderId', 'state', 'sameOrder'] as const),
-  ...(['expectedAmount', 'paidAmount', 'refundedAmount', 'currency'] as const),
-] as const satisfies readonly (keyof TransactionRow)[]
-
-type OrderRow = Pick<TransactionRow, (typeof COLUMNS)[number]> & {
-  /** It has the discrepancy, open or resolved by a person. */
-  isFlagged: boolean
-}
+/** `isFlagged`: it has the discrepancy, open or resolved by a person. */
+type OrderRow = TransactionRow & { isFlagged: boolean }
 
 /**
  * Flags each paid transaction of an order with the others: `sameOrder`, and `order_paid_twice` if together they
@@ -64,7 +57,7 @@ async function lockOrder(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<OrderRow[]> {
   return await tx<OrderRow[]>`
-    select ${tx.unsafe(listColumns(transactions, 'transactions', COLUMNS))}, exists (
+    select ${tx.unsafe(listColumns(transactions, 'transactions'))}, exists (
         select from (select * from discrepancies as d where ${tx.unsafe(OF_TRANSACTION)} offset 0) as d
         where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
       ) as "isFlagged"

@@ -7,13 +7,6 @@ import { findTransaction } from './find-transaction.ts'
 import type { TransactionsContext } from './types.ts'
 import { answerFound } from './view.ts'
 
-type AdmittedRead = {
-  id: string
-  merchants: readonly string[]
-  /** What is left of the key's rate. */
-  limits: Record<string, string>
-}
-
 type Answer = { status: number; headers: Record<string, string>; body: string | null }
 
 /** Every other id is left to the framework, with its escapes and its checks. */
@@ -31,25 +24,19 @@ export function createReadServer(ctx: TransactionsContext) {
   const meter = createRequestMeter(ctx.metrics)
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
 
-  async function serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { merchants, id: transactionId, limits }: AdmittedRead,
-  ): Promise<void> {
-    const startedAt = performance.now()
-    const { headers, url: path = '' } = request
-    const requestId = chooseRequestId(headers['x-request-id'])
-    let read: Answer
+  async function read(
+    { headers, url: path = '' }: IncomingMessage,
+    merchants: readonly string[],
+    transactionId: string,
+    requestId: string,
+  ): Promise<Answer> {
     try {
       const found = await findTransaction(ctx, merchants, transactionId)
-      read = answerFound(found, headers['if-none-match'])
+      return answerFound(found, headers['if-none-match'])
     } catch (error) {
       const failed = { requestId, method: 'GET', path }
-      read = writeProblem(explainError(ctx.log, error, failed), requestId)
+      return writeProblem(explainError(ctx.log, error, failed), requestId)
     }
-    read.headers = { ...read.headers, ...limits }
-    send(response, read, requestId, ctx.lifecycle.stopping.aborted)
-    meter(ROUTE, 'GET', read.status, performance.now() - startedAt)
   }
 
   /** Returns `false` for what it leaves to the framework. */
@@ -62,9 +49,15 @@ export function createReadServer(ctx: TransactionsContext) {
     const admission = ctx.access.limits.admit(key, false)
     if (admission.refusal) return false
     ctx.access.uses.note(key.id, findAddress(request))
+    const startedAt = performance.now()
+    const requestId = chooseRequestId(request.headers['x-request-id'])
     const { merchants } = listAccounts(key, ctx.access.merchants)
-    const limits = admission.headers
-    void serve(request, response, { id, merchants, limits }).finally(admission.leave)
+    const answering = read(request, merchants, id, requestId).then(({ status, headers, body }) => {
+      const all = { ...headers, ...admission.headers, 'x-request-id': requestId }
+      send(response, { status, headers: all, body }, ctx.lifecycle.stopping.aborted)
+      meter(ROUTE, 'GET', status, performance.now() - startedAt)
+    })
+    void answering.finally(admission.leave)
     return true
   }
 }
@@ -79,16 +72,10 @@ function readPlainTarget({ method, url, headers, rawHeaders }: IncomingMessage) 
   return keys.length === 1 ? id : undefined
 }
 
-function send(
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-  requestId: string,
-  stopping: boolean,
-): void {
+function send(response: ServerResponse, { status, headers, body }: Answer, stopping: boolean) {
   response.writeHead(status, {
     ...SECURITY_HEADERS,
     ...headers,
-    'x-request-id': requestId,
     ...(body === null ? undefined : { 'content-length': Buffer.byteLength(body) }),
     // A client that keeps its connection open would delay the stop by seconds.
     ...(stopping ? { connection: 'close' } : undefined),

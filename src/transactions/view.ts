@@ -1,17 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import type { EventType } from '../events/event.ts'
-import type { NewEvent } from '../events/record-events.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { matchesEtag } from '../http/raw-response.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type {
-  FoundTransaction,
-  ShownTransaction,
-  ShownWithPayments,
-  TransactionWithPayments,
-} from './types.ts'
+import type { FoundTransaction, ShownTransaction, ShownWithPayments } from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -147,13 +140,4 @@ function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   if (t.abandonedAt !== null) return 'abandoned'
   if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'
-}
-
-/** @param found the transaction as the commit leaves it */
-export function buildTransactionEvent(
-  type: Extract<EventType, `transaction.${string}` | 'sync.abandoned'>,
-  found: TransactionWithPayments,
-): NewEvent {
-  const { merchantCode, transactionId } = found.transaction
-  return { merchantCode, transactionId, type, data: showTransaction(found) }
 }
