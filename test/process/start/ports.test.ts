@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
 import { explainError } from '../../../src/cli/explain.ts'
-import { readConfig } from '../../../src/config/config.ts'
 import { type Binding, listen } from '../../../src/http/server.ts'
 import { runMain, settingsFor } from '../../support/process.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -52,17 +51,4 @@ it('a start whose port is in use names PORT, and ends with 1', async () => {
   expect(output().err).toBe(
     `PORT: another program listens on 127.0.0.1:${port}; stop it, or set PORT to another port\n`,
   )
-})
-
-it('the sandbox and the service cannot listen on one port, unless their addresses differ', () => {
-  const same = { DEMO: 'true', PORT: '4010', SANDBOX_PORT: '4010' }
-  expect(() => readConfig(same)).toThrow(
-    /^SANDBOX_PORT must differ from PORT .* SANDBOX_PORT=4011$/,
-  )
-  expect(() => readConfig({ ...same, HOST: '0.0.0.0' })).toThrow('SANDBOX_PORT')
-  expect(readConfig({ ...same, SANDBOX_HOST: '127.0.0.2' }).PORT).toBe(4010)
-  // Outside demo mode there is no sandbox.
-  const { SANDBOX_PORT, PORT } = same
-  const production = settingsFor('postgres://db/ipn', 'http://127.0.0.1:9')
-  expect(readConfig({ ...production, SANDBOX_PORT, PORT }).PORT).toBe(4010)
 })
