@@ -56,6 +56,9 @@ export function readConfig(env: Environment = process.env): Config {
   }
 }
 
+/** Reads what a standalone sandbox gateway follows: the settings of a demo, or of the service. @throws ConfigError */
+export const readSandboxConfig = () => readConfig({ ...process.env, DEMO: 'true' })
+
 /** Describes a sandbox gateway with the same accounts and wire rules as the service. */
 export function describeSandbox(config: Config) {
   return {

@@ -1,13 +1,12 @@
 import { DEMO_ACCOUNT } from '../config/accounts.ts'
-import { describeSandbox, readConfig } from '../config/config.ts'
+import { describeSandbox, readSandboxConfig } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
 import { startSandbox } from './start.ts'
 import { makeDefaultClient } from './tokens.ts'
 
 /** Runs the sandbox gateway on its own: `npm run sandbox`. */
 async function main(): Promise<void> {
-  // The accounts and the rules of the demo, or of the service whose settings these are.
-  const config = readConfig({ ...process.env, DEMO: 'true' })
+  const config = readSandboxConfig()
   const options = describeSandbox(config)
   const ipnUrl = config.SANDBOX_IPN_URL
   const sandbox = await startSandbox({ ...options, ipnUrl })
