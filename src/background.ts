@@ -2,6 +2,7 @@ import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
+import { recordFigures } from './health/figures.ts'
 import { createDeleteExpired, erase } from './maintenance/delete-expired.ts'
 import {
   checkOrders,
@@ -72,6 +73,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
     once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
+    once('figures', MINUTE_MS, () => recordFigures(ctx)),
     once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
     once('orders', MINUTE_MS, () => checkOrders(ctx)),
     once('keys', DAY_MS, () => warnOfExpiry(ctx)),

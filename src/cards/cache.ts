@@ -28,7 +28,10 @@ export function createCardCache(
     remove(key)
     cached.set(key, { answer, loadedAt })
     size += sizeOf(key, answer)
-    for (const oldest of cached.keys()) if (size > maxSize) remove(oldest)
+    for (const oldest of cached.keys()) {
+      if (size <= maxSize) break
+      remove(oldest)
+    }
   }
 
   return {

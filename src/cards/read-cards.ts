@@ -1,4 +1,5 @@
 import { stringify } from 'lossless-json'
+import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { takeCallPermit } from '../accounts/call-limit.ts'
@@ -78,11 +79,14 @@ export async function readCards(
     const what = 'the gateway returned cards of other accounts; they were left out'
     ctx.log.warn({ merchantCode, foreign, requestId }, what)
     if (id !== undefined) throw new DomainError('card_not_found', NO_CARD)
-    const data = Object(envelope.data)
-    const docs = Array.from(data.docs).filter((_, nth) => isOwned(account, owners[nth]))
-    return stringify({ ...envelope, data: { ...data, docs } }) ?? ''
+    const page = CardPage.parse(envelope.data)
+    const docs = page.docs.filter((_, nth) => isOwned(account, owners[nth]))
+    return stringify({ ...envelope, data: { ...page, docs } }) ?? ''
   })
 }
+
+/** The `data` of a list, as it was read. */
+const CardPage = z.looseObject({ docs: z.array(z.unknown()) })
 
 /** Reads with a shared token count for no account. */
 async function requireCallPermit(ctx: CardsContext, { merchantCode }: CardAccount): Promise<void> {

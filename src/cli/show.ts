@@ -122,7 +122,8 @@ async function readStory(
   })
   const timeline: TimelineRow['entry'][] = []
   for (let after: TimelineRow['position'] | undefined, isOver = false; !isOver; ) {
-    const page = await readTimeline({ config: settings, sql }, key, true, LIMITS.timeline, after)
+    const request = { transaction: key, withRefunds: true, limit: LIMITS.timeline, after }
+    const page = await readTimeline({ config: settings, sql }, request)
     isOver = page.length <= LIMITS.timeline
     const shown = page.slice(0, LIMITS.timeline)
     timeline.push(...shown.map(({ entry }) => entry))

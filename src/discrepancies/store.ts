@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
+import { ORDER_ID_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
@@ -10,6 +10,7 @@ import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.t
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
   DISCREPANCY_KINDS,
+  type DiscrepancyKind,
   type DiscrepancyRow,
   NEVER_SETTLED_BY_WORD,
   type NewDiscrepancy,
@@ -159,24 +160,26 @@ export const OPEN_PAGE = 50
 /**
  * Lists open discrepancies, the most severe first, then oldest first. Every account and kind is read by itself, by its
  * own part of the index, and no further than a page.
+ * @param only the kinds that are listed; all of them without it
  * @param after the last discrepancy of the page before
  * @returns at most a page and one more row, which shows that there are more
  */
 export async function listOpenDiscrepancies(
   { sql }: Pick<Context, 'sql'>,
-  { merchants }: { merchants: readonly string[] },
+  { merchants, only }: { merchants: readonly string[]; only?: readonly DiscrepancyKind[] },
   after?: Position & { kind: string },
-): Promise<DiscrepancyRow[]> {
+): Promise<(DiscrepancyRow & OrderFacts)[]> {
   const rows = sql.unsafe(String(OPEN_PAGE + 1))
   const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
-  const kinds = RANKED.filter((one) => one.rank >= rank)
+  const isListed = ({ kind }: { kind: string }) => !only || only.some((one) => one === kind)
+  const kinds = RANKED.filter((one) => one.rank >= rank && isListed(one))
   // The row of columns is where the scan of the index begins.
   const behind = after
     ? sql`and (d.kind, d.at) >= (k.kind, case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end)
         and (k.rank, d.at, d.id, d.merchant_code) > (${rank}::int, ${after.time}::timestamptz, ${after.id}::bigint, ${after.merchantCode})`
     : sql``
-  return await sql<DiscrepancyRow[]>`
-    select ${sql.unsafe(COLUMNS)}
+  return await sql<(DiscrepancyRow & OrderFacts)[]>`
+    select ${sql.unsafe(COLUMNS)}, t.currency
     from (
       select d.*, k.rank from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
       cross join json_to_recordset(${JSON.stringify(kinds)}::json) as k (kind text, rank int)
