@@ -17,11 +17,7 @@ const COLUMNS = {
   ...pickColumns(payments, 'refundedAtFirst', 'firstAsOf', 'updatedAt'),
 }
 
-export type PaymentsToWrite = {
-  key: TransactionKey
-  snapshot: SnapshotRef
-  applied: AppliedPayments
-}
+type PaymentsToWrite = { key: TransactionKey; snapshot: SnapshotRef; applied: AppliedPayments }
 
 /** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
@@ -42,9 +38,8 @@ export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[])
   })
   if (rows.length === 0) return
   // In key order, so that two batches cannot deadlock.
-  const sorted = rows.toSorted(
-    (a, b) => compare(a.merchantCode, b.merchantCode) || compare(a.paymentId, b.paymentId),
-  )
+  const keyOf = (row: (typeof rows)[number]) => `${row.merchantCode} ${row.paymentId}`
+  const sorted = rows.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
   const written = await tx`
     ${insertRows(tx, payments, COLUMNS, sorted)}
     on conflict (merchant_code, payment_id) do update set
@@ -55,8 +50,6 @@ export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[])
     throw new PaymentElsewhereError('the answer lists a payment of another transaction')
   }
 }
-
-const compare = (a: string, b: string) => Number(a > b) - Number(a < b)
 
 export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeRow[] {
   return answers.flatMap(({ key: { merchantCode, transactionId }, snapshot, applied }) =>

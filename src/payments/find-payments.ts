@@ -5,6 +5,7 @@ import type { Filter } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
+import { byTransaction } from '../db/transaction-key.ts'
 import { requireOnly } from '../errors.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
@@ -93,7 +94,7 @@ export async function findPayment(
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
   const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
   // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
-  const select = db.with(found).select(describeColumns()).from(payments).prepare('find_payment')
+  const select = db.with(found).select(COLUMNS).from(payments).prepare('find_payment')
   return requireOnly(await select.execute(), 'payment', paymentId)
 }
 
@@ -123,7 +124,7 @@ export async function listPayments(
   })
   const rows = await db
     .with(newest)
-    .select({ ...describeColumns(), ...EXAMINATION })
+    .select({ ...COLUMNS, ...EXAMINATION })
     .from(p)
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_payments')
@@ -148,17 +149,8 @@ export function selectOfOrder(
       where t.merchant_code = ${account} and t.order_id >= ${orderId} and t.order_id <= ${orderId}
       order by t.order_id offset 0
     ) as k cross join lateral (
-      select * from ${table} as own where ${sql.raw(byKey('own', TRANSACTION_KEY, 'k'))} offset 0
+      select * from ${table} as own where ${sql.raw(byTransaction('own'))} offset 0
     ) as own`
-}
-
-function describeColumns() {
-  return {
-    payment: payments,
-    order: orderColumn('payments'),
-    refundable: sql<string>`${sql.raw(REFUNDABLE_SQL)}`,
-    accountHold: accountHoldColumn('payments'),
-  }
 }
 
 /** The hold of the account of a row, as a column for selects on a table that has its merchant code. */
@@ -168,11 +160,16 @@ export function accountHoldColumn(table: 'payments' | 'refunds') {
   return column.mapWith(merchantAccounts.hold)
 }
 
-const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
-
 /** What a row shows of its transaction, as a column for selects on a table that has its key. */
 export function orderColumn(table: 'payments' | 'refunds') {
   return sql<OrderFacts>`(
     select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
-    from transactions as t where ${sql.raw(byKey('t', TRANSACTION_KEY, table))} limit 1)`
+    from transactions as t where ${sql.raw(byTransaction('t', table))} limit 1)`
+}
+
+const COLUMNS = {
+  payment: payments,
+  order: orderColumn('payments'),
+  refundable: sql<string>`${sql.raw(REFUNDABLE_SQL)}`,
+  accountHold: accountHoldColumn('payments'),
 }

@@ -74,7 +74,11 @@ export function comparePayments(
     })
   const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
-  return { payments, changes, askAgainInMs: measureAmountWait(payments, asOf, apartMs) }
+  // Amounts, paid or refunded, that this answer shows and that do not count yet.
+  const waits = after
+    .flatMap(({ amountChangedAt, refundedFellAt }) => [amountChangedAt, refundedFellAt])
+    .flatMap((since) => (since === null ? [] : [apartMs - measureMs(since, asOf)]))
+  return { payments, changes, askAgainInMs: waits.length === 0 ? undefined : Math.min(...waits) }
 }
 
 const LISTED = { missing: false, unlistedSince: null, unreadable: false }
@@ -101,6 +105,12 @@ const SHOWN = [
   'unreadable',
 ] as const
 
+/** Each amount, and what counts in its place while that is another. */
+const COUNTED = [
+  ['amount', 'countedAmount'],
+  ['refundedAmount', 'countedRefunded'],
+] as const
+
 function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after
   if (!before) return [{ paymentId, field: 'status', before: null, after: after.status }]
@@ -108,8 +118,8 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
     return { paymentId, field, before: String(before[field]), after: String(after[field]) }
   })
   // Amounts that were shown before, and count for refunds from now on: two answers agree.
-  const confirmed = COUNTED.flatMap(([field, counted, count]) => {
-    const [old, now] = [count(before), count(after)]
+  const confirmed = COUNTED.flatMap(([field, counted]) => {
+    const [old, now] = [before[counted] ?? before[field], after[counted] ?? after[field]]
     const isConfirmed = before[field] === after[field] && compareAmounts(old, now) !== 0
     return isConfirmed ? [{ paymentId, field: counted, before: old, after: now }] : []
   })
@@ -126,15 +136,6 @@ export const getCountedStatus = (one: Reading<'status' | 'countedStatus'>) =>
 export const getCountedAmount = (one: Reading<'amount' | 'countedAmount'>) =>
   one.countedAmount ?? one.amount
 
-/** The refunded amount that counts for what is left (decimal string). */
-const getCountedRefunded = (one: Reading<'refundedAmount' | 'countedRefunded'>) =>
-  one.countedRefunded ?? one.refundedAmount
-
-const COUNTED = [
-  ['amount', 'countedAmount', getCountedAmount],
-  ['refundedAmount', 'countedRefunded', getCountedRefunded],
-] as const
-
 /**
  * The refunded amount of a known payment: one from a stale replica frees nothing. Less than before counts once
  * two answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once.
@@ -145,7 +146,7 @@ export function judgeFall(
   asOf: string,
   apartMs: number,
 ): Reading<'countedRefunded' | 'refundedFellAt' | 'expectedFall'> {
-  const counted = getCountedRefunded(old)
+  const counted = old.countedRefunded ?? old.refundedAmount
   const { expectedFall } = old
   if (compareAmounts(refundedAmount, counted) >= 0) return { ...NOT_FALLEN, expectedFall }
   const fallen = subtractAmount(counted, refundedAmount)
@@ -182,19 +183,6 @@ function judgeReading(
   const since = (isSame ? old.amountChangedAt : null) ?? asOf
   if (measureMs(since, asOf) >= apartMs) return NO_ODD_SUCCESS
   return { ...kept, amountChangedAt: since }
-}
-
-/** Until an answer may confirm an amount, paid or refunded, that is shown and does not count yet (ms). */
-function measureAmountWait(
-  payments: readonly StoredPayment[],
-  asOf: string,
-  apartMs: number,
-): number | undefined {
-  const waits = payments
-    .filter((one) => one.asOf === asOf)
-    .flatMap(({ amountChangedAt, refundedFellAt }) => [amountChangedAt, refundedFellAt])
-    .flatMap((since) => (since === null ? [] : [apartMs - measureMs(since, asOf)]))
-  return waits.length === 0 ? undefined : Math.min(...waits)
 }
 
 /** Between two database times. */

@@ -26,14 +26,11 @@ function showFound({ payment, order, refundable, accountHold }: FoundPayment) {
   return showPayment({ ...payment, refundable }, of, accountHold)
 }
 
-const locate = ({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) => ({
-  time: firstSeenAt,
-  id: paymentId,
-  merchantCode,
-})
+const locate = ({ payment: { firstSeenAt: time, paymentId: id, merchantCode } }: FoundPayment) => {
+  return { time, id, merchantCode }
+}
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
-const merchantCode = MerchantCode
 
 const readOne = createRoute({
   method: 'get',
@@ -41,7 +38,10 @@ const readOne = createRoute({
   operationId: 'readPayment',
   summary: 'One payment',
   ...shared,
-  request: { params: z.object({ paymentId: Id }), query: z.strictObject({ merchantCode }) },
+  request: {
+    params: z.object({ paymentId: Id }),
+    query: z.strictObject({ merchantCode: MerchantCode }),
+  },
   responses: {
     200: describeResponse('The payment', Payment),
     ...describeRefusals('payment_not_found', 'ambiguous_merchant'),
@@ -54,7 +54,7 @@ const list = createRoute({
   operationId: 'listPayments',
   summary: 'Payments, newest first',
   ...shared,
-  request: { query: z.strictObject({ ...FILTERS, merchantCode, ...pageParameters }) },
+  request: { query: z.strictObject({ ...FILTERS, merchantCode: MerchantCode, ...pageParameters }) },
   responses: { 200: describePage(Payment), ...describeRefusals('cursor_expired') },
 })
 
