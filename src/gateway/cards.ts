@@ -17,7 +17,7 @@ export type CardRequest = {
   language?: 'vi' | 'en' | undefined
 }
 
-export function buildCardPath(
+function buildCardPath(
   root: string,
   { virtualCardRequestId: id, query = {} }: CardRequest,
 ): string {
