@@ -1,15 +1,9 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount } from '../money.ts'
-import {
-  HIDDEN,
-  hideSecretsInText,
-  isSecretName,
-  maskCardData,
-  maskCardText,
-} from '../platform/crypto/masking.ts'
+import { HIDDEN, isSecretName, maskCardData, maskCardText } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
-import { isListedMember, type NotificationKind } from './reading.ts'
-import type { SignatureRule, WireParams } from './signature.ts'
+import { isListedMember, type NotificationForm } from './reading.ts'
+import type { WireParams } from './signature.ts'
 import { hide, isHarmless, isId, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
@@ -57,21 +51,10 @@ const CARD_NAME = /card|cvv|cvc|cvn|csc|pan(?![a-z])|security|verification/i
 /** Bounds the memory that a sender's names can take. */
 const MAX_NAMES = 1_000
 
-/** Any sender can add as many unlisted members as a body holds. */
-const MAX_UNLISTED = 16
-const MAX_UNLISTED_NAME = 32
-const NOT_KEPT = '(not kept)'
-
-type NotificationForm = {
-  kind: NotificationKind
-  known: readonly string[]
-  signature: SignatureRule
-}
-
 /**
  * Makes the function that writes a notification for storage, with credentials and card data masked. Ids, amounts
- * and the hash stay: they are the evidence. Of members neither signed nor listed the first 16 names are kept. At
- * most 8 KiB; a shorter body with nothing to mask is kept byte for byte.
+ * and the hash stay: they are the evidence. Members neither signed nor listed, which any sender can add, are left
+ * out. At most 8 KiB; a shorter body with nothing to mask is kept byte for byte.
  */
 export function createMaskNotification(
   form: NotificationForm,
@@ -79,32 +62,26 @@ export function createMaskNotification(
   const { isSigned, findKind } = classifyNames(form)
   return (body, format, params) => {
     let masked: Record<string, unknown> | undefined
-    let unlisted = 0
     for (const name in params) {
       const value = params[name]
       const kind = findKind(name)
       if (kind === 'hash' || (kind === 'plain' && isFlat(value))) continue
       masked ??= { ...params }
-      if (kind !== 'unlisted') masked[name] = maskMember(name, value, kind)
-      else {
-        delete masked[name]
-        unlisted += 1
-        if (unlisted > MAX_UNLISTED) continue
-        const shown = shortenName(name)
-        if (!Object.hasOwn(masked, shown)) masked[shown] = NOT_KEPT
-      }
+      if (kind === 'unlisted') delete masked[name]
+      else masked[name] = maskMember(name, value, kind)
     }
     if (!masked && isShort(body)) return body
     return writeBody(masked ?? { ...params }, format, isSigned)
   }
 }
 
-function classifyNames({ kind, known, signature: { prefix, exclude } }: NotificationForm) {
+function classifyNames(form: NotificationForm) {
+  const { prefix, exclude } = form.signature
   const start = `${prefix}_`
   const isSigned = (name: string) =>
     name.startsWith(start) && !exclude.includes(name.slice(start.length))
   const isListed = (name: string) =>
-    name.startsWith(start) && isListedMember(name.slice(start.length), { kind, known })
+    name.startsWith(start) && isListedMember(name.slice(start.length), form)
   const kinds = new Map<string, NameKind>([[`${prefix}_SecureHash`, 'hash']])
   const classify = (name: string): NameKind => {
     if (!isSigned(name) && !isListed(name)) return 'unlisted'
@@ -118,13 +95,6 @@ function classifyNames({ kind, known, signature: { prefix, exclude } }: Notifica
     return kind
   }
   return { isSigned, findKind }
-}
-
-function shortenName(name: string): string {
-  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, to see one at the end whole.
-  const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
-  const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
-  return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
 }
 
 /** Whether a value holds no other members, and no text that may hold a credential. */
