@@ -131,7 +131,8 @@ async function readWhole(
 ) {
   const entries: TimelineRow['entry'][] = []
   for (let after: TimelineRow['position'] | undefined; ; ) {
-    const page = await readTimeline({ config, sql }, key, true, PAGE, after)
+    const request = { transaction: key, withRefunds: true, limit: PAGE, after }
+    const page = await readTimeline({ config, sql }, request)
     const shown = page.slice(0, PAGE)
     entries.push(...shown.map(({ entry }) => entry))
     if (page.length <= PAGE) return entries
