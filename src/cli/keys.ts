@@ -51,9 +51,8 @@ export async function listKeys(sql: Tx): Promise<ListedKey[]> {
 }
 
 const COLUMNS = [
-  ...(['id', 'name', 'state', 'origin', 'replaces', 'merchantCode', 'scopes'] as const),
-  ...(['refundMax', 'refundMaxByCurrency', 'refundDailyMax', 'refundDailyMaxByCurrency'] as const),
-  ...(['ratePerMinute', 'networks', 'createdAt', 'expiresAt', 'revokedAt'] as const),
+  ...(['id', 'name', 'state', 'origin', 'merchantCode', 'scopes', 'refundMax'] as const),
+  ...(['refundDailyMax', 'ratePerMinute', 'networks', 'createdAt', 'endsAt'] as const),
   ...(['lastUsedAt', 'lastUsedFrom'] as const),
 ]
 
@@ -67,7 +66,14 @@ const LIST = command({
       const advice = `replace it with: ${name} keys rotate ${key.id}`
       printError(`warning: ${key.name} ends at ${key.expiresAt}; ${advice}\n`)
     }
-    return { value, text: formatTable(value, COLUMNS) }
+    const rows = value.map((key) => ({
+      ...key,
+      scopes: key.scopes.length === SCOPES.length ? 'all' : key.scopes,
+      refundMax: key.refundMax ?? key.refundMaxByCurrency,
+      refundDailyMax: key.refundDailyMax ?? key.refundDailyMaxByCurrency,
+      endsAt: key.revokedAt ?? key.expiresAt,
+    }))
+    return { value, text: formatTable(rows, COLUMNS) }
   },
 })
 

@@ -33,7 +33,8 @@ export const clean = (text: string) => text.replace(/\p{Cc}/gu, '?')
 
 /** Times are in UTC. */
 export function formatCell(value: unknown): string {
-  if (value === undefined || value === null || value === '' || value === false) return '-'
+  if (value === undefined || value === null || value === '') return '-'
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return value.map(formatCell).join(',') || '-'
   if (typeof value !== 'object')
     return String(value)
