@@ -10,7 +10,7 @@ import { DomainError } from '../errors.ts'
 import { Id } from '../http/fields.ts'
 import { listRefunds } from '../refunds/find.ts'
 import { showRefund } from '../refunds/view.ts'
-import { rankObjects, type SearchHit } from '../search.ts'
+import { findObjects, type SearchHit } from '../search.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import { showTransaction, type TransactionView } from '../transactions/view.ts'
@@ -77,7 +77,7 @@ async function findHits(
   id: string,
 ): Promise<SearchHit[]> {
   const options = { withRefunds: true, limit: LIMITS.hits }
-  const ranked = await rankObjects({ sql }, merchants, id.trim(), options)
+  const ranked = await findObjects({ sql }, merchants, id.trim(), options)
   const exact = ranked.filter(({ rank }) => rank === 0)
   const hits = new Map<string, SearchHit>()
   for (const { rank: _, ...hit } of exact.length > 0 ? exact : ranked) {
