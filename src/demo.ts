@@ -24,7 +24,7 @@ const SAMPLE_TIMEOUT_MS = 10_000
 
 /** Starts the sandbox as the demo's gateway, with the same account and signing rules as the service. */
 export function startDemoGateway(config: Config): Promise<Sandbox> {
-  return startSandbox(describeSandbox(config, config.accounts, config.sharedToken))
+  return startSandbox(describeSandbox(config))
 }
 
 /** Returns the demo's encryption key. Creates it on the first start, in a file that only its owner can read. */

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { runCli } from '../../src/cli/run.ts'
 import { parseSettings } from '../../src/config/environment.ts'
 import {
-  FILE_SETTINGS,
   listSettingNames,
+  SECRET_SETTINGS,
   SETTINGS,
   type SettingName,
 } from '../../src/config/settings.ts'
@@ -66,7 +66,7 @@ function describeDefault(name: SettingName): string {
 function describeSetting([name, description]: [string, string]): string[] {
   const known = listSettingNames().find((one) => one === name)
   if (known === undefined) throw new Error(`ops/reference/settings.ts: ${name} is no setting`)
-  const mark = FILE_SETTINGS.includes(known) ? ' †' : ''
+  const mark = SECRET_SETTINGS.includes(known) ? ' †' : ''
   return [`${code(name)}${mark}`, describeValue(known), describeDefault(known), description]
 }
 

@@ -123,9 +123,7 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
   },
   Traces: {
     OTEL_EXPORTER_OTLP_ENDPOINT:
-      'Traces are sent to `/v1/traces` below this address, as OTLP over HTTP; if unset, none are made',
-    OTEL_TRACES_SAMPLER: 'Which traces are kept; if unset, `parentbased_always_on`',
-    OTEL_TRACES_SAMPLER_ARG: 'The share of traces that a `…traceidratio` sampler keeps',
+      "Traces are sent to `/v1/traces` below this address, as OTLP over HTTP; if unset, none are made. Sampler and batches are the SDK's own variables, such as `OTEL_TRACES_SAMPLER`",
   },
   'Command line and sandbox': {
     SIGNING_SECRET: 'The secret of `cli sign` and `cli verify`',

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { describeProblem, type Problem } from './environment.ts'
 import { isPlainRemote } from './setting-types.ts'
-import { ACCOUNT, type Settings } from './settings.ts'
+import { ACCOUNT, type SettingName, type Settings } from './settings.ts'
 
 /** Where the access token for virtual cards comes from: set directly, or fetched (OAuth 2.0 client credentials). */
 export type TokenSource =
@@ -47,59 +48,65 @@ export function findShortSecrets(accounts: readonly MerchantAccount[]) {
   )
 }
 
-const ALONE =
-  'use one or the other, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone'
+type Refuse<Name> = (name: Name, what: string) => void
 
 /**
  * Reads the accounts from `MERCHANTS_FILE`, or the single one from the settings; and one token for the cards of several.
  * @param demo falls back to the demo's account when no account is set
- * @param problems receives one line per error
  */
 export function readAccounts(
   settings: Settings,
   demo: boolean,
-  problems: string[],
-): { accounts: MerchantAccount[]; sharedToken?: TokenSource } {
+): { accounts: MerchantAccount[]; sharedToken?: TokenSource; problems: readonly Problem[] } {
   const { MERCHANTS_FILE: file, GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: secret } = settings
-  const token = readToken(settings, problems)
+  const problems: Problem[] = []
+  const refuse: Refuse<SettingName> = (name, what) => problems.push(describeProblem(name, what))
+  const token = readToken(settings, refuse)
   const accounts = file
-    ? readMerchantsFile(file, settings.GATEWAY_ALLOW_HTTP, problems)
-    : readSingleAccount(settings, demo, problems)
+    ? readMerchantsFile(file, settings.GATEWAY_ALLOW_HTTP, (what) =>
+        refuse('MERCHANTS_FILE', `${file} ${what}`),
+      )
+    : readSingleAccount(settings, demo, refuse)
+  const others = 'GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS'
   if (file && (code || secret || settings.GATEWAY_SECRET_PREVIOUS)) {
-    problems.push(
-      `MERCHANTS_FILE cannot be combined with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; ${ALONE}`,
-    )
+    refuse('MERCHANTS_FILE', `cannot be combined with ${others}`)
   }
-  if (!token) return { accounts }
+  if (!token) return { accounts, problems }
   if (file && accounts.some((account) => account.token)) {
-    problems.push(
-      `MERCHANTS_FILE sets tokens for single accounts, while GATEWAY_ACCESS_TOKEN or GATEWAY_CLIENT_ID sets one for all; ${ALONE}`,
-    )
+    refuse('MERCHANTS_FILE', 'has tokens of its own, so no other can be set for all accounts')
   }
-  const [only, ...others] = accounts
-  if (only && others.length === 0) return { accounts: [{ ...only, token }] }
-  return { accounts, sharedToken: token }
+  const [only, another] = accounts
+  if (only && !another) return { accounts: [{ ...only, token }], problems }
+  return { accounts, sharedToken: token, problems }
 }
 
 function readSingleAccount(
   { GATEWAY_MERCHANT_CODE: merchantCode, GATEWAY_SECRET: secret, ...settings }: Settings,
   demo: boolean,
-  problems: string[],
+  refuse: Refuse<SettingName>,
 ): MerchantAccount[] {
   if (demo && !merchantCode && !secret) return [DEMO_ACCOUNT]
   if (merchantCode && secret) {
     return [{ merchantCode, secret, previousSecret: settings.GATEWAY_SECRET_PREVIOUS }]
   }
-  for (const [name, value, example] of [
-    ['GATEWAY_MERCHANT_CODE', merchantCode, 'SHOP1'],
-    ['GATEWAY_SECRET', secret, '<the signing secret issued by the gateway>'],
-  ]) {
-    if (!value) problems.push(`${name} is not set; for example ${name}=${example}`)
-  }
+  if (!merchantCode) refuse('GATEWAY_MERCHANT_CODE', 'is not set')
+  if (!secret) refuse('GATEWAY_SECRET', 'is not set')
   return []
 }
 
-function readToken(settings: Settings, problems: string[]): TokenSource | undefined {
+/** Where the members of an account's token stand when the account is alone in the environment. */
+const TOKEN_SETTINGS = {
+  accessToken: 'GATEWAY_ACCESS_TOKEN',
+  clientId: 'GATEWAY_CLIENT_ID',
+  clientSecret: 'GATEWAY_CLIENT_SECRET',
+  tokenUrl: 'GATEWAY_TOKEN_URL',
+  tokenScope: 'GATEWAY_TOKEN_SCOPE',
+} as const
+
+type TokenMember = keyof typeof TOKEN_SETTINGS
+type TokenMembers = { [Member in TokenMember]?: string | undefined }
+
+function readToken(settings: Settings, refuse: Refuse<SettingName>): TokenSource | undefined {
   const members = {
     accessToken: settings.GATEWAY_ACCESS_TOKEN,
     tokenUrl: settings.GATEWAY_TOKEN_URL,
@@ -107,17 +114,17 @@ function readToken(settings: Settings, problems: string[]): TokenSource | undefi
     clientSecret: settings.GATEWAY_CLIENT_SECRET,
     tokenScope: settings.GATEWAY_TOKEN_SCOPE,
   }
-  const token = resolveToken(members, 'settings', settings.GATEWAY_ALLOW_HTTP)
-  if (typeof token !== 'string') return token
-  problems.push(token)
-  return undefined
+  const nameOf = (member: TokenMember) => TOKEN_SETTINGS[member]
+  return resolveToken(members, settings.GATEWAY_ALLOW_HTTP, nameOf, refuse)
 }
-
-const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
 
 const FILE_ACCOUNT = z.strictObject(ACCOUNT)
 
-function readMerchantsFile(file: string, allowHttp: boolean, problems: string[]) {
+function readMerchantsFile(
+  file: string,
+  allowHttp: boolean,
+  refuse: (what: string) => void,
+): MerchantAccount[] {
   try {
     const entries = z
       .array(FILE_ACCOUNT)
@@ -125,17 +132,15 @@ function readMerchantsFile(file: string, allowHttp: boolean, problems: string[])
       .parse(JSON.parse(readFileSync(file, 'utf8')))
     const codes = entries.map((entry) => entry.merchantCode)
     const duplicate = codes.find((code, index) => codes.indexOf(code) !== index)
-    if (duplicate) {
-      problems.push(`MERCHANTS_FILE ${file} lists the account ${duplicate} twice; ${FILE_EXAMPLE}`)
-    }
-    return entries.map(({ merchantCode, secret, previousSecret, ...members }): MerchantAccount => {
-      const token = resolveToken(members, 'file', allowHttp)
-      if (typeof token !== 'string') return { merchantCode, secret, previousSecret, token }
-      problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${token}`)
-      return { merchantCode, secret }
+    if (duplicate) refuse(`lists the account ${duplicate} twice`)
+    return entries.map(({ merchantCode, secret, previousSecret, ...members }) => {
+      const token = resolveToken(members, allowHttp, String, (member, what) =>
+        refuse(`is invalid at ${merchantCode}: ${member} ${what}`),
+      )
+      return { merchantCode, secret, previousSecret, token }
     })
   } catch (error) {
-    problems.push(`MERCHANTS_FILE ${file} ${explain(error)}; ${FILE_EXAMPLE}`)
+    refuse(explain(error))
     return []
   }
 }
@@ -145,45 +150,33 @@ function explain(error: unknown): string {
   if (error instanceof SyntaxError) return 'is not valid JSON'
   const [issue] = error instanceof z.ZodError ? error.issues : []
   if (!issue) return 'cannot be read'
-  const place = issue.path.join('.') || 'the top level'
-  if (issue.code !== 'unrecognized_keys') {
-    return `is invalid at ${place}: ${issue.message.split('; ')[0]}`
-  }
-  const known = Object.keys(FILE_ACCOUNT.shape).join(', ')
-  return `is invalid at ${place}: it has an unknown member (known are ${known})`
+  const what =
+    issue.code === 'unrecognized_keys'
+      ? `it has an unknown member (known are ${Object.keys(FILE_ACCOUNT.shape).join(', ')})`
+      : issue.message.split('; ')[0]
+  return `is invalid at ${issue.path.join('.') || 'the top level'}: ${what}`
 }
 
-type TokenMembers = Omit<z.infer<typeof FILE_ACCOUNT>, 'merchantCode' | 'secret' | 'previousSecret'>
-
-/**
- * Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4).
- * @param place where the members stand: `clientId` of the file is `GATEWAY_CLIENT_ID` of the settings
- * @returns a text says what is wrong
- */
-function resolveToken(
+/** Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4). */
+function resolveToken<Name>(
   members: TokenMembers,
-  place: 'settings' | 'file',
   allowHttp: boolean,
-): TokenSource | string | undefined {
+  nameOf: (member: TokenMember) => Name,
+  refuse: Refuse<Name>,
+): TokenSource | undefined {
   const { accessToken, tokenUrl, clientId, clientSecret, tokenScope: scope } = members
-  const nameOf = (member: keyof TokenMembers) =>
-    place === 'file' ? member : `GATEWAY_${member.replace(/[A-Z]/g, '_$&').toUpperCase()}`
-  const show = (member: keyof TokenMembers, value = '<as issued>') =>
-    place === 'file' ? `"${member}":"…"` : `${nameOf(member)}=${value}`
   const given = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
     (member) => members[member] !== undefined,
   )
+  if (!given) return accessToken === undefined ? undefined : { kind: 'static', accessToken }
   if (accessToken !== undefined) {
-    if (!given) return { kind: 'static', accessToken }
-    return `${nameOf('accessToken')} cannot be combined with ${nameOf(given)}; use one or the other, for example ${show('accessToken')} alone`
-  }
-  if (!given) return undefined
-  if (clientId === undefined || clientSecret === undefined) {
+    refuse(nameOf('accessToken'), `cannot be combined with ${nameOf(given)}; use one or the other`)
+  } else if (clientId === undefined || clientSecret === undefined) {
     const missing = clientId === undefined ? 'clientId' : 'clientSecret'
-    return `${nameOf(missing)} is not set, but ${nameOf(given)} requires it; for example ${show(missing)}`
-  }
-  if (tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))) {
-    return `${nameOf('tokenUrl')} must start with https:// because the client secret is sent there; for example ${show('tokenUrl', `https://gateway.example${TOKEN_PATH}`)}, or GATEWAY_ALLOW_HTTP=true on a private network`
-  }
-  return { kind: 'client', url: tokenUrl ?? TOKEN_PATH, clientId, clientSecret, scope }
+    refuse(nameOf(missing), `is not set, but ${nameOf(given)} requires it`)
+  } else if (tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))) {
+    const otherwise = 'or, on a private network, GATEWAY_ALLOW_HTTP=true be set'
+    refuse(nameOf('tokenUrl'), `must start with https:// for the client secret, ${otherwise}`)
+  } else return { kind: 'client', url: tokenUrl ?? TOKEN_PATH, clientId, clientSecret, scope }
+  return undefined
 }

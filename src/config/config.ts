@@ -2,9 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts, type TokenSource } from './accounts.ts'
-import { ConfigError, parseSettings, readSome, refuseProblems } from './environment.ts'
+import {
+  ConfigError,
+  describeProblem,
+  type Problem,
+  parseSettings,
+  readSome,
+  refuseProblems,
+} from './environment.ts'
 import { isLoopback, isPlainRemote } from './setting-types.ts'
-import type { Environment, Settings } from './settings.ts'
+import type { Environment, SettingName, Settings } from './settings.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
@@ -29,11 +36,10 @@ export function readConfig(env: Environment = process.env): Config {
   const isUnclear = parsed.problems.some(({ name }) => name === 'DEMO')
   const demo = DEMO ?? (isUnclear || isDemoByDefault(settings, env))
   // Log lines would clutter the demo's output, so they have to be asked for.
-  if (demo && !env.LOG_LEVEL && !env.LOG_LEVEL_FILE) settings.LOG_LEVEL = 'warn'
-  const conflicts = findConflicts(settings, demo)
-  const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
+  if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
+  const { accounts, sharedToken, problems } = readAccounts(settings, demo)
   const [first, ...others] = accounts
-  refuseProblems(parsed.problems, conflicts)
+  refuseProblems(parsed.problems, [...findConflicts(settings, demo), ...problems])
   if (!first) throw new Error('an installation without an account was not refused')
   return {
     ...settings,
@@ -46,42 +52,29 @@ export function readConfig(env: Environment = process.env): Config {
     // A late answer is useless, because the sender has given up; but a commit that runs may well be stored.
     inboxPatience: { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 },
     accounts: [first, ...others],
-    ...(sharedToken ? { sharedToken } : {}),
+    sharedToken,
   }
 }
 
-/** Reads what a standalone sandbox gateway needs; without an account it gets the demo's. @throws ConfigError */
-export function readSandboxConfig(env: Environment = process.env) {
-  const { settings, problems } = parseSettings(env)
-  const conflicts: string[] = []
-  const { accounts, sharedToken } = readAccounts(settings, true, conflicts)
-  refuseProblems(problems, conflicts)
-  return {
-    ipnUrl: settings.SANDBOX_IPN_URL,
-    options: describeSandbox(settings, accounts, sharedToken),
-  }
-}
+/** Reads what a standalone sandbox gateway follows: the settings of a demo, or of the service. @throws ConfigError */
+export const readSandboxConfig = () => readConfig({ ...process.env, DEMO: 'true' })
 
 /** Describes a sandbox gateway with the same accounts and wire rules as the service. */
-export function describeSandbox(
-  settings: Settings,
-  accounts: readonly MerchantAccount[],
-  sharedToken: TokenSource | undefined,
-) {
+export function describeSandbox(config: Config) {
   return {
-    accounts,
-    ...(sharedToken ? { sharedToken } : {}),
-    host: settings.SANDBOX_HOST,
-    port: settings.SANDBOX_PORT,
-    fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
-    paygatePath: settings.GATEWAY_PAYGATE_PATH,
-    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
-    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
-    refundMs: settings.SANDBOX_REFUND_MS,
+    accounts: config.accounts,
+    sharedToken: config.sharedToken,
+    host: config.SANDBOX_HOST,
+    port: config.SANDBOX_PORT,
+    fieldPrefix: config.GATEWAY_FIELD_PREFIX,
+    paygatePath: config.GATEWAY_PAYGATE_PATH,
+    ipnHashExclude: config.IPN_HASH_EXCLUDE,
+    refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
+    refundMs: config.SANDBOX_REFUND_MS,
     cards: {
-      successCode: Number(settings.GATEWAY_CARDS_SUCCESS_CODE),
-      firstPage: settings.GATEWAY_CARDS_FIRST_PAGE,
-      maxPageSize: settings.GATEWAY_CARDS_MAX_PAGE_SIZE,
+      successCode: Number(config.GATEWAY_CARDS_SUCCESS_CODE),
+      firstPage: config.GATEWAY_CARDS_FIRST_PAGE,
+      maxPageSize: config.GATEWAY_CARDS_MAX_PAGE_SIZE,
     },
   }
 }
@@ -102,10 +95,9 @@ export function readSigningConfig(env: Environment = process.env) {
     'GATEWAY_SECRET_PREVIOUS',
     'GATEWAY_REFUND_HASH_EXCLUDE',
   ])
-  const conflicts: string[] = []
-  const { accounts } = readAccounts(parseSettings(env).settings, true, conflicts)
+  const { accounts, problems } = readAccounts(parseSettings(env).settings, true)
   const { SIGNING_SECRET: secret } = settings
-  if (!secret) refuseProblems([], conflicts)
+  if (!secret) refuseProblems(problems)
   return {
     secret,
     previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
@@ -132,9 +124,8 @@ export function readDataKeyConfig(env: Environment = process.env) {
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = own
   if (current) return { current, previous }
   if (!url && existsSync(file)) return { current: readFileSync(file, 'utf8'), previous }
-  throw new ConfigError([
-    'DATA_ENCRYPTION_KEY is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service',
-  ])
+  const missing = 'is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service'
+  throw new ConfigError([describeProblem('DATA_ENCRYPTION_KEY', missing).line])
 }
 
 /** Where people open the console: at `localhost`, because browsers bind passkeys to a name. */
@@ -160,44 +151,44 @@ function isDemoByDefault(settings: Settings, env: Environment): boolean {
   return !isProduction && isLoopback(settings.HOST)
 }
 
-/** Pairs of a setting, the setting it must not be less than, and an example. */
-const MINIMA = [
-  ['SYNC_BACKOFF_MAX_MS', 'SYNC_BACKOFF_MS', 3_600_000],
-  ['REFUND_BACKOFF_MAX_MS', 'REFUND_BACKOFF_MS', 900_000],
-  ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS', 1_000],
+/** What has to be said outside demo mode, and why. */
+const REQUIRED = [
+  ['GATEWAY_BASE_URL', ''],
+  ['DATA_ENCRYPTION_KEY', ', because refund receivers are stored encrypted'],
+  [
+    'GATEWAY_REFUND_DEDUPES',
+    ': true if the gateway refuses a request id it has seen, false if it does not or you do not know',
+  ],
 ] as const
 
-/** Checks the rules between settings that are valid on their own. @returns one line per violated rule */
-function findConflicts(settings: Settings, demo: boolean): string[] {
-  const { HOST, PORT, METRICS_HOST, METRICS_PORT, SANDBOX_HOST, SANDBOX_PORT } = settings
+/** Pairs of a setting and the setting it must not be less than. */
+const MINIMA = [
+  ['SYNC_BACKOFF_MAX_MS', 'SYNC_BACKOFF_MS'],
+  ['REFUND_BACKOFF_MAX_MS', 'REFUND_BACKOFF_MS'],
+  ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS'],
+] as const
+
+/** Checks the rules between settings that are valid on their own. */
+function findConflicts(settings: Settings, demo: boolean): Problem[] {
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
-  const { GATEWAY_CARDS_NOT_FOUND_CODES: notFound } = settings
-  // With port 0 the system picks a free one for each; `0.0.0.0` and `::` are every address of this machine.
-  const clashes = (port: number | undefined, host: string) =>
-    port === PORT &&
-    port !== 0 &&
-    (host === HOST || [host, HOST].some((one) => ['0.0.0.0', '::'].includes(one)))
-  const violated: Record<string, boolean> = {
-    'METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464':
-      METRICS_HOST !== undefined && METRICS_PORT === undefined,
-    [`METRICS_PORT must differ from PORT at the same address, because metrics get a listener of their own (got "${PORT}"); for example METRICS_PORT=9464`]:
-      clashes(METRICS_PORT, METRICS_HOST ?? HOST),
-    [`SANDBOX_PORT must differ from PORT at the same address, because the sandbox gateway gets a listener of its own (got "${PORT}"); for example SANDBOX_PORT=${PORT === 4_010 ? 4_011 : 4_010}`]:
-      demo && !base && clashes(SANDBOX_PORT, SANDBOX_HOST),
-    'GATEWAY_BASE_URL is not set, but is required outside demo mode; for example GATEWAY_BASE_URL=https://gateway.example, or DEMO=true to run the demo on any HOST':
-      !base && !demo,
-    [`GATEWAY_BASE_URL must start with https:// because only TLS authenticates the gateway's answers (got "${base}"); for example GATEWAY_BASE_URL=https://gateway.example, or GATEWAY_ALLOW_HTTP=true on a private network`]:
-      base !== undefined && !settings.GATEWAY_ALLOW_HTTP && isPlainRemote(new URL(base)),
-    'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>':
-      !settings.DATA_ENCRYPTION_KEY && !demo,
-    'GATEWAY_REFUND_DEDUPES is not set, but is required outside demo mode: true if the gateway refuses a request id it has seen, false if it does not or you do not know; for example GATEWAY_REFUND_DEDUPES=false':
-      settings.GATEWAY_REFUND_DEDUPES === undefined && !demo,
-    [`GATEWAY_CARDS_NOT_FOUND_CODES must not contain ${success}, which is GATEWAY_CARDS_SUCCESS_CODE; for example GATEWAY_CARDS_NOT_FOUND_CODES=404`]:
-      notFound.includes(success),
-  }
-  for (const [name, minimum, example] of MINIMA) {
-    violated[`${name} must be at least ${minimum}; for example ${name}=${example}`] =
-      settings[name] < settings[minimum]
-  }
-  return Object.keys(violated).filter((line) => violated[line])
+  const problems: Problem[] = []
+  const refuse = (name: SettingName, what: string) => problems.push(describeProblem(name, what))
+  for (const [name, why] of demo ? [] : REQUIRED)
+    if (settings[name] === undefined)
+      refuse(name, `is not set, but is required outside demo mode (DEMO=true)${why}`)
+  for (const [name, minimum] of MINIMA)
+    if (settings[name] < settings[minimum]) refuse(name, `must be at least ${minimum}`)
+  if (settings.METRICS_HOST !== undefined && settings.METRICS_PORT === undefined)
+    refuse('METRICS_PORT', 'is not set, but METRICS_HOST requires it')
+  if (base !== undefined && !settings.GATEWAY_ALLOW_HTTP && isPlainRemote(new URL(base)))
+    refuse(
+      'GATEWAY_BASE_URL',
+      `must start with https:// because only TLS authenticates the gateway's answers (got "${base}"), or on a private network GATEWAY_ALLOW_HTTP=true be set`,
+    )
+  if (settings.GATEWAY_CARDS_NOT_FOUND_CODES.includes(success))
+    refuse(
+      'GATEWAY_CARDS_NOT_FOUND_CODES',
+      `must not contain ${success}, which is GATEWAY_CARDS_SUCCESS_CODE`,
+    )
+  return problems
 }

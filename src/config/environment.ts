@@ -3,7 +3,6 @@ import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import {
   type Environment,
-  FILE_SETTINGS,
   listSettingNames,
   SECRET_SETTINGS,
   SETTINGS,
@@ -22,20 +21,24 @@ export class ConfigError extends Error {
 }
 
 /** What is wrong with a setting, in one line. `name` is the setting it concerns, also when the line names another. */
-type Problem = { name: string; line: string }
+export type Problem = { name: string; line: string }
+
+/** What is wrong with a setting, with the example that its type has. */
+export function describeProblem(name: SettingName, what: string): Problem {
+  const [, example] = SETTINGS[name].safeParse('').error?.issues[0]?.message.split('; ') ?? []
+  return { name, line: `${name} ${what}; for example ${name}=${example}` }
+}
 
 /**
- * @param conflicts lines that each begin with the name of a setting: one that is invalid or misspelt is not also reported
- *   as missing
+ * @param conflicts those between settings: one that is invalid or misspelt is not also reported as missing
  * @throws ConfigError with all the lines, if there are any
  */
 export function refuseProblems(
   problems: readonly Problem[],
-  conflicts: readonly string[] = [],
+  conflicts: readonly Problem[] = [],
 ): void {
-  const named = new Set(problems.map(({ name }) => name))
-  const others = conflicts.filter((line) => !named.has(line.split(' ')[0] ?? ''))
-  const lines = [...problems.map(({ line }) => line), ...others]
+  const others = conflicts.filter((one) => !problems.some(({ name }) => name === one.name))
+  const lines = [...problems, ...others].map(({ line }) => line)
   if (lines.length > 0) throw new ConfigError(lines)
 }
 
@@ -53,49 +56,43 @@ export function readSome<N extends SettingName>(
 const MAX_BYTES = 65_536
 
 /**
- * Reads every setting whose `NAME_FILE` is set, as orchestrators mount them. One newline at the end of a file is not part
- * of the value. What a file contains is in no problem.
+ * Reads every secret whose `NAME_FILE` is set, as orchestrators mount them. What a file contains is in no problem.
  */
-function readSettingFiles(env: Environment) {
+function readSecretFiles(env: Environment) {
   const values = new Map<string, string>()
   const problems: Problem[] = []
-  for (const name of FILE_SETTINGS) {
+  for (const name of SECRET_SETTINGS) {
     const file = env[`${name}_FILE`]
     if (!file) continue
-    const result = env[name]
-      ? { failure: `cannot be combined with ${name}; unset one of them` }
-      : readValue(file)
-    if ('value' in result) values.set(name, result.value)
-    else problems.push({ name, line: `${name}_FILE ${result.failure}` })
+    const fail = (what: string) => problems.push({ name, line: `${name}_FILE ${what}` })
+    if (env[name]) fail(`cannot be combined with ${name}; unset one of them`)
+    else {
+      try {
+        values.set(name, readSecretFile(file))
+      } catch (error) {
+        const why =
+          error instanceof Error && 'code' in error ? String(error.code) : 'it is not that'
+        const shown = JSON.stringify(file.slice(0, 200))
+        fail(`must name a file of 1 byte to 64 KiB of UTF-8 text (got ${shown}: ${why})`)
+      }
+    }
   }
   return { values, problems }
 }
 
-function readValue(file: string): { value: string } | { failure: string } {
-  const shown = `(got ${JSON.stringify(file.slice(0, 200))})`
-  try {
-    const stats = statSync(file)
-    // A pipe could block the start.
-    if (!stats.isFile()) return { failure: `must name a file ${shown}` }
-    if (stats.size > MAX_BYTES) return { failure: `must name a file of at most 64 KiB ${shown}` }
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
-    const value = text.replace(/\r?\n$/, '')
-    return value === '' ? { failure: `names an empty file ${shown}` } : { value }
-  } catch (error) {
-    if (error instanceof TypeError) return { failure: `must name a file of UTF-8 text ${shown}` }
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    const why = FILE_ERRORS.get(code) ?? code
-    return { failure: `names a file that cannot be read: ${why} ${shown}` }
-  }
+/** One newline at the end is not part of the value. @throws Error */
+function readSecretFile(file: string): string {
+  const stats = statSync(file)
+  // A pipe could block the start.
+  if (!stats.isFile()) throw new Error('not a file')
+  if (stats.size > MAX_BYTES) throw new Error('too large')
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+  const value = text.replace(/\r?\n$/, '')
+  if (value === '') throw new Error('empty')
+  return value
 }
 
-const FILE_ERRORS = new Map([
-  ['ENOENT', 'it does not exist'],
-  ['EACCES', 'permission denied'],
-  ['EPERM', 'permission denied'],
-])
-
-const KNOWN: string[] = [...listSettingNames(), ...FILE_SETTINGS.map((name) => `${name}_FILE`)]
+const KNOWN: string[] = [...listSettingNames(), ...SECRET_SETTINGS.map((name) => `${name}_FILE`)]
 
 /** What else names of settings begin with: nothing but a setting of this service does. */
 const PREFIXES = listSettingNames()
@@ -115,13 +112,11 @@ function findUnknown(env: Environment): Problem[] {
   return Object.entries(env).flatMap(([name, value]): Problem[] => {
     if (!value || KNOWN.includes(name) || FOREIGN.test(name) || SERVICE_LINK.test(value)) return []
     const nearest = closest(name.toUpperCase(), KNOWN)
-    const isMisspelt =
-      nearest.includes('_') &&
-      Math.max(name.length, nearest.length) >= 8 &&
-      distance(name.toUpperCase(), nearest) <= 2
-    const line = `${name} is not a setting; the nearest is ${nearest}`
-    if (isMisspelt) return [{ name: nearest.replace(/_FILE$/, ''), line }]
-    return PREFIXES.some((prefix) => name.startsWith(prefix)) ? [{ name, line }] : []
+    const isLong = nearest.includes('_') && Math.max(name.length, nearest.length) >= 8
+    const isMisspelt = isLong && distance(name.toUpperCase(), nearest) <= 2
+    if (!isMisspelt && !PREFIXES.some((prefix) => name.startsWith(prefix))) return []
+    const meant = isMisspelt ? nearest.replace(/_FILE$/, '') : name
+    return [{ name: meant, line: `${name} is not a setting; the nearest is ${nearest}` }]
   })
 }
 
@@ -134,19 +129,15 @@ export function parseSettings(env: Environment = process.env): {
   problems: readonly Problem[]
 } {
   const schema = z.object(SETTINGS)
-  const files = readSettingFiles(env)
-  const given = Object.fromEntries([
-    ...Object.entries(env).filter(([, value]) => value !== ''),
-    ...files.values,
-  ])
+  const files = readSecretFiles(env)
+  const set = Object.entries(env).filter(([, value]) => value !== '')
+  const given = Object.fromEntries([...set, ...files.values])
   const invalid = new Map<string, Problem>()
   for (const { path, message } of schema.safeParse(given).error?.issues ?? []) {
     const name = String(path[0])
     const [requirement, example] = message.split('; ')
-    const source = files.values.has(name)
-      ? ` (read from ${name}_FILE)`
-      : describeValue(name, given[name] ?? '')
-    const line = `${name} ${requirement}${source}; for example ${name}=${example}`
+    const shown = describeValue(name, given[name] ?? '')
+    const line = `${name} ${requirement}${shown}; for example ${name}=${example}`
     invalid.set(name, { name, line })
   }
   const rest = Object.entries(given).filter(([name]) => !invalid.has(name))

@@ -1,11 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Cidr } from '../http/client-address.ts'
-import {
-  hasKnownParameters,
-  parseDatabaseUrl,
-  requestsWritableServer,
-} from '../platform/postgres/hosts.ts'
+import { hasKnownParameters, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
@@ -45,11 +41,7 @@ export function databaseUrl() {
   )
     .refine(
       hasKnownParameters,
-      `may have the parameters sslmode, sslrootcert, target_session_attrs and application_name; ${DATABASE}?sslmode=verify-full`,
-    )
-    .refine(
-      requestsWritableServer,
-      'must request a server that accepts writes; postgres://user:password@db1:5432,db2:5432/ipn?target_session_attrs=primary',
+      `may have the parameters sslmode, sslrootcert, application_name, and target_session_attrs=primary; ${DATABASE}?sslmode=verify-full`,
     )
     .optional()
 }
@@ -143,16 +135,10 @@ export function timeZone() {
 }
 
 export function cidrs() {
-  return z
-    .string()
-    .transform((value, ctx) =>
-      value.split(',').flatMap((part) => {
-        const cidr = parseCidr(part.trim())
-        if (cidr) return [cidr]
-        ctx.addIssue('must be a comma-separated list of networks; 203.0.113.0/24,2001:db8::/32')
-        return []
-      }),
-    )
+  const read = (value: string) => value.split(',').map((part) => parseCidr(part.trim()))
+  const rule = 'be a comma-separated list of networks; 203.0.113.0/24,2001:db8::/32'
+  return text(rule, (value) => !read(value).includes(undefined))
+    .transform((value) => read(value).flatMap((cidr) => cidr ?? []))
     .optional()
 }
 

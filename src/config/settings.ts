@@ -76,7 +76,9 @@ export const SETTINGS = {
   GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode.optional(),
   GATEWAY_SECRET: SIGNING_SECRET.optional(),
   GATEWAY_SECRET_PREVIOUS: ACCOUNT.previousSecret,
-  MERCHANTS_FILE: text('be text; /etc/ipn-processor/merchants.json').optional(),
+  MERCHANTS_FILE: text(
+    'be text; /etc/ipn-processor/merchants.json with [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]',
+  ).optional(),
   GATEWAY_ACCESS_TOKEN: ACCOUNT.accessToken,
   GATEWAY_TOKEN_URL: ACCOUNT.tokenUrl,
   GATEWAY_CLIENT_ID: ACCOUNT.clientId,
@@ -137,19 +139,6 @@ export const SETTINGS = {
   DATA_ENCRYPTION_KEY_PREVIOUS: DATA_KEY.optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse(),
   OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
-  OTEL_TRACES_SAMPLER: choice([
-    'parentbased_always_on',
-    'parentbased_traceidratio',
-    'parentbased_always_off',
-    'always_on',
-    'traceidratio',
-    'always_off',
-  ]).optional(),
-  // Only checked: the OpenTelemetry SDK reads it itself.
-  OTEL_TRACES_SAMPLER_ARG: text(
-    'be a number from 0 to 1; 0.1',
-    /^(0(\.\d+)?|1(\.0+)?)$/,
-  ).optional(),
   SIGNING_SECRET: SIGNING_SECRET.optional(),
   SANDBOX_HOST: text('be text; 127.0.0.1').default('127.0.0.1'),
   SANDBOX_PORT: wholeNumber(0, 65_535).default(4010),
@@ -161,13 +150,10 @@ export type SettingName = keyof typeof SETTINGS
 export type Settings = z.infer<z.ZodObject<typeof SETTINGS>>
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings whose values are never printed, not even when they are invalid. */
+/** Settings whose values are never printed, not even when they are invalid; `NAME_FILE` reads one from a file. */
 export const SECRET_SETTINGS: readonly SettingName[] = listSettingNames().filter((name) =>
   /^DATABASE_URL$|_(SECRET|KEY|ACCESS_TOKEN)(_PREVIOUS)?$/.test(name),
 )
-
-/** Settings that `NAME_FILE` reads from a file. */
-export const FILE_SETTINGS: readonly SettingName[] = [...SECRET_SETTINGS, 'LOG_LEVEL']
 
 /** The names of all settings, in the order of their definition, without any `NAME_FILE`. */
 export function listSettingNames(): SettingName[] {

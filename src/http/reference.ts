@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
-import { DomainError, type RefusalCode } from '../errors.ts'
+import { DomainError } from '../errors.ts'
 import { createRouter } from './app.ts'
 import { describePublicRefusals, describeTextResponse } from './describe.ts'
 import { type ApiInfo, buildDocument } from './openapi.ts'
@@ -18,9 +18,7 @@ export type ReferenceContext = { referenceExamples: Map<string, string> }
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const require = createRequire(import.meta.url)
-const manifest = require.resolve('swagger-ui-dist/package.json')
-const { version: LIBRARY_VERSION } = z.object({ version: z.string() }).parse(require(manifest))
+const LIBRARY = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
 /** Relative URLs, so that the page works below any path. */
 const PAGE = `<!doctype html>
@@ -29,13 +27,13 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>IPN processor API</title>
-<link rel="icon" type="image/png" href="docs/favicon-32x32.png?v=${LIBRARY_VERSION}">
-<link rel="stylesheet" href="docs/swagger-ui.css?v=${LIBRARY_VERSION}">
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="reference"></div>
 <noscript>This page needs JavaScript. The document is at <a href="openapi.json">openapi.json</a>.</noscript>
-<script src="docs/swagger-ui-bundle.js?v=${LIBRARY_VERSION}"></script>
+<script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>
 </html>
@@ -53,85 +51,37 @@ const START_SCRIPT = `SwaggerUIBundle({
 })
 `
 
-const SCRIPT = 'text/javascript; charset=utf-8'
+type File = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
 
-type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
-
-function tagFile(type: string, content: string | Uint8Array): TaggedFile {
+function tagFile(type: string, content: string | Uint8Array): File {
   const body = Uint8Array.from(Buffer.from(content))
   return { type, body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` }
 }
 
-/** A file of Swagger UI, read from disk and tagged once, however often it is asked for. */
-function libraryFile(name: string, type: string): [string, () => TaggedFile] {
-  let file: TaggedFile | undefined
-  return [name, () => (file ??= tagFile(type, readFileSync(join(dirname(manifest), name))))]
-}
+const SCRIPT = 'text/javascript; charset=utf-8'
 
-/** The files that the page uses; no other file of Swagger UI is served. */
-const ASSETS = new Map([
-  libraryFile('swagger-ui.css', 'text/css; charset=utf-8'),
-  libraryFile('swagger-ui-bundle.js', SCRIPT),
-  libraryFile('favicon-32x32.png', 'image/png'),
-  ['start.js', () => tagFile(SCRIPT, START_SCRIPT)],
+/** The files that the page uses, read from disk when one is first asked for; no other file of Swagger UI is served. */
+const FILES = new Map<string, { type: string; file?: File }>([
+  ['swagger-ui.css', { type: 'text/css; charset=utf-8' }],
+  ['swagger-ui-bundle.js', { type: SCRIPT }],
+  ['favicon-32x32.png', { type: 'image/png' }],
+  ['start.js', { type: SCRIPT, file: tagFile(SCRIPT, START_SCRIPT) }],
 ])
 
-const common = { method: 'get' as const, tags: ['Operations'], security: [] }
-
-const serves = <T extends object>(found: T, ...refusals: RefusalCode[]) => ({
-  200: found,
-  304: { description: 'Not changed: `If-None-Match` has its `ETag`' },
-  ...describePublicRefusals(...refusals, 'rate_limited'),
-})
-
 const documentRoute = createRoute({
-  ...common,
+  method: 'get',
   path: '/openapi.json',
   operationId: 'readDocument',
+  tags: ['Operations'],
+  security: [],
   summary: 'Get this document',
-  description: 'Generated from the schemas that parse the requests and describe the responses.',
-  responses: serves(describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() }))),
-})
-
-const text = { schema: z.string() }
-
-const pageRoute = createRoute({
-  ...common,
-  path: '/docs',
-  operationId: 'showReference',
-  summary: 'Show this document as an interactive page',
-  description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
-  responses: serves({ description: 'The page', content: { 'text/html': text } }),
-})
-
-const assetRoute = createRoute({
-  ...common,
-  path: '/docs/{asset}',
-  operationId: 'readReferenceAsset',
-  summary: 'Get a file of the page',
-  description: 'Style sheet, scripts and icon.',
-  request: {
-    params: z.object({
-      asset: z.string().openapi({
-        enum: [...ASSETS.keys()],
-        description: 'The file name',
-        example: 'swagger-ui.css',
-      }),
-    }),
-    query: z.object({
-      v: z.string().optional().openapi({
-        description: 'The version: with the current one the response may be cached for a year',
-      }),
-    }),
+  description:
+    'Generated from the schemas that parse the requests and describe the responses. `/docs` shows it as a page.',
+  responses: {
+    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
+    304: { description: 'Not changed: `If-None-Match` has its `ETag`' },
+    ...describePublicRefusals('rate_limited'),
   },
-  responses: serves(
-    {
-      description: 'The asset',
-      content: { 'text/css': text, 'text/javascript': text, 'image/png': {} },
-    },
-    'not_found',
-    'invalid_request',
-  ),
 })
 
 /** Serves the document of all routes of `app`, also of those mounted later, and the reference, without an API key. */
@@ -140,33 +90,34 @@ export function openapiRoutes(
   app: OpenAPIHono<HttpEnv>,
   info: ApiInfo,
 ) {
-  let built: { file: TaggedFile; examples: number } | undefined
+  let built: { file: File; examples: number } | undefined
   const page = tagFile('text/html; charset=UTF-8', PAGE)
   const router = createRouter()
   router.openAPIRegistry.register('Problem', Problem)
+  router.openapi(documentRoute, (c) => {
+    if (built?.examples !== examples.size) {
+      const file = tagFile('application/json', buildDocument(app, info, examples))
+      built = { file, examples: examples.size }
+    }
+    return serveFile(c, built.file)
+  })
+  router.get('/docs', (c) => {
+    c.header('content-security-policy', PAGE_POLICY)
+    return serveFile(c, page)
+  })
+  router.get('/docs/:asset', (c) => {
+    const name = c.req.param('asset')
+    const known = FILES.get(name)
+    if (!known) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
+    known.file ??= tagFile(known.type, readFileSync(join(LIBRARY, name)))
+    return serveFile(c, known.file)
+  })
   return router
-    .openapi(documentRoute, (c) => {
-      if (built?.examples !== examples.size) {
-        const file = tagFile('application/json', buildDocument(app, info, examples))
-        built = { file, examples: examples.size }
-      }
-      return serveFile(c, built.file)
-    })
-    .openapi(pageRoute, (c) => {
-      c.header('content-security-policy', PAGE_POLICY)
-      return serveFile(c, page)
-    })
-    .openapi(assetRoute, (c) => {
-      const file = ASSETS.get(c.req.valid('param').asset)
-      if (!file) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
-      const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
-      return serveFile(c, file(), isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
-    })
 }
 
 /** Answers from the bytes that were encoded once, or 304 to whoever has them. */
-function serveFile(c: HttpContext<HttpEnv>, file: TaggedFile, cacheControl = 'no-cache'): Response {
-  const headers = { etag: file.etag, 'cache-control': cacheControl }
-  if (matchesEtag(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers)
-  return c.body(file.body, 200, { ...headers, 'content-type': file.type })
+function serveFile(c: HttpContext<HttpEnv>, { type, body, etag }: File): Response {
+  const headers = { etag, 'cache-control': 'no-cache' }
+  if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+  return c.body(body, 200, { ...headers, 'content-type': type })
 }

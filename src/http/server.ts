@@ -55,6 +55,12 @@ export class ListenError extends Error {}
 /** Where a server listens, and the settings that say so; port 0 is any that is free. */
 export type Binding = { host: string; port: number; settings: { host: string; port: string } }
 
+const EXPLAINED_CODES = new Map([
+  ['EADDRINUSE', 'another program does'],
+  ['EACCES', 'this user may not'],
+  ['EADDRNOTAVAIL', 'no address of this machine'],
+])
+
 /** Binds a server, and returns its URL. @throws ListenError */
 export async function listen(server: Server, { host, port, settings }: Binding): Promise<string> {
   const name = host.includes(':') ? `[${host}]` : host
@@ -62,15 +68,10 @@ export async function listen(server: Server, { host, port, settings }: Binding):
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-    throw new ListenError(
-      code === 'EADDRINUSE'
-        ? `${settings.port}: another program listens on ${name}:${port}; stop it, or set ${settings.port} to another port`
-        : code === 'EACCES'
-          ? `${settings.port}: this user may not listen on port ${port}; set ${settings.port} to a port above 1023`
-          : `${settings.host}: cannot listen on ${host} (${code}); set ${settings.host} to an address of this machine, for example ${settings.host}=127.0.0.1`,
-      { cause },
-    )
+    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const what = `cannot listen on ${name}:${port} (${EXPLAINED_CODES.get(why) ?? why})`
+    const { host: ofHost, port: ofPort } = settings
+    throw new ListenError(`${ofPort}: ${what}; set another ${ofPort} or ${ofHost}`, { cause })
   }
   const address = server.address()
   return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`

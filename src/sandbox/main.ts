@@ -1,12 +1,14 @@
 import { DEMO_ACCOUNT } from '../config/accounts.ts'
-import { readSandboxConfig } from '../config/config.ts'
+import { describeSandbox, readSandboxConfig } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
 import { startSandbox } from './start.ts'
 import { makeDefaultClient } from './tokens.ts'
 
 /** Runs the sandbox gateway on its own: `npm run sandbox`. */
 async function main(): Promise<void> {
-  const { options, ipnUrl } = readSandboxConfig()
+  const config = readSandboxConfig()
+  const options = describeSandbox(config)
+  const ipnUrl = config.SANDBOX_IPN_URL
   const sandbox = await startSandbox({ ...options, ipnUrl })
   process.stdout.write(`${formatBanner(sandbox.url, ipnUrl, options.accounts).join('\n')}\n`)
   let isStopping = false
@@ -20,7 +22,7 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop)
 }
 
-type Account = ReturnType<typeof readSandboxConfig>['options']['accounts'][number]
+type Account = ReturnType<typeof describeSandbox>['accounts'][number]
 
 /** Shows only public secrets: the demo's and those of default clients. */
 function formatBanner(url: string, ipnUrl: string, accounts: readonly Account[]): string[] {

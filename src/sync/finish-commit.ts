@@ -128,7 +128,8 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
     row.duplicatePayment !== summary.duplicatePayment ||
     compareAmounts(row.paidAmount, summary.paidAmount) !== 0 ||
     compareAmounts(row.refundedAmount, summary.refundedAmount) !== 0
-  const isChanged = lost || refunds?.changed || applied?.changed || row.isNamed || differs
+  const hasChanges = (applied?.changes.length ?? 0) > 0
+  const isChanged = lost || refunds?.changed || hasChanges || row.isNamed || differs
   if (!isChanged && !applied) return undefined
   return {
     ...summary,

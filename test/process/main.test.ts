@@ -100,7 +100,7 @@ it('a port in use gives one readable line', async () => {
   expect(code).toBe(1)
   expect(lines).toHaveLength(1)
   expect(lines[0]).toBe(
-    `PORT: another program listens on 127.0.0.1:${PORT}; stop it, or set PORT to another port`,
+    `PORT: cannot listen on 127.0.0.1:${PORT} (another program does); set another PORT or HOST`,
   )
 })
 
@@ -113,7 +113,7 @@ it('a start that fails on its port claims nothing and leaves no connection open'
   const before = await countSessions()
   const PORT = String(await takePort())
   await expect(startTestService(database, GATEWAY, { settings: { PORT } })).rejects.toThrow(
-    'PORT: another program listens',
+    'another program does',
   )
   expect(await sql`select claimed, lease_id from transactions`).toEqual([
     { claimed: 0, lease_id: null },

@@ -6,14 +6,14 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
 import { verifyMessage } from '../../src/cli/sign.ts'
-import { FILE_SETTINGS, listSettingNames } from '../../src/config/settings.ts'
+import { listSettingNames, SECRET_SETTINGS } from '../../src/config/settings.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
 import { runCli } from '../support/cli.ts'
 
 /** What the environment may set: the settings, and the files of secrets. */
 const NAMES = new Set<string>([
   ...listSettingNames(),
-  ...FILE_SETTINGS.map((name) => `${name}_FILE`),
+  ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
 ])
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -198,7 +198,11 @@ describe('the example of settings', () => {
     const given = [...read('.env.example').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = '']) => name)
     expect(given.length).toBeGreaterThan(15)
     const others = given.filter((name) => !NAMES.has(name))
-    expect(others).toEqual(['NODE_EXTRA_CA_CERTS'])
+    expect(others).toEqual([
+      'NODE_EXTRA_CA_CERTS',
+      'OTEL_TRACES_SAMPLER',
+      'OTEL_TRACES_SAMPLER_ARG',
+    ])
   })
 })
 

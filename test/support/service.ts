@@ -115,7 +115,7 @@ export function buildTestEnvironment(
   return {
     PORT: '0',
     DEMO: 'false',
-    ...(settings.LOG_LEVEL_FILE ? {} : { LOG_LEVEL: 'silent' }),
+    LOG_LEVEL: 'silent',
     GATEWAY_BASE_URL: gatewayBaseUrl,
     ...(settings.MERCHANTS_FILE
       ? {}

@@ -53,20 +53,15 @@ export function readSchema({ parameters }: Pick<DatabaseAddress, 'parameters'>):
   return parameters.get(SCHEMA)
 }
 
-/** As libpq names them. Both are the same here: a session begins only on a server that accepts writes. */
-const WRITABLE = ['primary', 'read-write']
-
-/** Whether `target_session_attrs`, if the URL has it, requests a server that the service can write to. */
-export function requestsWritableServer(url: string): boolean {
-  const requested = parseDatabaseUrl(url)?.parameters.get('target_session_attrs') ?? 'primary'
-  return WRITABLE.includes(requested)
-}
-
-/** Any other would become a setting of the sessions in libpq or in the driver, and undo those that they need. */
-const PARAMETERS = ['application_name', 'ssl', 'sslmode', 'sslrootcert', 'target_session_attrs']
+/**
+ * Parameters that are followed: any other would become a setting of the sessions in libpq or in the driver, and undo those
+ * that they need. A session begins only on a server that accepts writes, by whichever of its two names it is requested.
+ */
+const KNOWN =
+  /^(application_name|ssl|sslmode|sslrootcert)=|^target_session_attrs=(primary|read-write)$/
 
 /** Whether every parameter of the URL is one that the service follows. */
 export function hasKnownParameters(url: string): boolean {
-  const names = parseDatabaseUrl(url)?.parameters.keys() ?? []
-  return [...names].every((name) => PARAMETERS.includes(name))
+  const parameters = parseDatabaseUrl(url)?.parameters ?? []
+  return [...parameters].every(([name, value]) => KNOWN.test(`${name}=${value}`))
 }

@@ -3,13 +3,13 @@ import type { Guard } from './guard.ts'
 export const SESSIONS: readonly Guard[] = [
   {
     file: 'src/platform/postgres/hosts.ts',
-    text: '  return WRITABLE.includes(requested)',
-    mutation: "  return WRITABLE.length > 0 || requested === ''",
+    text: '=(primary|read-write)$/',
+    mutation: '=/',
     test: 'test/unit/platform/postgres/hosts.test.ts',
     claim:
-      'a database URL that ends with "?target_session_attrs=prefer-standby" requests a server for writes: false',
+      'a database URL that ends with "?target_session_attrs=prefer-standby" has known parameters only: false',
     control:
-      'a database URL that ends with "?target_session_attrs=read-write" requests a server for writes: true',
+      'a database URL that ends with "?target_session_attrs=read-write" has known parameters only: true',
   },
   {
     file: 'src/platform/postgres/guard.ts',

@@ -98,7 +98,7 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
   return (answer) => {
     const asked = readPath(answer.target)
     const isPage = answer.headers['content-type'] !== 'application/problem+json'
-    if (/^\/(console(\/.*)?)?$/.test(asked) && isPage) return checkPage(answer)
+    if (/^\/((console|docs)(\/.*)?)?$/.test(asked) && isPage) return checkPage(answer)
     const { path = '' } = patterns.find(({ pattern }) => pattern.test(asked)) ?? {}
     const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
     const operation = paths[path]?.[method]
@@ -115,7 +115,7 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
 
 const EXCEL = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
-/** Checks what the console answers: no document describes pages, but they have rules of their own. */
+/** Checks what the console and the reference answer: no document describes pages, but they have rules of their own. */
 function checkPage({ status, headers, method, target }: Answer): string | undefined {
   // An open page asks whether it has changed.
   if (status === 304) return undefined
@@ -124,11 +124,11 @@ function checkPage({ status, headers, method, target }: Answer): string | undefi
   }
   if (status === 405 && !headers.allow) return 'has no Allow'
   const type = headers['content-type']?.split(';')[0] ?? ''
-  if (['text/css', 'text/javascript'].includes(type)) return undefined
+  if (['text/css', 'text/javascript', 'image/png'].includes(type)) return undefined
   if (type === 'text/csv' && target.includes('format=csv')) return undefined
   if (type === EXCEL && target.includes('format=xlsx')) return undefined
   if (type !== 'text/html' && method !== 'HEAD') return `is ${type || 'without a type'}`
   const policy = headers['content-security-policy'] ?? ''
-  const isStrict = policy.includes("form-action 'self'") && !policy.includes('unsafe')
+  const isStrict = /form-action '(self|none)'/.test(policy) && !policy.includes('unsafe')
   return isStrict ? undefined : `has the policy ${policy}`
 }

@@ -84,21 +84,20 @@ describe('a secret', () => {
     expect(readDataKeyConfig(key).current).toBe(DATA_ENCRYPTION_KEY)
     expect(readSigningConfig({ SIGNING_SECRET_FILE: write('s1\n') }).secret).toBe('s1')
     expect(() => readSigningConfig({ SIGNING_SECRET_FILE: join(folder, 'none') })).toThrow(
-      /^SIGNING_SECRET_FILE names a file that cannot be read/,
+      /^SIGNING_SECRET_FILE must name a file/,
     )
   })
 })
 
 describe('a file that cannot be used', () => {
   const nothing = join(folder, 'nothing')
-  const named = (what: string) => `^API_KEY_FILE ${what} \\(got "/`
   it.each([
-    ['is missing', () => nothing, named('names a file that cannot be read: it does not exist')],
-    ['is a folder', () => folder, named('must name a file')],
-    ['is empty', () => write(''), named('names an empty file')],
-    ['holds only a newline', () => write('\n'), named('names an empty file')],
-    ['is too large', () => write('x'.repeat(65_537)), named('must name a file of at most 64 KiB')],
-    ['is no text', () => write(Buffer.of(0xff, 0xfe)), named('must name a file of UTF-8 text')],
+    ['is missing', () => nothing, 'ENOENT'],
+    ['is a folder', () => folder, 'it is not that'],
+    ['is empty', () => write(''), 'it is not that'],
+    ['holds only a newline', () => write('\n'), 'it is not that'],
+    ['is too large', () => write('x'.repeat(65_537)), 'it is not that'],
+    ['is no text', () => write(Buffer.of(0xff, 0xfe)), 'ERR_ENCODING_INVALID_ENCODED_DATA'],
     [
       'is a pipe, which would block the start',
       () => {
@@ -106,24 +105,25 @@ describe('a file that cannot be used', () => {
         execFileSync('mkfifo', [pipe])
         return pipe
       },
-      named('must name a file'),
+      'it is not that',
     ],
-  ])('gives one line that names it: it %s', (_, make, expected) => {
-    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: make() })
-    expect(lines).toEqual([expect.stringMatching(new RegExp(expected))])
+  ])('gives one line that names it: it %s', (_, make, why) => {
+    const file = make()
+    expect(readProblems({ ...PRODUCTION, API_KEY_FILE: file })).toEqual([
+      `API_KEY_FILE must name a file of 1 byte to 64 KiB of UTF-8 text (got "${file}": ${why})`,
+    ])
   })
 
   it.skipIf(process.getuid?.() === 0)('gives one line when it may not be read', () => {
     const file = write('x')
     chmodSync(file, 0)
-    const [line] = readProblems({ ...PRODUCTION, API_KEY_FILE: file })
-    expect(line).toMatch(/^API_KEY_FILE names a file that cannot be read: permission denied/)
+    expect(readProblems({ ...PRODUCTION, API_KEY_FILE: file }).join()).toContain('EACCES')
   })
 
   it('is not also reported as a setting that is missing', () => {
     const { GATEWAY_SECRET: _, ...others } = PRODUCTION
     expect(readProblems({ ...others, GATEWAY_SECRET_FILE: nothing })).toEqual([
-      expect.stringMatching(/^GATEWAY_SECRET_FILE names a file/),
+      expect.stringMatching(/^GATEWAY_SECRET_FILE must name a file/),
     ])
   })
 
@@ -140,13 +140,9 @@ describe('a file that cannot be used', () => {
     expect(readProblems({ ...PRODUCTION, API_KEY: '', API_KEY_FILE: write(API_KEY) })).toEqual([])
   })
 
-  it('never shows what it holds, also when the setting is no secret and the path is that of one', () => {
-    const file = write('hunter2')
-    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: file, LOG_LEVEL_FILE: file })
-    expect(lines).toEqual([
-      expect.stringMatching(/^LOG_LEVEL must .* \(read from LOG_LEVEL_FILE\); for/),
-      expect.stringMatching(/^API_KEY must .* \(read from API_KEY_FILE\); for/),
-    ])
+  it('never shows what it holds', () => {
+    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: write('hunter2') })
+    expect(lines).toEqual([expect.stringMatching(/^API_KEY must .*; for example API_KEY=/)])
     expect(lines.join()).not.toContain('hunter2')
   })
 })
