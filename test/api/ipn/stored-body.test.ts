@@ -23,14 +23,26 @@ const junk = (count: number, value: string, name = 'note') =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`${name}${n}`, value]))
 
 describe('of a notification is stored', () => {
-  it('what is signed or published, and no other member', async () => {
+  it('what is signed or published with its value, and of other members the name', async () => {
     const listed = { svc_TransAmount: '5', svc_ExtData: { a: 'b' } }
     await send({ ...PAID, ...listed, note: 'x', svcNote: { a: 1 } })
-    expect(JSON.parse(await readBody())).toEqual({ ...PAID, ...listed })
+    const names = { note: '(not kept)', svcNote: '(not kept)' }
+    expect(JSON.parse(await readBody())).toEqual({ ...PAID, ...listed, ...names })
     await emptyTables(rig.database)
     await send(toForm({ ...PAID, svc_TransAmount: 5, note: 'x' }), FORM)
     const stored = Object.fromEntries(new URLSearchParams(await readBody()))
-    expect(stored).toEqual({ ...PAID, svc_TransAmount: '5' })
+    expect(stored).toEqual({ ...PAID, svc_TransAmount: '5', note: '(not kept)' })
+  })
+
+  it('sixteen names of members that any sender can add, each of 32 characters at most', async () => {
+    await send({ ...PAID, ...junk(40, 'x', 'n'.repeat(1_000)) })
+    await emptyTables(rig.database)
+    await send({ ...PAID, ...junk(40, 'x') })
+    const names = Object.keys(JSON.parse(await readBody()))
+    expect(names.filter((name) => name.startsWith('note'))).toHaveLength(16)
+    await emptyTables(rig.database)
+    await send({ ...PAID, ['n'.repeat(1_000)]: 'x' })
+    expect(JSON.parse(await readBody())).toEqual({ ...PAID, [`${'n'.repeat(32)}…`]: '(not kept)' })
   })
 
   it('one row for the same signed content, however often and with whatever else it comes', async () => {
