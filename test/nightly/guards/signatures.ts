@@ -71,6 +71,14 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/parse-body.ts',
+    text: 'if (HAS_MANY_VALUES.test(body)) return',
+    mutation: "if (HAS_MANY_VALUES.test(body) && body === '') return",
+    test: 'test/unit/refused-notifications.test.ts',
+    claim: 'a body that cannot be parsed of more than 1000 values, in a list',
+    control: 'a body that cannot be parsed of a thousand values at any depth is read',
+  },
+  {
+    file: 'src/gateway/parse-body.ts',
     text: 'return count > MAX_MEMBERS ?',
     mutation: 'return count > 10 * MAX_MEMBERS ?',
     test: 'test/api/ipn/http.test.ts',
