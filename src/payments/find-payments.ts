@@ -116,9 +116,9 @@ export async function listPayments(
       orderId !== undefined
         ? { rows: (account) => selectOfOrder(p, account, orderId) }
         : transactionId !== undefined
-          ? { column: p.transactionId, from: transactionId, to: transactionId }
+          ? { column: p.transactionId, value: transactionId, isSorted: false }
           : amount !== undefined
-            ? { sorted: p.amount, value: amount }
+            ? { column: p.amount, value: amount, isSorted: true }
             : undefined,
   })
   const rows = await db
