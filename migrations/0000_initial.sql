@@ -232,6 +232,20 @@ CREATE TABLE "merchant_accounts" (
 	"hold" jsonb
 );
 --> statement-breakpoint
+CREATE TABLE "minute_figures" (
+	"merchant_code" text NOT NULL,
+	"at" timestamp with time zone NOT NULL,
+	"notifications" integer DEFAULT 0 NOT NULL,
+	"answered" integer DEFAULT 0 NOT NULL,
+	"unanswered" integer DEFAULT 0 NOT NULL,
+	"lag_ms" bigint NOT NULL,
+	"refunds_open" integer DEFAULT 0 NOT NULL,
+	"refunds_to_decide" integer DEFAULT 0 NOT NULL,
+	"ipn_event_id" bigint NOT NULL,
+	"gateway_call_id" bigint NOT NULL,
+	CONSTRAINT "minute_figures_pkey" PRIMARY KEY("merchant_code","at")
+);
+--> statement-breakpoint
 CREATE TABLE "payments" (
 	"merchant_code" text NOT NULL,
 	"payment_id" text NOT NULL,

@@ -1,13 +1,14 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
-import type { FeedContext } from './feed/context.ts'
+import type { FeedContext } from './feed/open-stream.ts'
 import { beginPublishing } from './feed/publish-events.ts'
+import { recordFigures } from './health/figures.ts'
 import { createDeleteExpired, erase } from './maintenance/delete-expired.ts'
 import {
   checkOrders,
-  createExpiryWarning,
   forgetUnconfirmed,
   requeueUnhandled,
+  warnOfExpiry,
 } from './maintenance/housekeeping.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { releaseUnseen } from './maintenance/processes.ts'
@@ -25,6 +26,7 @@ type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 /** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
 const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
 
 /** Starts the background work of a process, which runs until it stops. */
 export async function startBackground(
@@ -71,15 +73,17 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
     once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
+    once('figures', MINUTE_MS, () => recordFigures(ctx)),
     once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
     once('orders', MINUTE_MS, () => checkOrders(ctx)),
-    once('keys', MINUTE_MS, createExpiryWarning(ctx)),
+    once('keys', DAY_MS, () => warnOfExpiry(ctx)),
     once('endpoints', MINUTE_MS, () => endOrphanedEndpoints(ctx)),
     whileFound('receivers', MINUTE_MS, () => erase(ctx, 'receivers')),
     whileFound('secrets', MINUTE_MS, () => erase(ctx, 'secrets')),
     whileFound('retention', MINUTE_MS, createDeleteExpired(ctx)),
     whileFound('attempts', MINUTE_MS, () => erase(ctx, 'attempts')),
     whileFound('sessions', MINUTE_MS, () => erase(ctx, 'sessions')),
+    whileFound('processes', MINUTE_MS, () => erase(ctx, 'processes')),
     whileFound('audit', MINUTE_MS, createAuditPass(ctx)),
   ]
 }

@@ -6,7 +6,7 @@ import { listPasses, once, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
-import { writeStopped } from './db/processes.ts'
+import { SEEN_EVERY_MS, writeStopped } from './db/processes.ts'
 import { formatUnknownKey } from './db/transaction-key.ts'
 import { healthRoutes } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
@@ -18,7 +18,7 @@ import { listen, openServer, SERVER_LIMITS, type ServerLimits } from './http/ser
 import { warnOfUnsigned } from './ipn/answer.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
-import { keepSeen } from './maintenance/processes.ts'
+import { createPresence } from './maintenance/processes.ts'
 import { createServerWatch } from './maintenance/restore.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
@@ -69,8 +69,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
   const loops: WorkerLoop[] = [
     watchOutages(ctx),
-    startWorkerLoop({ ...rereadKeys, log: ctx.log, stopping: ctx.lifecycle.stopping }),
-    keepSeen(ctx),
+    ...[rereadKeys, once('processes', SEEN_EVERY_MS, createPresence(ctx))].map((pass) =>
+      startWorkerLoop({ ...pass, log, stopping: ctx.lifecycle.stopping }),
+    ),
   ]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {

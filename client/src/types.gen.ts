@@ -1139,9 +1139,9 @@ export type Queries = {
     types?: string | undefined
   }
   listCards: {
-    /** The page, from `GATEWAY_CARDS_FIRST_PAGE` (1 unless it is set) */
+    /** The page, from `GATEWAY_CARDS_FIRST_PAGE` */
     pageIndex?: number | undefined
-    /** Cards per page, at most `GATEWAY_CARDS_MAX_PAGE_SIZE` (100 unless it is set) */
+    /** Cards per page, at most `GATEWAY_CARDS_MAX_PAGE_SIZE` */
     pageSize?: number | undefined
     /** Only cards created on this day or later, e.g. `2026-11-21` */
     dateFr?: string | undefined

@@ -15,6 +15,7 @@ export function createCardCache(
 ) {
   const cached = new Map<string, { answer: string; loadedAt: number }>()
   const pending = new Map<string, Promise<string>>()
+  const sizeOf = (key: string, answer = '') => (answer === '' ? 0 : key.length + answer.length)
   let size = 0
 
   function remove(key: string): void {
@@ -54,8 +55,4 @@ export function createCardCache(
       return answer
     },
   }
-}
-
-function sizeOf(key: string, answer: string | undefined): number {
-  return answer === undefined ? 0 : key.length + answer.length
 }

@@ -1,10 +1,11 @@
-import { isLosslessNumber, stringify } from 'lossless-json'
+import { stringify } from 'lossless-json'
+import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { takeCallPermit } from '../accounts/call-limit.ts'
 import type { Config } from '../config/config.ts'
-import { DomainError } from '../errors.ts'
-import type { CardOutcome } from '../gateway/cards.ts'
+import { DomainError, type RefusalCode } from '../errors.ts'
+import type { CardOutcome, CardRequest } from '../gateway/cards.ts'
 import type { CardsContext } from './cache.ts'
 
 export type CardAccount = {
@@ -47,23 +48,12 @@ export function resolveAccount(
   if (!account?.token) {
     throw new DomainError(
       'cards_not_configured',
-      account
-        ? `The account ${account.merchantCode} has no access token for cards: set GATEWAY_ACCESS_TOKEN, or GATEWAY_CLIENT_ID and GATEWAY_CLIENT_SECRET, or the same members of the account in MERCHANTS_FILE`
-        : 'The account is no longer in the settings, so the gateway cannot be queried',
+      `The account ${codes.join(', ')} has no access token for cards in the settings: set GATEWAY_ACCESS_TOKEN, or GATEWAY_CLIENT_ID and GATEWAY_CLIENT_SECRET, or the same members of the account in MERCHANTS_FILE`,
     )
   }
   const { merchantCode: code } = account
   return { merchantCode: code, owners: accounts.length === 1 ? 'any' : [code] }
 }
-
-export type CardLanguage = 'vi' | 'en' | undefined
-
-/** One card (specification 4.1), or a page (4.2) by the filters of the specification. */
-export type CardsWanted =
-  | { virtualCardRequestId: string; query?: never }
-  | { virtualCardRequestId?: never; query: Readonly<Record<string, string | undefined>> }
-
-type ReadOptions = { language: CardLanguage; requestId: string }
 
 /**
  * Reads from the gateway; nothing is stored but the cache. Another account's card is not found, and left out of lists.
@@ -73,15 +63,15 @@ type ReadOptions = { language: CardLanguage; requestId: string }
 export async function readCards(
   ctx: CardsContext,
   account: CardAccount,
-  wanted: CardsWanted,
-  { language, requestId }: ReadOptions,
+  request: Omit<CardRequest, 'merchantCode'>,
+  requestId: string,
 ): Promise<string> {
-  const { virtualCardRequestId: id, query = {} } = wanted
+  const { virtualCardRequestId: id, query = {}, language } = request
   const key = JSON.stringify([account, id ?? Object.entries(query).toSorted(), language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
     await requireCallPermit(ctx, account)
-    const outcome = await ctx.gateway.readCards({ merchantCode, ...wanted, language })
+    const outcome = await ctx.gateway.readCards({ merchantCode, ...request })
     if (outcome.kind !== 'answered') throw refuseRead(ctx, account, outcome, requestId)
     const { envelope, owners } = outcome
     const foreign = owners.filter((owner) => !isOwned(account, owner)).length
@@ -89,12 +79,14 @@ export async function readCards(
     const what = 'the gateway returned cards of other accounts; they were left out'
     ctx.log.warn({ merchantCode, foreign, requestId }, what)
     if (id !== undefined) throw new DomainError('card_not_found', NO_CARD)
-    const data = isRecord(envelope.data) ? envelope.data : {}
-    const docs = Array.isArray(data.docs) ? data.docs : []
-    const own = docs.filter((_, nth) => isOwned(account, owners[nth]))
-    return stringify({ ...envelope, data: { ...data, docs: own } }) ?? ''
+    const page = CardPage.parse(envelope.data)
+    const docs = page.docs.filter((_, nth) => isOwned(account, owners[nth]))
+    return stringify({ ...envelope, data: { ...page, docs } }) ?? ''
   })
 }
+
+/** The `data` of a list, as it was read. */
+const CardPage = z.looseObject({ docs: z.array(z.unknown()) })
 
 /** Reads with a shared token count for no account. */
 async function requireCallPermit(ctx: CardsContext, { merchantCode }: CardAccount): Promise<void> {
@@ -108,10 +100,6 @@ function isOwned({ merchantCode, owners }: CardAccount, owner: string | undefine
   return owner === undefined ? merchantCode !== undefined : owners.includes(owner)
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !isLosslessNumber(value)
-}
-
 const NO_CARD = 'No such virtual card'
 
 /** The gateway's message is already masked. */
@@ -121,43 +109,45 @@ function refuseRead(
   outcome: Exclude<CardOutcome, { kind: 'answered' }>,
   requestId: string,
 ): DomainError {
-  if (outcome.kind === 'missing') {
+  if (outcome.kind === 'missing')
     return new DomainError('card_not_found', outcome.message || NO_CARD)
-  }
   // The breaker tells of a gateway that fails, and its caller of a request that is refused; a token is the operator's.
   const level = outcome.kind === 'unauthorized' ? 'warn' : 'info'
   log[level]({ merchantCode, ...outcome, requestId }, 'cards could not be read')
-  if (outcome.kind === 'refused') return explainRefusal(outcome)
-  if (outcome.kind === 'paused') {
-    const detail = 'The gateway failed several times in a row: card reads are paused'
-    return new DomainError('unavailable', detail)
+  switch (outcome.kind) {
+    case 'refused':
+      return explainRefusal(outcome)
+    case 'paused':
+      return new DomainError(
+        'unavailable',
+        'The gateway failed several times in a row: card reads are paused',
+      )
+    case 'unauthorized':
+      return new DomainError(
+        'gateway_token_refused',
+        outcome.refused
+          ? 'The gateway refused the access token for cards: check its settings'
+          : 'No access token for cards is available from the gateway',
+      )
+    case 'failed':
+      return outcome.timedOut
+        ? new DomainError('gateway_timeout', 'The gateway did not answer in time')
+        : new DomainError('gateway_failed', 'The gateway gave no valid answer')
   }
-  if (outcome.kind === 'unauthorized') {
-    const detail = outcome.refused
-      ? 'The gateway refused the access token for cards: check its settings'
-      : 'No access token for cards is available from the gateway'
-    return new DomainError('gateway_token_refused', detail)
-  }
-  return outcome.timedOut
-    ? new DomainError('gateway_timeout', 'The gateway did not answer in time')
-    : new DomainError('gateway_failed', 'The gateway gave no valid answer')
 }
 
-function explainRefusal({
-  status,
-  code,
-  message,
-}: Extract<CardOutcome, { kind: 'refused' }>): DomainError {
-  const suffix = message === '' ? '' : `: ${message}`
-  if (status === 400 || status === 422) {
-    return new DomainError('invalid_request', `The gateway rejected the request${suffix}`)
-  }
-  if (status === 429) {
-    return new DomainError('unavailable', `The gateway is limiting requests${suffix}`)
-  }
-  if (code === undefined) {
-    return new DomainError('gateway_refused', `The gateway refused the request${suffix}`)
-  }
-  const detail = `The gateway refused the request with code ${code}${suffix}`
+/** What an error status of the gateway says about the request. */
+const REFUSALS: Partial<Record<number, RefusalCode>> = {
+  400: 'invalid_request',
+  422: 'invalid_request',
+  429: 'unavailable',
+}
+
+function explainRefusal({ status, code, message }: Extract<CardOutcome, { kind: 'refused' }>) {
+  const named = code === undefined ? '' : ` with code ${code}`
+  const detail = `The gateway refused the request${named}${message && `: ${message}`}`
+  const refusal = REFUSALS[status]
+  if (refusal) return new DomainError(refusal, detail)
+  if (code === undefined) return new DomainError('gateway_refused', detail)
   return new DomainError('card_refused', detail, { extra: { gatewayCode: code } })
 }

@@ -3,77 +3,57 @@ import type { Context as HttpContext } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
 import { withScope } from '../access/authenticate.ts'
 import type { Config } from '../config/config.ts'
-import { invalidField } from '../errors.ts'
+import type { CardRequest } from '../gateway/cards.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import type { CardsContext } from './cache.ts'
-import { type CardLanguage, type CardsWanted, readCards, resolveAccount } from './read-cards.ts'
+import { readCards, resolveAccount } from './read-cards.ts'
 import { CardEnvelope, CardListEnvelope } from './view.ts'
-
-/** The specification (4.2) leaves open whether `pageIndex` starts at 0 or 1, and how large a page may be: both are settings. */
-function refuseOutsideLimits(
-  { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize }: Config,
-  { pageIndex, pageSize }: { pageIndex?: string | undefined; pageSize?: string | undefined },
-): void {
-  if (pageIndex !== undefined && Number(pageIndex) < firstPage) {
-    throw invalidField('pageIndex', `must be a whole number of at least ${firstPage}`)
-  }
-  if (pageSize !== undefined && Number(pageSize) > maxSize) {
-    throw invalidField('pageSize', `must be a whole number from 1 to ${maxSize}`)
-  }
-}
 
 const shared = { tags: ['Virtual cards'], ...withScope('cards:read') }
 
 /** Some servers decode escapes, and some treat a backslash as a slash: an id with either could change the path. */
 const CardId = Id.refine((id) => !/[/\\]/.test(id), 'must not contain a slash or backslash')
 
-const date = z.iso.date('must be a date, e.g. 2026-11-21').optional().openapi({
-  description: 'Cards created from `dateFr` to `dateTo`, e.g. `2026-11-21`, both days included',
-})
+const date = z.iso
+  .date('must be a date, e.g. 2026-11-21')
+  .optional()
+  .describe('Cards created from `dateFr` to `dateTo`, e.g. `2026-11-21`, both days included')
 
-const filters = z
-  .strictObject({
-    pageIndex: z
-      .string()
-      .regex(/^(0|[1-9]\d{0,8})$/, 'must be a whole number')
-      .optional()
-      .openapi({
-        type: 'integer',
-        minimum: 0,
-        maximum: 999_999_999,
-        description: 'The page, from `GATEWAY_CARDS_FIRST_PAGE` (1 unless it is set)',
-        example: 1,
-      }),
-    pageSize: z
-      .string()
-      .regex(/^[1-9]\d{0,4}$/, 'must be a whole number of at least 1')
-      .optional()
-      .openapi({
-        type: 'integer',
-        minimum: 1,
-        maximum: 10_000,
-        description: 'Cards per page, at most `GATEWAY_CARDS_MAX_PAGE_SIZE` (100 unless it is set)',
-        example: 20,
-      }),
-    dateFr: date,
-    dateTo: date,
-    requestId: Id.optional(),
-    status: Id.optional(),
-    cardBrand: Id.optional(),
-    merchantCode: MerchantCode,
-  })
-  .refine(({ dateFr = '', dateTo }) => dateTo === undefined || dateFr <= dateTo, {
-    path: ['dateTo'],
-    message: 'must not be before dateFr',
-  })
+/** Passed on as it is written. */
+function number([minimum, maximum]: [number, number], description: string) {
+  const isOne = (text: string) =>
+    /^(0|[1-9]\d{0,8})$/.test(text) && Number(text) >= minimum && Number(text) <= maximum
+  return z
+    .string()
+    .refine(isOne, `must be a whole number from ${minimum} to ${maximum}`)
+    .optional()
+    .openapi({ type: 'integer', minimum, maximum, description })
+}
+
+/** The specification (4.2) leaves open whether `pageIndex` starts at 0 or 1, and how large a page may be: both are settings. */
+function describeFilters(config: Config) {
+  const { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize } = config
+  return z
+    .strictObject({
+      pageIndex: number([firstPage, 999_999_999], 'The page, from `GATEWAY_CARDS_FIRST_PAGE`'),
+      pageSize: number([1, maxSize], 'Cards per page, at most `GATEWAY_CARDS_MAX_PAGE_SIZE`'),
+      ...{ dateFr: date, dateTo: date, requestId: Id.optional(), status: Id.optional() },
+      ...{ cardBrand: Id.optional(), merchantCode: MerchantCode },
+    })
+    .refine(({ dateFr = '', dateTo }) => dateTo === undefined || dateFr <= dateTo, {
+      path: ['dateTo'],
+      message: 'must not be before dateFr',
+    })
+}
 
 const headers = z.object({
-  'accept-language': z.string().optional().openapi({
-    description: "The language of the gateway's messages. Passed on if it prefers `vi` or `en`",
-  }),
+  'accept-language': z
+    .string()
+    .optional()
+    .describe("The language of the gateway's messages. Passed on if it prefers `vi` or `en`"),
 })
 
 const refusals = describeRefusals(
@@ -99,18 +79,19 @@ const readOne = createRoute({
   },
 })
 
-const list = createRoute({
-  method: 'get',
-  path: '/v2/vc/virtual-cards',
-  operationId: 'listCards',
-  summary: 'List virtual cards from the gateway, masked',
-  ...shared,
-  request: { query: filters, headers },
-  responses: {
-    200: describeTextResponse("A page of cards in the gateway's envelope", CardListEnvelope),
-    ...refusals,
-  },
-})
+const describeList = (config: Config) =>
+  createRoute({
+    method: 'get',
+    path: '/v2/vc/virtual-cards',
+    operationId: 'listCards',
+    summary: 'List virtual cards from the gateway, masked',
+    ...shared,
+    request: { query: describeFilters(config), headers },
+    responses: {
+      200: describeTextResponse("A page of cards in the gateway's envelope", CardListEnvelope),
+      ...refusals,
+    },
+  })
 
 const RESPONSE_HEADERS = {
   'content-type': 'application/json',
@@ -119,32 +100,26 @@ const RESPONSE_HEADERS = {
 
 /** Serves virtual cards at the gateway's own paths, reading through to the gateway. */
 export function cardRoutes(ctx: CardsContext) {
-  const { config } = ctx
-  async function read(
+  async function answer(
     c: HttpContext<HttpEnv>,
     merchantCode: string | undefined,
-    wanted: CardsWanted,
-  ): Promise<string> {
+    wanted: Pick<CardRequest, 'virtualCardRequestId' | 'query'>,
+  ) {
     const access = c.get('access')
-    const account = resolveAccount(config, access, merchantCode)
-    const language = pickLanguage(c.req.header('accept-language'))
-    return await readCards(ctx, account, wanted, { language, requestId: access.requestId })
+    const account = resolveAccount(ctx.config, access, merchantCode)
+    const request = { ...wanted, language: pickLanguage(c.req.header('accept-language')) }
+    return c.body(await readCards(ctx, account, request, access.requestId), 200, RESPONSE_HEADERS)
   }
   return createRouter()
-    .openapi(readOne, async (c) => {
-      const { merchantCode } = c.req.valid('query')
-      const text = await read(c, merchantCode, c.req.valid('param'))
-      return c.body(text, 200, RESPONSE_HEADERS)
-    })
-    .openapi(list, async (c) => {
+    .openapi(readOne, (c) => answer(c, c.req.valid('query').merchantCode, c.req.valid('param')))
+    .openapi(describeList(ctx.config), (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
-      refuseOutsideLimits(config, query)
-      return c.body(await read(c, merchantCode, { query }), 200, RESPONSE_HEADERS)
+      return answer(c, merchantCode, { query })
     })
 }
 
 /** The preferred language of the specification; undefined selects the gateway's default. */
-function pickLanguage(header: string | undefined): CardLanguage {
+function pickLanguage(header: string | undefined): CardRequest['language'] {
   const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
   const languages = wanted.map(({ type }) => type.toLowerCase().split('-')[0])
   return languages.find((language) => language === 'vi' || language === 'en')

@@ -16,25 +16,25 @@ const Limit = (description: string) =>
     .openapi({ description: `${description}, in \`cardCurrency\``, example: 10000.5 })
 
 const ListedPolicy = z.looseObject({
-  policyRequestId: Text.openapi({ description: 'The identifier of the policy request' }),
-  policyRevision: z.number().nullish().openapi({ description: 'The revision of the policy' }),
+  policyRequestId: Text.describe('The identifier of the policy request'),
+  policyRevision: z.number().nullish().describe('The revision of the policy'),
   cardCurrency: Text.openapi({ description: 'The currency of the card', example: 'VND' }),
   cardLimit: Limit('The limit of the card'),
   minTransAmount: Limit('The least amount of a transaction'),
   maxTransAmount: Limit('The largest amount of a transaction'),
-  autoCloseCard: Flag.openapi({ description: 'Whether the card closes automatically' }),
+  autoCloseCard: Flag.describe('Whether the card closes automatically'),
 })
 
 const Policy = ListedPolicy.extend({
-  activeOnCreate: Flag.openapi({ description: 'Whether the card is active when it is created' }),
+  activeOnCreate: Flag.describe('Whether the card is active when it is created'),
   supportedMccGroup: z
     .array(z.string())
     .nullish()
-    .openapi({ description: 'The groups of merchant category codes it can be used for' }),
+    .describe('The groups of merchant category codes it can be used for'),
 })
 
 const holderAndBrand = {
-  cardHolderName: Text.openapi({ description: 'The name on the card' }),
+  cardHolderName: Text.describe('The name on the card'),
   cardBrand: Text.openapi({ description: 'The card network, in lower case', example: 'visa' }),
 }
 
@@ -49,19 +49,17 @@ const CardData = z.looseObject({
 })
 
 const identifiers = {
-  requestId: Identifier.openapi({ description: 'The identifier of the batch request' }),
+  requestId: Identifier.describe('The identifier of the batch request'),
   virtualCardRequestId: Identifier.openapi({
     description: 'The identifier of the card request, by which the card is read',
     example: 'VC-DEMO-0001',
   }),
-  merchantCode: Identifier.openapi({
-    description: 'The merchant account, as the gateway spells it',
-  }),
+  merchantCode: Identifier.describe('The merchant account, as the gateway spells it'),
 }
 
 const states = {
-  status: Text.openapi({ description: '`ACTIVED`, `INACTIVED`, or another of the gateway' }),
-  extraInfo: z.looseObject({}).nullish().openapi({ description: 'Whatever the gateway adds' }),
+  status: Text.describe('`ACTIVED`, `INACTIVED`, or another of the gateway'),
+  extraInfo: z.looseObject({}).nullish().describe('Whatever the gateway adds'),
   createdAt: Time,
   updatedAt: Time,
 }
@@ -80,8 +78,8 @@ export const VirtualCard = z
 export const ListedCard = z
   .looseObject({
     ...identifiers,
-    merchantId: Identifier.openapi({ description: 'The unique identifier of the merchant' }),
-    merchantEmail: Text.openapi({ description: 'The e-mail address of the merchant' }),
+    merchantId: Identifier.describe('The unique identifier of the merchant'),
+    merchantEmail: Text.describe('The e-mail address of the merchant'),
     cardData: z.looseObject(holderAndBrand).nullish(),
     cardPolicy: ListedPolicy.nullish(),
     ...states,
@@ -90,8 +88,8 @@ export const ListedCard = z
 
 const CardPage = z.looseObject({
   docs: z.array(ListedCard),
-  totalDocs: z.number().nullish().openapi({ description: 'How many cards match, over all pages' }),
-  totalPages: z.number().nullish().openapi({ description: 'How many pages there are' }),
+  totalDocs: z.number().nullish().describe('How many cards match, over all pages'),
+  totalPages: z.number().nullish().describe('How many pages there are'),
 })
 
 /** The gateway's envelope (specification 2.1) around a card. */

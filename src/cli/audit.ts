@@ -1,42 +1,36 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
 import type { AuditEntry } from '../access/audit.ts'
-import {
-  type AuditFinding,
-  type AuditVerification,
-  verifyAudit,
-} from '../access/audit-checkpoints.ts'
+import { type AuditFinding, verifyAudit } from '../access/audit-checkpoints.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { readDataKeys } from '../db/data-keys.ts'
 import { auditEntries } from '../db/schema.ts'
 import { createEncryption } from '../platform/crypto/encryption.ts'
 import { listColumns, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { type Json, jsonOption, readCount, readId, UsageError } from './options.ts'
-import { type Cli, formatTable } from './print.ts'
+import { command, UsageError } from './command.ts'
+import { formatTable } from './print.ts'
+import { Count } from './values.ts'
 
-type AuditOptions = Json & { object?: string; key?: string; limit: number }
+const LIST = command({
+  name: 'audit',
+  description: 'list writes over the API and changes to keys, and who made them, newest first',
+  input: {
+    object: z
+      .string()
+      .optional()
+      .describe('only for this refund or key, or this payment or transaction with its refunds'),
+    key: z.guid('must be the id of a key; see keys list').optional().describe('only by this key'),
+    limit: Count.default(50).describe('the number of entries; 50 if left out'),
+  },
+  async run({ onDatabase }, { object: objectId, key: keyId, limit }) {
+    const value = await onDatabase((sql) => listEntries(sql, { objectId, keyId }, limit))
+    return { value, text: formatTable(value, COLUMNS) }
+  },
+})
 
-const HEADINGS = ['AT', 'WHO', 'OPERATION', 'MERCHANT', 'OBJECT', 'OUTCOME', 'REQUEST']
-
-/** Adds `audit`, which lists writes and who made them, and `audit verify`. */
-export function addAuditCommand(program: Command, cli: Cli): void {
-  const { emit, onDatabase } = cli
-  const audit = program
-    .command('audit')
-    .description('list writes over the API and changes to keys, and who made them, newest first')
-    .option(
-      '--object <id>',
-      'only for this refund or key, or this payment or transaction with its refunds',
-    )
-    .option('--key <id>', 'only by this key', readId)
-    .option('--limit <n>', 'the number of entries', readCount, 50)
-    .addOption(jsonOption())
-    .action(async ({ object: objectId, key: keyId, limit, json }: AuditOptions) => {
-      const entries = await onDatabase((sql) => listEntries(sql, { objectId, keyId }, limit))
-      emit(json, entries, formatTable(HEADINGS, entries.map(formatRow)))
-    })
-  addVerify(audit, cli)
-}
+const COLUMNS = [
+  ...(['at', 'actor', 'operation', 'merchantCode', 'objectId', 'outcome', 'requestId'] as const),
+]
 
 /** Lists the newest entries, newest first, optionally of one object with its refunds or of one key. */
 export async function listEntries(
@@ -56,54 +50,47 @@ export async function listEntries(
   return entries.map((entry) => withIso(entry, ['at']))
 }
 
-function formatRow(entry: AuditEntry): string[] {
-  const { at, actor, operation, merchantCode, objectId, outcome, requestId } = entry
-  return [at, actor, operation, merchantCode ?? '-', objectId ?? '-', outcome, requestId ?? '-']
-}
+const CHECKPOINT = /^(\d{1,15}):([0-9a-f]{12,64})$/i
 
-type NotedCheckpoint = { upToId: number; mac: string }
-type VerifyOptions = Json & { checkpoint?: NotedCheckpoint }
-
-/** Adds `audit verify`, with exit code 1 after a finding. */
-function addVerify(audit: Command, { emit, printError, env, onDatabase, setExitCode }: Cli): void {
-  audit
-    .command('verify')
-    .description('check that no audit entry was changed, deleted or added; exit code 0 or 1')
-    .option(
-      '--checkpoint <id:hash>',
-      'a checkpoint from the log, which must be stored',
-      readCheckpoint,
-    )
-    .addOption(jsonOption())
-    .action(async (_: unknown, command: Command) => {
-      const { checkpoint: noted, json } = command.optsWithGlobals<VerifyOptions>()
-      const roots = readDataKeyConfig(env)
-      const found = await onDatabase(async (sql) => {
-        const keys = await readDataKeys(sql, roots)
-        return await verifyAudit(
-          sql,
-          createEncryption(() => keys),
-          { noted },
-        )
-      })
-      if (noted && noted.upToId < (found.startId ?? 0)) {
-        const kept = `retention has deleted the entries up to ${found.startId}`
-        throw new UsageError(`the checkpoint is older than what is kept: ${kept}`)
-      }
-      emit(json, found, formatVerification(found))
-      printError(`${summarise(found)}\n`)
-      if (found.count > 0) setExitCode(1)
+const VERIFY = command({
+  name: 'audit verify',
+  description: 'check that no audit entry was changed, deleted or added; exit code 0 or 1',
+  input: {
+    checkpoint: z
+      .string()
+      .regex(
+        CHECKPOINT,
+        'must be an id and at least 12 hexadecimal digits, as they stand in the log: 1234:9f86d081884c',
+      )
+      .optional()
+      .describe('a checkpoint from the log (id:hash), which must be stored'),
+  },
+  async run({ env, printError, onDatabase }, { checkpoint }) {
+    const [, upToId, mac = ''] = CHECKPOINT.exec(checkpoint ?? '') ?? []
+    const noted = upToId ? { upToId: Number(upToId), mac: mac.toLowerCase() } : undefined
+    const roots = readDataKeyConfig(env)
+    const found = await onDatabase(async (sql) => {
+      const keys = await readDataKeys(sql, roots)
+      const encryption = createEncryption(() => keys)
+      return await verifyAudit(sql, encryption, { noted })
     })
-}
-
-function formatVerification({ last, startId, findings }: AuditVerification): string {
-  const lines = [
-    ...(startId === null ? [] : [`retention has deleted the entries up to ${startId}`]),
-    `the newest checkpoint: ${last ?? 'none yet'}`,
-    ...findings.map(formatFinding),
-  ]
-  return `${lines.join('\n')}\n`
-}
+    const { startId, last, findings, count, verified, checkpoints, waiting } = found
+    const kept = `retention has deleted the entries up to ${startId}`
+    if (noted && noted.upToId < (startId ?? 0)) {
+      throw new UsageError(`the checkpoint is older than what is kept: ${kept}`)
+    }
+    const lines = [
+      ...(startId === null ? [] : [kept]),
+      `the newest checkpoint: ${last ?? 'none yet'}`,
+      ...findings.map(formatFinding),
+    ]
+    const several = `${count} ${count === 1 ? 'finding' : 'findings'}: the audit log may have been changed`
+    const result = count === 0 ? 'the audit log is intact' : several
+    const young = waiting > 0 ? `, ${waiting} in none yet` : ''
+    printError(`${result}: ${verified} entries verified in ${checkpoints} checkpoints${young}\n`)
+    return { value: found, text: `${lines.join('\n')}\n`, isFinding: count > 0 }
+  },
+})
 
 const FINDINGS: Readonly<Record<AuditFinding['kind'], string>> = {
   differs: 'an entry in it was changed, deleted or added, or the checkpoint was',
@@ -121,20 +108,4 @@ function formatFinding({ kind, afterId, upToId }: AuditFinding): string {
   return `entries ${[...after, ...upTo].join(' ')}: ${kind}: ${FINDINGS[kind]}`
 }
 
-function summarise({ verified, checkpoints, waiting, count }: AuditVerification): string {
-  const result =
-    count === 0
-      ? 'the audit log is intact'
-      : `${count} ${count === 1 ? 'finding' : 'findings'}: the audit log may have been changed`
-  const young = waiting > 0 ? `, ${waiting} in none yet` : ''
-  return `${result}: ${verified} entries verified in ${checkpoints} checkpoints${young}`
-}
-
-/** Parses `1234:9f86d081884c…`. @throws InvalidArgumentError */
-function readCheckpoint(text: string): NotedCheckpoint {
-  const [, upToId = '', mac = ''] = /^(\d{1,15}):([0-9a-f]{12,64})$/i.exec(text) ?? []
-  if (mac !== '') return { upToId: Number(upToId), mac: mac.toLowerCase() }
-  throw new InvalidArgumentError(
-    'Write an id and at least 12 hexadecimal digits, as they stand in the log: 1234:9f86d081884c.',
-  )
-}
+export const AUDIT = [LIST, VERIFY]

@@ -4,27 +4,24 @@ import { connect, TLSSocket } from 'node:tls'
 import type { Config } from '../config/config.ts'
 import { CERTIFICATE_CODES } from './explain.ts'
 
-/** What is checked. */
-export type CheckName =
-  | 'settings'
-  | 'database'
-  | 'schema'
-  | 'restore'
-  | 'key'
-  | 'clock'
-  | 'gateway'
-  | 'tokens'
+/**
+ * The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret.
+ * `skipped`: there is nothing to check, or an earlier check failed that this one depends on.
+ */
+export type Finding = {
+  name: string
+  status: 'ok' | 'failed' | 'skipped'
+  detail: string
+  /** When the certificate of a host ends. */
+  expires?: string
+}
 
-/** `skipped`: there is nothing to check, or an earlier check failed that this one depends on. */
-export type Status = 'ok' | 'failed' | 'skipped'
-
-/** The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret. */
-export type Finding = { name: CheckName; status: Status; detail: string }
-
-/** When the certificate of a host ends. */
-export type Expiring = { expires?: Date | undefined }
-
-export type Add = (name: CheckName, status: Status, detail: string, expires?: Date) => void
+export type Add = (
+  name: string,
+  status: Finding['status'],
+  detail: string,
+  expires?: string,
+) => void
 
 /**
  * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
@@ -43,7 +40,7 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
     source?.kind === 'client' ? [new URL(source.url, base).origin] : [],
   )
   const others = [...new Set(origins)].filter((origin) => origin !== base.origin)
-  const check = async (name: CheckName, setting: string, url: URL) => {
+  const check = async (name: string, setting: string, url: URL) => {
     const limitMs = Math.min(GATEWAY_TIMEOUT_MS, timeoutMs)
     try {
       add(name, 'ok', ...(await connectTo(url, limitMs)))
@@ -58,15 +55,15 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
 }
 
 /** Connects to the origin of a URL, for https with a handshake that verifies the certificate as every call does. */
-async function connectTo(url: URL, timeoutMs: number): Promise<[found: string, expires?: Date]> {
+async function connectTo(url: URL, timeoutMs: number): Promise<[found: string, expires?: string]> {
   const socket = openSocket(url)
   try {
     const event = socket instanceof TLSSocket ? 'secureConnect' : 'connect'
     await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
     if (!(socket instanceof TLSSocket)) return [`plain http to ${url.host}: nothing to verify`]
-    const expires = new Date(socket.getPeerCertificate().valid_to)
-    const until = expires.toISOString().slice(0, 10)
-    return [`${socket.getProtocol()} with ${url.host}, certificate valid until ${until}`, expires]
+    const expires = new Date(socket.getPeerCertificate().valid_to).toISOString()
+    const until = `certificate valid until ${expires.slice(0, 10)}`
+    return [`${socket.getProtocol()} with ${url.host}, ${until}`, expires]
   } finally {
     socket.on('error', () => {}).destroy()
   }

@@ -17,7 +17,7 @@ import { inSchema, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
-import { type Add, checkHosts, type Expiring, type Finding, type Status } from './check-hosts.ts'
+import { type Add, checkHosts, type Finding } from './check-hosts.ts'
 import { explainError } from './explain.ts'
 
 /** A check found something wrong, and the message says what to do about it. */
@@ -33,87 +33,80 @@ const TIMEOUT_MS = 7_500
  */
 export async function runCheck(
   env?: Environment,
-  options: { timeoutMs?: number; onFinding?: (finding: Finding & Expiring) => void } = {},
+  options: { timeoutMs?: number; onFinding?: (finding: Finding) => void } = {},
 ) {
   const { timeoutMs = TIMEOUT_MS, onFinding } = options
   const checks: Finding[] = []
   const add: Add = (name, status, detail, expires) => {
-    checks.push({ name, status, detail })
-    onFinding?.({ name, status, detail, expires })
+    const found = { name, status, detail, ...(expires ? { expires } : {}) }
+    checks.push(found)
+    onFinding?.(found)
   }
-  const config = checkSettings(env, add)
-  // Beside each other, so that one that waits holds up no other.
-  if (config) {
+  try {
+    const config = readConfig(env)
+    const codes = config.accounts.map(({ merchantCode }) => merchantCode)
+    const mode = config.demo ? 'demo mode' : 'production'
+    add('settings', 'ok', `${mode}, role ${config.ROLE}, accounts ${codes.join(', ')}`)
+    // Beside each other, so that one that waits holds up no other.
     await Promise.all([checkDatabase(config, timeoutMs, add), checkHosts(config, timeoutMs, add)])
-  } else {
-    const skipped = ['database', ...DEPENDENT.map(([name]) => name), 'gateway'] as const
-    for (const name of skipped)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const line of error.lines) add('settings', 'failed', line)
+    for (const name of [...Object.keys(IN_DATABASE), 'gateway'])
       add(name, 'skipped', 'not checked, because the settings are invalid')
   }
   const ok = checks.every(({ status }) => status !== 'failed')
   return { ok, version: PACKAGE.version, commit: COMMIT, checks }
 }
 
-const SHOWN: Readonly<Record<Status, string>> = { ok: 'ok', failed: 'FAIL', skipped: 'skip' }
+const SHOWN = { ok: 'ok', failed: 'FAIL', skipped: 'skip' }
 
 /** Formats a finding as one line. Control characters could break it, or control the terminal. */
 export function presentFinding({ name, status, detail }: Finding): string {
   return `${SHOWN[status].padEnd(5)} ${name.padEnd(9)} ${detail.replace(/\p{Cc}/gu, ' ')}\n`
 }
 
-/** Reads the settings, and the files that they name. Every invalid setting gives a finding of its own. */
-function checkSettings(env: Environment | undefined, add: Add): Config | undefined {
-  try {
-    const config = readConfig(env)
-    const codes = config.accounts.map(({ merchantCode }) => merchantCode)
-    const mode = config.demo ? 'demo mode' : 'production'
-    const what = codes.length === 1 ? 'account' : 'accounts'
-    add('settings', 'ok', `${mode}, role ${config.ROLE}, ${what} ${codes.join(', ')}`)
-    return config
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    for (const line of error.lines) add('settings', 'failed', line)
-    return undefined
-  }
-}
-
 /** A database to check: `writes` opens a session only with a server that accepts writes, and `sql` one that can only read. */
 type Checked = { writes: Sql; sql: Sql; place: string; config: Config }
 
-/** What is checked of a database that can be used, in this order. Each returns what it found, or throws what is wrong. */
-const DEPENDENT: readonly [
-  'schema' | 'restore' | 'key' | 'clock',
-  (checked: Checked) => Promise<string | { skipped: string }>,
-][] = [
-  ['schema', checkSchema],
-  ['restore', checkRestore],
-  ['key', checkKey],
-  ['clock', checkClock],
-]
+/** What is checked in the database, in this order. Each returns what it found, or throws what is wrong. */
+const IN_DATABASE: Readonly<
+  Record<string, (checked: Checked) => Promise<string | { skipped: string }>>
+> = {
+  database: checkServer,
+  schema: checkSchema,
+  restore: checkRestore,
+  key: checkKey,
+  clock: checkClock,
+}
 
 async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promise<void> {
-  const skipDependent = (reason: string) => {
-    for (const [name] of DEPENDENT) add(name, 'skipped', `not checked: ${reason}`)
-  }
   const url = findCheckedDatabase(config)
   if (typeof url === 'object') {
-    add('database', url.status, url.detail)
-    return skipDependent('there is no database')
+    for (const name of Object.keys(IN_DATABASE)) {
+      if (name === 'database') add(name, url.status, url.detail)
+      else add(name, 'skipped', 'not checked: there is no database')
+    }
+    return
   }
   const place = describeAddress(url)
   const database = openDatabase(url, 1)
   const { sql, close } = database.openReads(1)
-  const checked = { writes: database.sql, sql, place, config }
   const until = performance.now() + timeoutMs
+  let isUsable = true
   try {
-    for (const [name, check] of [['database', checkServer] as const, ...DEPENDENT]) {
+    for (const [name, check] of Object.entries(IN_DATABASE)) {
       try {
-        const found = await withTimeout(until - performance.now(), check(checked))
-        if (typeof found === 'string') add(name, 'ok', found)
-        else add(name, 'skipped', found.skipped)
+        if (!isUsable) add(name, 'skipped', 'not checked: the database cannot be used')
+        else {
+          const checked = check({ writes: database.sql, sql, place, config })
+          const found = await withTimeout(until - performance.now(), checked)
+          if (typeof found === 'string') add(name, 'ok', found)
+          else add(name, 'skipped', found.skipped)
+        }
       } catch (error) {
         add(name, 'failed', explainFailure(error, place, timeoutMs))
-        if (name === 'database') return skipDependent('the database cannot be used')
+        isUsable = name !== 'database'
       }
     }
   } finally {

@@ -10,9 +10,8 @@ import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgre
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { inSchema } from '../platform/postgres/hosts.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { type Cli, type CliStreams, UsageError } from './command.ts'
 import { explainDatabase } from './explain.ts'
-import { UsageError } from './options.ts'
-import type { Cli, Environment } from './print.ts'
 
 /** The database is out of reach, or refused the connection. */
 export class ConnectionError extends UsageError {}
@@ -23,7 +22,7 @@ export class ConnectionError extends UsageError {}
  */
 export async function withDatabase<T>(
   work: (sql: Sql, db: Db) => Promise<T>,
-  { name, env }: { name: string; env: Environment },
+  { name, env }: Pick<CliStreams, 'name' | 'env'>,
 ): Promise<T> {
   return await withDatabaseUrl(async (url) => {
     const { sql, db, close } = openDatabase(url, 1)
@@ -45,44 +44,50 @@ export async function withDatabase<T>(
  */
 export async function withDatabaseUrl<T>(
   work: (url: string) => Promise<T>,
-  env: Environment,
+  env: CliStreams['env'],
   options = { create: false },
 ): Promise<T> {
-  const { DATABASE_SCHEMA: schema } = readSome(env, ['DATABASE_SCHEMA'])
-  const database = await findDatabase(env, options)
+  const names = ['DATABASE_URL', 'DATABASE_SCHEMA', 'DATA_DIR'] as const
+  const { DATABASE_URL: url, DATABASE_SCHEMA: schema, DATA_DIR: dataDir } = readSome(env, names)
+  const embedded = url ? undefined : await openEmbedded(dataDir, options.create)
   try {
-    return await work(inSchema(database.url, schema))
+    return await work(inSchema(url ?? embedded?.url ?? '', schema))
   } catch (error) {
     const text = explainDatabase(error)
     throw text === undefined ? error : new ConnectionError(text)
   } finally {
-    await database.stop()
+    await embedded?.stop?.()
   }
 }
 
-type FoundDatabase = { url: string; stop(): Promise<void> }
-
-async function findDatabase(env: Environment, { create = false }): Promise<FoundDatabase> {
-  const { DATABASE_URL: url, DATA_DIR: dataDir } = readSome(env, ['DATABASE_URL', 'DATA_DIR'])
-  if (url) return { url, stop: () => Promise.resolve() }
+async function openEmbedded(
+  dataDir: string,
+  create: boolean,
+): Promise<{ url: string; stop?: () => Promise<void> }> {
   const found = findEmbeddedPostgres(dataDir)
+  if (typeof found === 'object') return found
   if (found === 'none' && !create) {
     throw new UsageError(
       'there is no database in DATA_DIR; start the service once to create it, or set DATABASE_URL',
     )
   }
-  if (typeof found === 'object') return { ...found, stop: () => Promise.resolve() }
   try {
     return await startEmbeddedPostgres({ dataDir })
   } catch (error) {
-    if (error instanceof EmbeddedPostgresError) throw new UsageError(error.message)
-    throw error
+    throw error instanceof EmbeddedPostgresError ? new UsageError(error.message) : error
   }
 }
 
 /** Opens what is encrypted, with the key of the service. @throws ConfigError */
-export async function openEncryption(sql: Sql, env: Environment): Promise<DataKeys> {
+export async function openEncryption(sql: Sql, env: CliStreams['env']): Promise<DataKeys> {
   return await openDataKeys(sql, readDataKeyConfig(env))
+}
+
+/** Receivers stay encrypted in events, so that commands which record some need no encryption key. */
+export const NO_KEY = {
+  decrypt(): never {
+    throw new Error('the command line has no encryption key')
+  },
 }
 
 /** Who makes a change on the command line: the user of the operating system. */
@@ -101,14 +106,14 @@ export async function recordChange(
   await recordEntry(tx, log, readActor(), { operation, merchantCode, objectId })
 }
 
-/** @throws UsageError if the account does not exist */
-export async function requireMerchant(tx: Tx, code: string): Promise<void> {
-  if (code === EVERY_MERCHANT) return
-  const rows = await tx<{ code: string }[]>`
+/** Lists the merchant accounts that a command is about. @throws UsageError if there is no such account */
+export async function listMerchants(sql: Tx, only = EVERY_MERCHANT): Promise<string[]> {
+  const rows = await sql<{ code: string }[]>`
     select merchant_code as code from merchant_accounts order by merchant_code`
-  const known = rows.map((row) => row.code)
-  if (known.includes(code)) return
+  const known = rows.map(({ code }) => code)
+  if (only === EVERY_MERCHANT) return known
+  if (known.includes(only)) return [only]
   throw new UsageError(
-    `unknown merchant account ${code}; known accounts: ${known.join(', ') || 'none yet'}`,
+    `unknown merchant account ${only}; known accounts: ${known.join(', ') || 'none yet'}`,
   )
 }

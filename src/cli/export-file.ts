@@ -1,37 +1,15 @@
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { z } from 'zod'
-import { UsageError } from './options.ts'
+import { UsageError } from './command.ts'
 
-/** How far an export is: the next page, and what is written before it. */
-type Place = { cursor: string | null; bytes: number; rows: number }
-
-export type Target = Place & {
-  /** Writes the next rows. @param next where the list goes on behind them, and how many rows there are by then */
-  write(text: string, next: Pick<Place, 'cursor' | 'rows'>): unknown
-  end(): void
-}
-
-/** `of` says which export the file is of. */
-const Saved = z.object({
+/** How far an export is: which it is of, the next page, and what is written before it. */
+const Place = z.object({
   of: z.string(),
   cursor: z.string().nullable(),
   bytes: z.int().nonnegative(),
   rows: z.int().nonnegative(),
 })
-
-/** How often the place is saved (ms): what was written since is written again after a cut. */
-const SAVED_EVERY_MS = 1_000
+type Place = z.infer<typeof Place>
 
 /**
  * Opens a file for an export, or goes on with one that was cut off: its place stands beside it, in `FILE.cursor`, until
@@ -39,59 +17,63 @@ const SAVED_EVERY_MS = 1_000
  * @param of says what is exported: another export does not go on with the file
  * @throws UsageError if the file is another one, or cannot be written
  */
-export function openExportFile(file: string, of: string, savedEveryMs = SAVED_EVERY_MS): Target {
+export function openExportFile(file: string, of: string) {
   const beside = `${file}.cursor`
-  const saved = readPlace(beside)
+  const save = (place: Place) => {
+    fs.writeFileSync(`${beside}.new`, JSON.stringify(place))
+    fs.renameSync(`${beside}.new`, beside)
+  }
+  const saved = fs.existsSync(beside) ? readPlace(beside) : undefined
   if (saved && saved.of !== of) {
     throw new UsageError(
       `${file} was begun as ${saved.of}, which is not this export: repeat that one, or delete ${file} and ${beside}`,
     )
   }
-  if (!saved && existsSync(file)) {
+  if (!saved && fs.existsSync(file)) {
     throw new UsageError(`${file} is there already: name another file, or delete it`)
   }
-  const { bytes: begun, rows, cursor } = saved ?? { bytes: 0, rows: 0, cursor: null }
-  let bytes = begun
-  let savedAt = performance.now()
-  const save = (place: Omit<Place, 'bytes'>) => {
-    writeFileSync(`${beside}.new`, JSON.stringify({ of, ...place, bytes }))
-    renameSync(`${beside}.new`, beside)
-    savedAt = performance.now()
-  }
-  try {
+  const place = saved ?? { of, cursor: null, bytes: 0, rows: 0 }
+  const open = () => {
     // Before the file: without its place, one that was begun would be taken for a complete one.
-    if (!saved) save({ rows, cursor })
-    const handle = openSync(file, 'a')
-    if (fstatSync(handle).size < bytes) {
-      throw new UsageError(`${file} is shorter than it was: delete it and ${beside}`)
-    }
-    ftruncateSync(handle, bytes)
-    return {
-      ...{ cursor, bytes, rows },
-      write(text, next) {
-        writeFileSync(handle, text)
-        bytes += Buffer.byteLength(text)
-        // After the last page there is no next one: its place would be that of the beginning.
-        if (next.cursor === null || performance.now() - savedAt < savedEveryMs) return
-        fsyncSync(handle)
-        save(next)
-      },
-      end() {
-        fsyncSync(handle)
-        closeSync(handle)
-        rmSync(beside)
-      },
-    }
-  } catch (error) {
-    if (error instanceof UsageError || !(error instanceof Error)) throw error
-    throw new UsageError(`${file} cannot be written: ${error.message}`)
+    if (!saved) save(place)
+    return fs.openSync(file, 'a')
+  }
+  const handle = attempt(file, open)
+  if (fs.fstatSync(handle).size < place.bytes) {
+    throw new UsageError(`${file} is shorter than it was: delete it and ${beside}`)
+  }
+  fs.ftruncateSync(handle, place.bytes)
+  let { bytes } = place
+  return {
+    ...place,
+    /** Writes the next rows. @param next where the list goes on behind them, and how many rows there are by then */
+    write(text: string, next: Pick<Place, 'cursor' | 'rows'>): void {
+      attempt(file, () => fs.writeFileSync(handle, text))
+      bytes += Buffer.byteLength(text)
+      // After the last page there is no next one: its place would be that of the beginning.
+      if (next.cursor === null) return
+      fs.fsyncSync(handle)
+      save({ of, ...next, bytes })
+    },
+    end(): void {
+      fs.fsyncSync(handle)
+      fs.closeSync(handle)
+      fs.rmSync(beside)
+    },
   }
 }
 
-function readPlace(beside: string) {
-  if (!existsSync(beside)) return undefined
+function attempt<T>(file: string, work: () => T): T {
   try {
-    return Saved.parse(JSON.parse(readFileSync(beside, 'utf8')))
+    return work()
+  } catch (error) {
+    throw new UsageError(`${file} cannot be written: ${error instanceof Error && error.message}`)
+  }
+}
+
+function readPlace(beside: string): Place {
+  try {
+    return Place.parse(JSON.parse(fs.readFileSync(beside, 'utf8')))
   } catch {
     throw new UsageError(
       `${beside} is not the place of an export: delete it, and the file beside it`,

@@ -1,4 +1,3 @@
-import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import type { Listing, ListingContext } from '../access/listing.ts'
 import { createReads } from '../db/reads.ts'
@@ -11,155 +10,143 @@ import { type Page, writeCsv } from '../http/list.ts'
 import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
-import { openEncryption } from './database.ts'
-import { openExportFile, type Target } from './export-file.ts'
-import { addFilters, findIdBefore, listMerchants, readRows } from './lists.ts'
-import { type Cli, NO_KEY } from './print.ts'
-import { showProgress } from './progress.ts'
+import { type Cli, command } from './command.ts'
+import { listMerchants, NO_KEY, openEncryption } from './database.ts'
+import { openExportFile } from './export-file.ts'
+import { findIdBefore, PAGE, readRows } from './lists.ts'
+import { showProgress } from './print.ts'
+import { Merchant } from './values.ts'
 
-const FORMATS = ['csv', 'jsonl'] as const
-
-type ExportOptions = Readonly<Record<string, string | undefined>> & {
-  format: (typeof FORMATS)[number]
+const OUTPUT = {
+  merchant: Merchant,
+  format: z
+    .enum(['csv', 'jsonl'])
+    .default('csv')
+    .describe('of the rows: csv, if left out, or jsonl'),
+  output: z
+    .string()
+    .optional()
+    .describe('a file to write to, which a repeated command completes after a cut'),
 }
+
+/** Reads a page: the first, or that of a cursor. */
+type Read = (cursor: string | undefined) => Promise<Page<object>>
 
 /** What is exported: a list, or the feed. */
-type Source = {
+type Source<Filters extends z.ZodRawShape> = {
   name: string
+  order: 'newest' | 'oldest'
   schema: z.ZodType
+  query: Filters
   /** Rows hold what is encrypted. */
   isSealed: boolean
-  read(ctx: ListingContext, merchants: readonly string[], cursor?: string): Promise<Page<object>>
+  open(ctx: ListingContext, scope: Scope, filters: z.output<z.ZodObject<Filters>>): Read
 }
 
-/** Adds `export`, with a command for each list. */
-export function addExportCommand(program: Command, cli: Cli): void {
-  const group = program
-    .command('export')
-    .description('write every row of a list, as the API has it, as CSV or lines of JSON')
-  addList(group, cli, TRANSACTIONS)
-  addList(group, cli, PAYMENTS)
-  addList(group, cli, REFUNDS)
-  addEvents(group, cli)
-  addList(group, cli, DISCREPANCIES)
-}
+type Scope = { merchants: readonly string[]; coversAll: boolean }
 
-const EXAMPLES = `
-Examples:
+const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
+  command({
+    name: `export ${source.name}`,
+    description: `write ${source.name}, the ${source.order} first`,
+    input: { ...source.query, ...OUTPUT },
+    hasJson: false,
+    examples: `Examples:
   cli export payments --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z > november.csv
   cli export refunds --status needs_review --format jsonl | jq .id
-  cli export transactions --output all.csv     repeated after a cut, it goes on where it was`
-
-/** Adds the export of a list, with the filters that the list has everywhere. */
-function addList<Query extends z.ZodRawShape, Row extends object>(
-  group: Command,
-  cli: Cli,
-  listing: Listing<Query, Row>,
-): void {
-  const { name, schema, query } = listing
-  const command = group.command(name).description(`write ${name}, the newest first`)
-  addOutput(addFilters(command, query)).action(async (options: ExportOptions) => {
-    const asked = z.object(query).parse(options)
-    const coversAll = options.merchant === undefined
-    const read: Source['read'] = (ctx, merchants, cursor) =>
-      readRows(ctx, listing, { ...asked, merchants, coversAll }, cursor)
-    await exportRows(cli, { name, schema, isSealed: name === REFUNDS.name, read }, options)
-  })
-}
-
-const EVENT_FILTERS = { from: TimeParameter, to: TimeParameter, types: TypesParameter }
-
-/** Later than the end by so much, no event is of the time that is exported (ms). */
-const LATE_MS = 3_600_000
-
-function addEvents(group: Command, cli: Cli): void {
-  const command = group.command('events').description('write the events of the feed, oldest first')
-  addOutput(addFilters(command, EVENT_FILTERS)).action(async (options: ExportOptions) => {
-    const {
-      from,
-      to,
-      types = EVENT_TYPES.filter(isEventType),
-    } = z.object(EVENT_FILTERS).parse(options)
-    const [begin, end] = [Date.parse(from ?? '0001-01-01'), Date.parse(to ?? '9999-12-31')]
-    let newest: number | undefined
-    const read: Source['read'] = async ({ sql, db, encryption }, merchants, cursor) => {
-      const reads = createReads({ sql, db }, 1)
-      // Events are recorded all the time: those of now are the last.
-      newest ??= await readEnd({ reads })
-      const last = newest
-      const start =
-        cursor === undefined ? await findIdBefore(sql, ['events', 'at'], from) : Number(cursor)
-      const only = options.merchant === undefined ? undefined : merchants
-      const page = await readFeed(
-        { reads },
-        { merchants: only, types, withRefunds: true },
-        start,
-        200,
-      )
-      const data = page.events.flatMap((event): object[] => {
-        const at = Date.parse(event.at)
-        if (event.id > last || at < begin || at >= end) return []
-        return [JSON.parse(serializeEvent(encryption, event))]
+  cli export transactions --output all.csv     repeated after a cut, it goes on where it was`,
+    async run(cli, asked, typed) {
+      const { merchant, format, output } = z.object(OUTPUT).parse(asked)
+      const filters = z.object(source.query).parse(typed)
+      const { name } = source
+      await cli.onDatabase(async (sql, db) => {
+        const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
+        const merchants = await listMerchants(sql, merchant)
+        const scope = { merchants, coversAll: merchant === undefined }
+        const read = source.open({ sql, db, encryption }, scope, filters)
+        const filter = { ...typed, format: undefined, output: undefined }
+        const of = JSON.stringify({ list: name, format, filter })
+        const file = output === undefined ? undefined : openExportFile(output, of)
+        await writeRows(cli, { ...source, format, read }, file)
       })
-      const isOver = page.events.some(({ at }) => Date.parse(at) > end + LATE_MS)
-      return { data, nextCursor: isOver || page.next >= last ? null : String(page.next) }
-    }
-    await exportRows(cli, { name: 'events', schema: CsvEvent, isSealed: true, read }, options)
+      return undefined
+    },
   })
-}
 
-function addOutput(command: Command): Command {
-  return command
-    .addOption(new Option('--format <format>', 'of the rows').choices(FORMATS).default('csv'))
-    .option('--output <file>', 'write to a file, which a repeated command completes after a cut')
-    .addHelpText('after', EXAMPLES)
-}
+type Written = { name: string; schema: z.ZodType; format: string; read: Read }
 
-async function exportRows(cli: Cli, source: Source, options: ExportOptions): Promise<void> {
-  const { output, format, ...filter } = options
-  await cli.onDatabase(async (sql, db) => {
-    const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
-    const merchants = await listMerchants(sql, options.merchant)
-    const target =
-      output === undefined
-        ? { cursor: null, bytes: 0, rows: 0, write: cli.print, end: () => {} }
-        : openExportFile(output, JSON.stringify({ list: source.name, format, filter }))
-    if (target.rows > 0) cli.printError(`goes on behind ${target.rows} ${source.name}\n`)
-    const read = (cursor: string | undefined) =>
-      source.read({ sql, db, encryption }, merchants, cursor)
-    await writeRows(cli, { ...source, format, read }, target)
-  })
-}
-
-/** Writes all pages from where the target stands. One page is in memory at a time. */
+/** Writes all pages from where the file stands. One page is in memory at a time. */
 async function writeRows(
-  cli: Pick<Cli, 'printError' | 'isTerminal'>,
-  {
-    name,
-    schema,
-    format,
-    read,
-  }: Pick<Source, 'name' | 'schema'> &
-    Pick<ExportOptions, 'format'> & { read: (cursor?: string) => Promise<Page<object>> },
-  target: Target,
+  cli: Cli,
+  { name, schema, format, read }: Written,
+  file: ReturnType<typeof openExportFile> | undefined,
 ): Promise<void> {
-  const show = showProgress(cli)
-  let { cursor, rows } = target
-  let isFirst = target.bytes === 0
+  let { cursor, bytes, rows } = file ?? { cursor: null, bytes: 0, rows: 0 }
+  if (rows > 0) cli.printError(`goes on behind ${rows} ${name}\n`)
+  const show = showProgress(cli, name)
+  let isFirst = bytes === 0
   do {
     const { data, nextCursor } = await read(cursor ?? undefined)
     rows += data.length
     cursor = nextCursor
-    const text =
-      format === 'csv'
-        ? writeCsv(schema, data)
-        : data.map((row) => `${JSON.stringify(row)}\n`).join('')
+    const csv = format === 'csv' ? writeCsv(schema, data) : undefined
     // Only the first page of a file keeps the header.
-    const body = format === 'csv' && !isFirst ? text.slice(text.indexOf('\r\n') + 2) : text
-    await target.write(body, { cursor, rows })
+    const body = isFirst ? csv : csv?.slice(csv.indexOf('\r\n') + 2)
+    const text = body ?? data.map((row) => `${JSON.stringify(row)}\n`).join('')
+    if (file) file.write(text, { cursor, rows })
+    else await cli.print(text)
     isFirst = false
-    show(name, { done: rows })
+    show(rows)
   } while (cursor !== null)
-  target.end()
-  show(name, { done: rows, isEnd: true })
+  file?.end()
+  show(rows, true)
 }
+
+/** A list, with the filters that it has everywhere. */
+const listed = <Query extends z.ZodRawShape, Row extends object>(listing: Listing<Query, Row>) =>
+  exportOf({
+    ...{ name: listing.name, order: 'newest', schema: listing.schema, query: listing.query },
+    isSealed: listing.name === REFUNDS.name,
+    open: (ctx, scope, filters) => (cursor) =>
+      readRows(ctx, listing, { ...filters, ...scope }, cursor),
+  })
+
+/** Later than the end by so much, no event is of the time that is exported (ms). */
+const LATE_MS = 3_600_000
+
+const EVENTS = exportOf({
+  ...{ name: 'events', order: 'oldest', schema: CsvEvent, isSealed: true },
+  query: { from: TimeParameter, to: TimeParameter, types: TypesParameter },
+  open({ sql, db, encryption }, { merchants, coversAll }, { from, to, types }) {
+    const [begin, end] = [Date.parse(from ?? '0001-01-01'), Date.parse(to ?? '9999-12-31')]
+    const reads = createReads({ sql, db }, 1)
+    const filter = {
+      merchants: coversAll ? undefined : merchants,
+      types: types ?? EVENT_TYPES.filter(isEventType),
+      withRefunds: true,
+    }
+    let last: number | undefined
+    return async (cursor) => {
+      // Events are recorded all the time: those of now are the last.
+      last ??= await readEnd({ reads })
+      const newest = last
+      const start = cursor ?? (await findIdBefore(sql, ['events', 'at'], from))
+      const page = await readFeed({ reads }, filter, Number(start), PAGE)
+      const data = page.events.flatMap((event): object[] => {
+        const at = Date.parse(event.at)
+        if (event.id > newest || at < begin || at >= end) return []
+        return [JSON.parse(serializeEvent(encryption, event))]
+      })
+      const isOver = page.events.some(({ at }) => Date.parse(at) > end + LATE_MS)
+      return { data, nextCursor: isOver || page.next >= newest ? null : String(page.next) }
+    }
+  },
+})
+
+export const EXPORTS = [
+  listed(TRANSACTIONS),
+  listed(PAYMENTS),
+  listed(REFUNDS),
+  EVENTS,
+  listed(DISCREPANCIES),
+]

@@ -1,181 +1,135 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Command } from 'commander'
+import { z } from 'zod'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/key-changes.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-use.ts'
-import { EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
+import {
+  DEMO_CHAIN,
+  EVERY_MERCHANT,
+  EXPIRING_SOON,
+  GRANTED,
+  SCOPES,
+  SETTING_CHAIN,
+} from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { addSealKey, openDataKeys } from '../db/data-keys.ts'
+import { actors } from '../db/schema.ts'
 import { resealData } from '../maintenance/reseal.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { listColumns, toIso, withIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
-import { recordChange, requireMerchant } from './database.ts'
-import { addListCommand, type ListedKey, listKeys } from './key-list.ts'
-import {
-  type Cap,
-  type Json,
-  jsonOption,
-  readCap,
-  readCount,
-  readDuration,
-  readExpiry,
-  readName,
-  readNetwork,
-  readPerson,
-  readScopes,
-  UsageError,
-} from './options.ts'
-import { type Cli, describeEnded } from './print.ts'
+import { command, UsageError } from './command.ts'
+import { listMerchants, recordChange } from './database.ts'
+import { describeEnded, formatTable } from './print.ts'
+import { Cap, Count, Duration, Expiry, KeyName, KeyOwner, Network, Scopes } from './values.ts'
 
-const DAY_S = 86_400
+const TIMES = ['createdAt', 'expiresAt', 'lastUsedAt'] as const
+const LISTED = [...GRANTED, 'person', 'replaces', ...TIMES, 'lastUsedFrom'] as const
 
-type CreateKeyOptions = {
-  scopes: Scope[]
-  merchant: string
-  refundMax?: Cap
-  refundDailyMax?: Cap
-  rate?: number
-  person?: string
-  expires?: string
-  network?: string[]
+/** A key as the command line shows it: its times are ISO 8601. */
+export type ListedKey = Readonly<Pick<typeof actors.$inferSelect, (typeof LISTED)[number]>> & {
+  /** A merchant code, or `*`: a key has one account or all. */
+  merchantCode: string
+  revokedAt: string | null
+  state: 'live' | 'expired' | 'revoked'
+  /** What made it. */
+  origin: 'setting' | 'demo' | 'rotation' | 'command_line'
+  expiresSoon: boolean
 }
 
-export function addKeyCommands(program: Command, cli: Cli): void {
-  const keys = program
-    .command('keys')
-    .description('create, list, rotate and revoke API keys; encrypt stored data again')
-  addCreateCommand(keys, cli)
-  addListCommand(keys, cli)
-  addRotateCommand(keys, cli)
-  addRevokeCommand(keys, cli)
-  addResealCommand(keys, cli)
+/** Lists all API keys ever created, newest first. */
+export async function listKeys(sql: Tx): Promise<ListedKey[]> {
+  const rows = await sql<ListedKey[]>`
+    select ${sql.unsafe(listColumns(actors, 'k', LISTED))}, merchants[1] as "merchantCode", ended_at as "revokedAt",
+      case when ended_at is not null then 'revoked'
+        when expires_at <= now() then 'expired' else 'live' end as state,
+      case when chain_id = ${SETTING_CHAIN} then 'setting' when replaces is not null then 'rotation'
+        when chain_id = ${DEMO_CHAIN} then 'demo' else 'command_line' end as origin,
+      ${sql.unsafe(EXPIRING_SOON)} as "expiresSoon"
+    from actors as k where kind = 'key' order by created_at desc, id`
+  return rows.map((row) => withIso(row, [...TIMES, 'revokedAt']))
 }
 
-function addCreateCommand(keys: Command, cli: Cli): void {
-  keys
-    .command('create')
-    .description('create a key; it is shown only once')
-    .argument('<name>', 'a name to recognise it by', readName)
-    .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
-    .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
-    .option(
-      '--refund-max <amounts>',
+const COLUMNS = [
+  ...(['id', 'name', 'state', 'origin', 'replaces', 'merchantCode', 'scopes'] as const),
+  ...(['refundMax', 'refundMaxByCurrency', 'refundDailyMax', 'refundDailyMaxByCurrency'] as const),
+  ...(['ratePerMinute', 'networks', 'createdAt', 'expiresAt', 'revokedAt'] as const),
+  ...(['lastUsedAt', 'lastUsedFrom'] as const),
+]
+
+const LIST = command({
+  name: 'keys list',
+  description: 'list all keys, newest first, without their text',
+  input: {},
+  async run({ name, printError, onDatabase }) {
+    const value = await onDatabase(listKeys)
+    for (const key of value.filter(({ expiresSoon }) => expiresSoon)) {
+      const advice = `replace it with: ${name} keys rotate ${key.id}`
+      printError(`warning: ${key.name} ends at ${key.expiresAt}; ${advice}\n`)
+    }
+    return { value, text: formatTable(value, COLUMNS) }
+  },
+})
+
+const CREATE = command({
+  name: 'keys create',
+  description: 'create a key; it is shown only once',
+  args: ['name'],
+  input: {
+    name: KeyName.describe('a name to recognise it by'),
+    scopes: Scopes.describe(`all, or some of ${SCOPES.join(',')}`),
+    merchant: z.string().describe("the merchant account it can access, '*' for all"),
+    refundMax: Cap.optional().describe(
       'the largest single refund, 500000 or by currency VND:500000,USD:20',
-      readCap,
-    )
-    .option(
-      '--refund-daily-max <amounts>',
+    ),
+    refundDailyMax: Cap.optional().describe(
       'the most refunded in a day of CAPS_TIME_ZONE, also by currency',
-      readCap,
-    )
-    .option(
-      '--person <name>',
+    ),
+    person: KeyOwner.optional().describe(
       'whose key it is; the keys of one person do not approve the refunds of each other',
-      readPerson,
-    )
-    .option('--rate <n>', `requests per minute; ${DEFAULT_RATE_PER_MINUTE} if left out`, readCount)
-    .option(
-      '--expires <when>',
+    ),
+    rate: Count.optional().describe(`requests per minute; ${DEFAULT_RATE_PER_MINUTE} if left out`),
+    expires: Expiry.optional().describe(
       'after a duration (90d, 12h) or at a time (2027-01-31T00:00:00Z)',
-      readExpiry,
-    )
-    .option(
-      '--network <cidr>',
-      'a network that it may be used from, repeatable; any if left out',
-      readNetwork,
-    )
-    .addOption(jsonOption())
-    .action(async (name: string, options: CreateKeyOptions & Json) => {
-      const created = await cli.change((tx) => createNamedKey(cli, tx, name, options))
-      cli.emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
+    ),
+    network: z
+      .array(Network)
+      .optional()
+      .describe('a network that it may be used from, repeatable; any if left out'),
+  },
+  async run(cli, { name, scopes, merchant, ...given }) {
+    const newKey: NewKey = {
+      ...{ name, scopes, merchantCode: merchant },
+      refundMax: getAmount(given.refundMax),
+      refundDailyMax: getAmount(given.refundDailyMax),
+      refundMaxByCurrency: getByCurrency(given.refundMax),
+      refundDailyMaxByCurrency: getByCurrency(given.refundDailyMax),
+      ratePerMinute: given.rate ?? null,
+      networks: given.network ?? null,
+      person: given.person ?? null,
+      expiresAt: given.expires ?? null,
+    }
+    const created = await cli.change(async (tx) => {
+      await listMerchants(tx, merchant)
+      const { id, text: key } = await createKey(tx, newKey)
+      await recordChange(cli, tx, 'keys create', merchant, id)
+      return { id, key }
     })
-}
+    const text = presentKey(created.key, `${created.id}  ${name}`)
+    return { value: { ...created, ...newKey }, text }
+  },
+})
 
-function addRotateCommand(keys: Command, cli: Cli): void {
-  keys
-    .command('rotate')
-    .description('replace a key; both keys are valid for the grace period')
-    .argument('<key>', 'its id, or its name if only one live key has it')
-    .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
-    .addOption(jsonOption())
-    .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
-      const { key, id, oldId, oldEndsAt } = await cli.change((tx) =>
-        rotateNamedKey(cli, tx, ref, grace),
-      )
-      const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
-      cli.emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
-    })
-}
-
-function addRevokeCommand(keys: Command, cli: Cli): void {
-  keys
-    .command('revoke')
-    .description('revoke a key now, and end its webhook endpoints')
-    .argument('<key>', 'its id, or its name if only one live key has it')
-    .addOption(jsonOption())
-    .action(async (ref: string, { json }: Json) => {
-      const { id, wasLive, endpoints } = await cli.change((tx) => revokeNamedKey(cli, tx, ref))
-      const result = wasLive
-        ? 'is revoked: writes are refused from now on, reads within a second'
-        : 'was already revoked'
-      const text = `${id} ${result}\n${describeEnded(endpoints)}`
-      cli.emit(json, { id, revoked: true, endpoints }, text)
-    })
-}
-
-function addResealCommand(keys: Command, cli: Cli): void {
-  keys
-    .command('reseal')
-    .description('encrypt all stored receivers and webhook secrets again, under a fresh key')
-    .addOption(jsonOption())
-    .action(async ({ json }: Json) => {
-      const roots = readDataKeyConfig(cli.env)
-      const done = await cli.onDatabase(async (sql) => {
-        const isInUse = await addSealKey(sql, roots)
-        const keys = await openDataKeys(sql, roots)
-        await runInTransaction(sql, (tx) =>
-          recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
-        )
-        cli.printError('a fresh key is stored; every process has a minute to read it\n')
-        while (!(await isInUse())) await pause(500)
-        await keys.reread()
-        return await resealData(sql, keys)
-      })
-      const { receivers, events, endpoints, unreadable } = done
-      const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
-      cli.emit(json, done, text)
-    })
-}
+type GivenCap = z.output<typeof Cap> | undefined
+const getAmount = (cap: GivenCap) => (typeof cap === 'string' ? cap : null)
+const getByCurrency = (cap: GivenCap) => (typeof cap === 'object' ? cap : null)
 
 function presentKey(key: string, description: string, oldEndsAt?: string): string {
   const old = oldEndsAt === undefined ? '' : `The old key is valid until ${oldEndsAt}.\n`
   return `${key}\n\nThis is the key ${description}. Copy it now: only its hash is stored, so it cannot be shown again.\n${old}`
 }
 
-/** Creates a key. @throws UsageError if the account does not exist */
-async function createNamedKey(cli: Cli, tx: Tx, name: string, options: CreateKeyOptions) {
-  await requireMerchant(tx, options.merchant)
-  const newKey: NewKey = {
-    name,
-    scopes: options.scopes,
-    merchantCode: options.merchant,
-    refundMax: getAmount(options.refundMax),
-    refundDailyMax: getAmount(options.refundDailyMax),
-    refundMaxByCurrency: getByCurrency(options.refundMax),
-    refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
-    ratePerMinute: options.rate ?? null,
-    networks: options.network ?? null,
-    person: options.person ?? null,
-    expiresAt: options.expires ?? null,
-  }
-  const { id, text: key } = await createKey(tx, newKey)
-  await recordChange(cli, tx, 'keys create', options.merchant, id)
-  return { id, key, ...newKey }
-}
-
-const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : null)
-const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
+const KeyRef = z.string().describe('its id, or its name if only one live key has it')
 
 const NOT_ROTATED = {
   not_live: 'the key is expired or revoked and cannot be rotated; create a new one',
@@ -183,27 +137,52 @@ const NOT_ROTATED = {
     'this is the key of the setting API_KEY: set another text and restart; the key before it ends after API_KEY_GRACE_MS',
 }
 
-/** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
-async function rotateNamedKey(cli: Cli, tx: Tx, ref: string, graceS: number) {
-  const { id: oldId, merchantCode } = await findKey(tx, ref)
-  const rotation = await rotateKey(tx, oldId, graceS)
-  if (rotation.kind === 'already_rotated') {
-    throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
-  }
-  if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
-  const { id, text: key } = rotation.created
-  await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
-  await recordChange(cli, tx, 'keys rotate', merchantCode, id)
-  return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
-}
+const ROTATE = command({
+  name: 'keys rotate',
+  description: 'replace a key; both keys are valid for the grace period',
+  args: ['key'],
+  input: {
+    key: KeyRef,
+    grace: Duration.default(86_400).describe('how long the old key stays valid; 1d if left out'),
+  },
+  async run(cli, { key: ref, grace }) {
+    const { id, key, oldId, oldEndsAt } = await cli.change(async (tx) => {
+      const { id: oldId, merchantCode } = await findKey(tx, ref)
+      const rotation = await rotateKey(tx, oldId, grace)
+      if (rotation.kind === 'already_rotated') {
+        const what = `the key was already rotated; its successor is ${rotation.successorId}`
+        throw new UsageError(what)
+      }
+      if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
+      const { id, text: key } = rotation.created
+      await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
+      await recordChange(cli, tx, 'keys rotate', merchantCode, id)
+      return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
+    })
+    const value = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
+    return { value, text: presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt) }
+  },
+})
 
-/** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
-async function revokeNamedKey(cli: Cli, tx: Tx, ref: string) {
-  const { id, merchantCode } = await findKey(tx, ref)
-  const wasLive = await revokeKey(tx, id)
-  if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
-  return { id, wasLive, endpoints: await endEndpoints(tx, id) }
-}
+const REVOKE = command({
+  name: 'keys revoke',
+  description: 'revoke a key now, and end its webhook endpoints',
+  args: ['key'],
+  input: { key: KeyRef },
+  async run(cli, { key: ref }) {
+    const { id, wasLive, endpoints } = await cli.change(async (tx) => {
+      const { id, merchantCode } = await findKey(tx, ref)
+      const wasLive = await revokeKey(tx, id)
+      if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
+      return { id, wasLive, endpoints: await endEndpoints(tx, id) }
+    })
+    const result = wasLive
+      ? 'is revoked: writes are refused from now on, reads within a second'
+      : 'was already revoked'
+    const value = { id, revoked: true, endpoints }
+    return { value, text: `${id} ${result}\n${describeEnded(endpoints)}` }
+  },
+})
 
 /** @param ref an id or a name. It is never printed: by mistake it could be the key itself. */
 async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
@@ -213,7 +192,31 @@ async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
   if (second && !byId)
     throw new UsageError('several live keys have this name; use the id of one of them')
   const found = byId ?? byName
-  if (!found)
-    throw new UsageError('no key has this id and no live key has this name; see keys list')
-  return found
+  if (found) return found
+  throw new UsageError('no key has this id and no live key has this name; see keys list')
 }
+
+const RESEAL = command({
+  name: 'keys reseal',
+  description: 'encrypt all stored receivers and webhook secrets again, under a fresh key',
+  input: {},
+  async run(cli) {
+    const roots = readDataKeyConfig(cli.env)
+    const value = await cli.onDatabase(async (sql) => {
+      const isInUse = await addSealKey(sql, roots)
+      const keys = await openDataKeys(sql, roots)
+      await runInTransaction(sql, (tx) =>
+        recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
+      )
+      cli.printError('a fresh key is stored; every process has a minute to read it\n')
+      while (!(await isInUse())) await pause(500)
+      await keys.reread()
+      return await resealData(sql, keys)
+    })
+    const { receivers, events, endpoints, unreadable } = value
+    const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
+    return { value, text }
+  },
+})
+
+export const KEYS = [CREATE, LIST, ROTATE, REVOKE, RESEAL]

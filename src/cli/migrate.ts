@@ -1,70 +1,76 @@
-import type { Command } from 'commander'
-import { type AppliedMigration, type MigrationLog, migrateDatabase } from '../db/migrate.ts'
+import { migrateDatabase } from '../db/migrate.ts'
 import { type Migration, MigrationError, planMigrations } from '../db/migration-state.ts'
+import { confirmNothingLost, confirmRestore } from '../maintenance/restore.ts'
 import { openSession } from '../platform/postgres/pool.ts'
-import { ConnectionError, withDatabaseUrl } from './database.ts'
-import { type Json, jsonOption } from './options.ts'
-import type { Cli } from './print.ts'
-
-type PlannedMigration = Pick<Migration, 'name' | 'concurrent' | 'statements'>
-
-/** Adds `migrate`, which brings the schema up to this version apart from a start of the service. */
-export function addMigrateCommand(program: Command, cli: Cli): void {
-  const { emit, env } = cli
-  // Exit code 1: the command was right, and may succeed when it is repeated.
-  const onUrl = <T>(work: (url: string) => Promise<T>, create: boolean) =>
-    withDatabaseUrl(work, env, { create }).catch((error: unknown) => {
-      throw error instanceof ConnectionError ? new MigrationError(error.message) : error
-    })
-  program
-    .command('migrate')
-    .description('apply the pending migrations, each with its time; run it before a new version')
-    .option('--plan', 'only show what would be applied')
-    .addOption(jsonOption())
-    .action(async ({ plan, json }: Json & { plan?: true }) => {
-      if (plan) {
-        const pending = await onUrl(readPlan, false)
-        emit(json, { current: pending.length === 0, pending }, formatPlan(pending))
-        return
-      }
-      const applied = await onUrl((url) => apply(url, cli, json), true)
-      emit(json, { current: true, applied }, applied.length === 0 ? CURRENT : '')
-    })
-}
+import { type Cli, command, type Output } from './command.ts'
+import { ConnectionError, NO_KEY, readActor, withDatabaseUrl } from './database.ts'
+import { flag } from './values.ts'
 
 const CURRENT = 'the schema is current: nothing to apply\n'
 
-async function readPlan(url: string): Promise<PlannedMigration[]> {
+/** Brings the schema up to this version apart from a start of the service. */
+export const MIGRATE = command({
+  name: 'migrate',
+  description: 'apply the pending migrations, each with its time; run it before a new version',
+  input: { plan: flag('only show what would be applied') },
+  async run(cli, { plan }) {
+    try {
+      const work = plan ? readPlan : apply
+      return await withDatabaseUrl<Output>((url) => work(url, cli), cli.env, { create: !plan })
+    } catch (error) {
+      // Exit code 1: the command was right, and may succeed when it is repeated.
+      throw error instanceof ConnectionError ? new MigrationError(error.message) : error
+    }
+  },
+})
+
+async function readPlan(url: string) {
   const { sql, close } = openSession(url, 'ipn-processor')
-  const pending = await planMigrations(sql).finally(close)
-  return pending.map(({ name, concurrent, statements }) => ({ name, concurrent, statements }))
+  const planned = await planMigrations(sql).finally(close)
+  const pending = planned.map(({ name, concurrent, statements }) => {
+    return { name, concurrent, statements }
+  })
+  const total = `${pending.length} pending, in this order:\n`
+  const text = pending.length === 0 ? CURRENT : total + planned.map(formatMigration).join('')
+  return { value: { current: pending.length === 0, pending }, text }
 }
 
-async function apply(
-  url: string,
-  { print, printError }: Cli,
-  json: true | undefined,
-): Promise<AppliedMigration[]> {
+async function apply(url: string, { json, print, printError }: Cli) {
   const say = (_: object, text: string) => printError(`${text}\n`)
-  const log: MigrationLog = { info: say, warn: say }
-  return await migrateDatabase(url, {
-    log,
+  const applied = await migrateDatabase(url, {
+    log: { info: say, warn: say },
     onApplied({ name, durationMs }) {
       if (!json) print(`applied ${name} in ${durationMs} ms\n`)
     },
   })
+  return { value: { current: true, applied }, text: applied.length === 0 ? CURRENT : '' }
 }
 
-function formatPlan(pending: readonly PlannedMigration[]): string {
-  if (pending.length === 0) return CURRENT
-  const total = `${pending.length} pending, in this order:\n`
-  return total + pending.map(formatMigration).join('')
-}
-
-function formatMigration({ name, concurrent, statements }: PlannedMigration): string {
+function formatMigration({ name, concurrent, statements }: Migration): string {
   const how = concurrent
     ? 'each statement by itself, without blocking writes'
     : `in a transaction, ${statements.length} ${statements.length === 1 ? 'statement' : 'statements'}`
   const lines = statements.join('\n').split('\n')
   return `\n${name} (${how})\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }
+
+export const RESTORED = command({
+  name: 'restored',
+  description: 'let refunds and events be sent again after the database was restored',
+  input: {
+    nothingLost: flag('no commit was lost: cursors and ETags stay valid, nothing is held'),
+  },
+  async run({ onDatabase, log }, { nothingLost }) {
+    if (nothingLost) {
+      const stop = await onDatabase((sql) => confirmNothingLost({ sql, log }, readActor()))
+      const text = stop ? 'refunds and events are sent again' : 'nothing was stopped'
+      return { value: { stopped: stop ?? null }, text: `${text}\n` }
+    }
+    const done = await onDatabase((sql) =>
+      confirmRestore({ sql, log, encryption: NO_KEY }, readActor()),
+    )
+    const { epoch, held, asked } = done
+    const text = `epoch ${epoch}: refunds and events are sent again; ${held} refunds that were not sent are held for a person, and the gateway is asked about ${asked} transactions with open refunds; see docs/operations.md\n`
+    return { value: done, text }
+  },
+})

@@ -1,63 +1,92 @@
-import type { Db } from '../db/client.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
-import type { Log } from '../platform/telemetry/log.ts'
 import type { EndedEndpoint } from '../webhooks/endpoints.ts'
+import { type Cli, UsageError } from './command.ts'
 
-/** Standard input, or its replacement in a test. */
-export type Input = AsyncIterable<Uint8Array | string> & { isTTY?: boolean | undefined }
-
-/** The environment variables of a command; this process's own if left out. */
-export type Environment = Readonly<Record<string, string | undefined>> | undefined
-
-/** What commands read and write. */
-export type Cli = {
-  /** How the program was called, for messages that name a command: `npm run -s cli --`. */
-  name: string
-  input: Input
-  env: Environment
-  /** Data, for standard output. What it returns can be awaited by whoever prints much. */
-  print: (text: string) => unknown
-  /** Messages, for standard error. */
-  printError: (text: string) => void
-  /** Standard error is a terminal on which a line can be drawn again. */
-  isTerminal?: boolean
-  /** Prints data: the value as JSON for programs, or the text for people. */
-  emit: (json: true | undefined, value: unknown, text: string) => void
-  /** Runs work on the service's database, whose schema is current. */
-  onDatabase: <T>(work: (sql: Sql, db: Db) => Promise<T>) => Promise<T>
-  /** The same in one unit of work, for a change that is recorded in its commit. */
-  change: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
-  /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */
-  log: Log
-  setExitCode: (code: number) => void
-}
-
-/** Formats rows under their headings, each column as wide as its longest cell. */
-export function formatTable(headings: readonly string[], rows: readonly string[][]): string {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => clean(row[column] ?? '').length)),
-  )
-  return [headings, ...rows]
-    .map((row) => row.map((cell, column) => clean(cell).padEnd(widths[column] ?? 0)).join('  '))
-    .map((line) => `${line.trimEnd()}\n`)
+/** Formats rows as a table, in which each column is as wide as its longest cell. The headings are the members' names. */
+export function formatTable<Row extends object>(
+  rows: readonly Row[],
+  columns: readonly (keyof Row & string)[],
+): string {
+  const headings = columns.map((name) => name.replaceAll(/[A-Z]/g, ' $&').toUpperCase())
+  const lines = [headings, ...rows.map((row) => columns.map((name) => formatCell(row[name])))]
+  const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
     .join('')
 }
 
-/** Replaces control characters, which could break the line or control the terminal. */
-function clean(text: string): string {
-  return text.replace(/\p{Cc}/gu, '?')
+/** Formats what an object has, a member in each line. */
+export function formatMembers(object: object): string {
+  const rows = Object.entries(object).map(([member, value]) => ({ member, value }))
+  return formatTable(rows, ['member', 'value'])
 }
 
-/** Describes the webhook endpoints that end with a key, one in each line; nothing when there are none. */
+const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d[.\d]*)Z$/
+
+/** Replaces control characters, which could break the line or control the terminal. */
+export const clean = (text: string) => text.replace(/\p{Cc}/gu, '?')
+
+/** Times are in UTC. */
+export function formatCell(value: unknown): string {
+  if (value === undefined || value === null || value === '' || value === false) return '-'
+  if (Array.isArray(value)) return value.map(formatCell).join(',') || '-'
+  if (typeof value !== 'object')
+    return String(value)
+      .replace(TIME, '$1 $2')
+      .replace(/\p{Cc}/gu, '?')
+  const members = Object.entries(value).filter(([, member]) => member !== null)
+  return members.map(([name, member]) => `${name} ${formatCell(member)}`).join(', ')
+}
+
+/** Describes the webhook endpoints that end with a key or a person; nothing when there are none. */
 export function describeEnded(endpoints: readonly EndedEndpoint[]): string {
   if (endpoints.length === 0) return ''
-  const lines = endpoints.map(({ id, host }) => `  ${id}  ${host}\n`)
-  return `These webhook endpoints belong to it, and are disabled:\n${lines.join('')}`
+  return `These webhook endpoints belong to it, and are disabled:\n${formatTable(endpoints, ['id', 'host'])}`
 }
 
-/** Receivers stay encrypted in events, so that commands which record some need no encryption key. */
-export const NO_KEY = {
-  decrypt(): never {
-    throw new Error('the command line has no encryption key')
-  },
+/** More objects than these are touched only after a yes. */
+const MOST_UNASKED = 1_000
+
+/**
+ * Asks before many objects are touched.
+ * @param what would be done, as a sentence without its full stop
+ * @throws UsageError where nobody can be asked
+ */
+export async function mayTouch(
+  { canAsk, input, printError }: Cli,
+  count: number,
+  what: string,
+  yes = false,
+): Promise<boolean> {
+  if (count <= MOST_UNASKED || yes) return true
+  if (!canAsk) throw new UsageError(`${what}; more than ${MOST_UNASKED} need --yes`)
+  printError(`${what}. Go on? [y/N] `)
+  for await (const line of input) return /^y(es)?\s*$/i.test(Buffer.from(line).toString())
+  return false
+}
+
+/** How often it is shown (ms): a line that is drawn again, or lines of a log. */
+const EVERY_MS = { drawn: 200, written: 10_000 }
+const BAR_WIDTH = 24
+
+/**
+ * Shows how far a command is, on standard error: on a terminal as one line that is drawn again, elsewhere as a line
+ * every ten seconds. The end is always shown.
+ */
+export function showProgress({ printError, isTerminal }: Cli, what: string, total?: number) {
+  let shownAt = performance.now()
+  return (done: number, isEnd = false): void => {
+    const now = performance.now()
+    if (!isEnd && now - shownAt < (isTerminal ? EVERY_MS.drawn : EVERY_MS.written)) return
+    shownAt = now
+    const filled = Math.round((BAR_WIDTH * done) / Math.max(1, total ?? 1))
+    const bar = total === undefined ? '' : `[${'#'.repeat(filled).padEnd(BAR_WIDTH, '.')}] `
+    const text = total === undefined ? `${done} ${what}` : `${done} of ${total} ${what}`
+    printError(isTerminal ? `\r${bar}${text}\u001b[K${isEnd ? '\n' : ''}` : `${text}\n`)
+  }
 }

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Command } from 'commander'
+import type { ListingContext } from '../access/listing.ts'
 import { hasWorker } from '../db/processes.ts'
-import type { ReadDatabase } from '../db/reads.ts'
 import type { changes, gatewayCalls } from '../db/schema.ts'
 import {
   byTransaction,
@@ -13,63 +12,48 @@ import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
 import { DomainError } from '../errors.ts'
 import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { listMerchants, readSince, walkRows } from './lists.ts'
-import type { Json } from './options.ts'
-import { type Cli, formatTable } from './print.ts'
-import { type Asking, showProgress } from './progress.ts'
-import { addAsking, findByFilter, mayRequeue, requeueAll } from './requeue.ts'
-import { formatTime } from './show.ts'
+import { type Cli, command } from './command.ts'
+import { listMerchants, NO_KEY } from './database.ts'
+import { walkRows } from './lists.ts'
+import { formatTable, showProgress } from './print.ts'
+import { findByFilter, requeue, TOUCHING } from './requeue.ts'
+import { Since } from './values.ts'
 
-type ReconcileOptions = Json & Asking & { since: string; merchant?: string }
-
-/** Adds `reconcile`, which compares what is stored with what the gateway says; exit code 1 if something differs. */
-export function addReconcileCommand(program: Command, cli: Cli): void {
-  const command = program
-    .command('reconcile')
-    .description('ask the gateway about every transaction since a time, and report what differs')
-    .requiredOption(
-      '--since <time>',
-      'first seen since, like 2026-11-21T09:00:00Z or 6h',
-      readSince,
-    )
-    .option('--merchant <code>', 'only of this merchant account')
-  addAsking(command)
-    .addHelpText('after', EXAMPLES)
-    .action(async (_: unknown, given: Command) => {
-      const options = given.optsWithGlobals<ReconcileOptions>()
-      await cli.onDatabase((sql, db) => reconcile(cli, { sql, db }, options))
-    })
-}
-
-const EXAMPLES = `
-The service has to run: its workers ask, and this command waits for them. Exit code 1 if
+/** Compares what is stored with what the gateway says; exit code 1 if something differs. */
+export const RECONCILE = command({
+  name: 'reconcile',
+  description: 'ask the gateway about every transaction since a time, and report what differs',
+  input: {
+    since: Since.describe('first seen since, like 2026-11-21T09:00:00Z or 6h'),
+    ...TOUCHING,
+  },
+  examples: `The service has to run: its workers ask, and this command waits for them. Exit code 1 if
 something differs, or was not answered.
 
 Examples:
   cli reconcile --since 2026-11-20T00:00:00Z   after a restore: from well before the backup
-  cli reconcile --since 24h --merchant UFLIYL --json`
-
-async function reconcile(
-  cli: Cli,
-  database: ReadDatabase,
-  { since, merchant, json, ...asking }: ReconcileOptions,
-): Promise<void> {
-  const { sql } = database
-  const merchants = await listMerchants(sql, merchant)
-  const keys = await findByFilter(database, { merchants, coversAll: false, from: since })
-  if (asking.dryRun) {
-    return cli.emit(json, { transactions: keys.length }, `${keys.length} transactions\n`)
-  }
-  await requireWorker(sql, 'nothing was changed')
-  if (!(await mayRequeue(cli, keys.length, asking))) return
-  const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
-  const begun = clock?.now ?? ''
-  await requeueAll(cli, sql, 'reconcile', keys)
-  await waitUntilAsked(cli, sql, keys, begun)
-  const found = await readFindings(database, keys, begun)
-  cli.emit(json, { asked: keys.length, ...found }, formatFindings(keys.length, found))
-  if (Object.values(found).some(({ length }) => length > 0)) cli.setExitCode(1)
-}
+  cli reconcile --since 24h --merchant UFLIYL --json`,
+  async run(cli, { since, merchant, dryRun, yes }) {
+    return await cli.onDatabase(async (sql, db) => {
+      const ctx = { sql, db, encryption: NO_KEY }
+      const merchants = await listMerchants(sql, merchant)
+      const found = await findByFilter(ctx, { merchants, from: since })
+      if (!dryRun) await requireWorker(sql, 'nothing was changed')
+      const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
+      const begun = clock?.now ?? ''
+      const counts = { transactions: found.length }
+      const done = await requeue(cli, sql, { operation: 'reconcile', found, counts, dryRun, yes })
+      if (dryRun || done.isFinding) return done
+      await waitUntilAsked(cli, sql, found, begun)
+      const findings = await readFindings(ctx, found, begun)
+      return {
+        value: { asked: found.length, ...findings },
+        text: formatFindings(found.length, findings),
+        isFinding: Object.values(findings).some(({ length }) => length > 0),
+      }
+    })
+  },
+})
 
 /** @throws DomainError where nobody would ask */
 async function requireWorker(sql: Sql, then: string): Promise<void> {
@@ -89,13 +73,12 @@ async function waitUntilAsked(
   keys: readonly TransactionKey[],
   since: string,
 ): Promise<void> {
-  const show = showProgress(cli)
-  for (let left = keys; left.length > 0; ) {
+  const show = showProgress(cli, 'asked', keys.length)
+  for (let left = keys; ; ) {
     const startedAt = performance.now()
     left = await inParts(left, (part) => selectWaiting(sql, part, since))
-    const isEnd = left.length === 0
-    show('asked', { done: keys.length - left.length, total: keys.length, isEnd })
-    if (isEnd) return
+    show(keys.length - left.length, left.length === 0 && keys.length > 0)
+    if (left.length === 0) return
     await requireWorker(sql, `${left.length} transactions stay due, and are asked about then`)
     // Of many, the look-ups must not cost more than the queries that they wait for.
     await pause(Math.max(POLL_MS, 4 * (performance.now() - startedAt)))
@@ -135,11 +118,11 @@ type Findings = {
 
 /** Reads what came to light about the transactions since. */
 async function readFindings(
-  database: ReadDatabase,
+  ctx: ListingContext,
   keys: readonly TransactionKey[],
   since: string,
 ): Promise<Findings> {
-  const { sql } = database
+  const { sql } = ctx
   const readChanged = (part: readonly TransactionKey[]) => sql<Changed[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
       c.refund_id as "refundId", c.field, c.before, c.after, c.at
@@ -158,31 +141,28 @@ async function readFindings(
   const unanswered = await inParts(keys, readUnanswered)
   const known = new Set(keys.map(formatTransactionKey))
   const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
-  const filter = { merchants, coversAll: false, from: toIso(since) }
   const discrepancies: DiscrepancyView[] = []
-  for await (const one of walkRows(database, DISCREPANCIES, filter)) {
+  const filter = { merchants, coversAll: false, from: toIso(since) }
+  for await (const one of walkRows(ctx, DISCREPANCIES, filter)) {
     if (known.has(formatTransactionKey(one))) discrepancies.push(one)
   }
   return { changed: changed.map((one) => withIso(one, ['at'])), discrepancies, unanswered }
 }
 
-const HEADINGS = ['MERCHANT', 'TRANSACTION', 'WHAT', 'BEFORE', 'NOW', 'AT (UTC)']
+const COLUMNS = ['merchantCode', 'transactionId', 'what', 'before', 'now', 'at'] as const
 
-function formatFindings(asked: number, found: Findings): string {
-  const { changed, discrepancies, unanswered } = found
-  const of = (one: TransactionKey) => [one.merchantCode, one.transactionId]
+function formatFindings(asked: number, { changed, discrepancies, unanswered }: Findings): string {
   const rows = [
-    ...changed.map((one) => {
-      const what = [one.field, one.refundId ?? one.paymentId ?? ''].join(' ').trim()
-      return [...of(one), what, one.before ?? '-', one.after ?? '-', formatTime(one.at)]
+    ...changed.map(({ field, refundId, paymentId, after: now, ...one }) => {
+      return { ...one, what: [field, refundId ?? paymentId ?? ''].join(' ').trim(), now }
     }),
-    ...discrepancies.map((one) => {
-      const { kind, ours, theirs, firstSeenAt } = one
-      return [...of(one), `${kind} (opened)`, ours.says, theirs.says, formatTime(firstSeenAt)]
+    ...discrepancies.map(({ kind, ours, theirs, firstSeenAt, ...one }) => {
+      const what = `${kind} (opened)`
+      return { ...one, what, before: ours.says, now: theirs.says, at: firstSeenAt }
     }),
     ...unanswered.map(({ outcome, code, message, ...one }) => {
       const what = outcome === 'rejected' ? `refused by the gateway, code ${code}` : 'no answer'
-      return [...of(one), what, '-', message ?? '-', '-']
+      return { ...one, what, before: null, now: message, at: null }
     }),
   ]
   const counts = [
@@ -191,6 +171,6 @@ function formatFindings(asked: number, found: Findings): string {
     `${discrepancies.length} discrepancies opened`,
     `${unanswered.length} without an answer`,
   ]
-  const table = rows.length === 0 ? '' : `${formatTable(HEADINGS, rows)}\n`
+  const table = rows.length === 0 ? '' : `${formatTable(rows, COLUMNS)}\n`
   return `${table}${counts.join(', ')}\n`
 }

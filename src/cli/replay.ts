@@ -1,128 +1,97 @@
-import type { Command } from 'commander'
 import { z } from 'zod'
 import { ipnEvents } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { TimeParameter } from '../http/fields.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
-import { addFilters, findIdBefore, listMerchants } from './lists.ts'
-import type { Json } from './options.ts'
-import type { Cli } from './print.ts'
-import type { Asking } from './progress.ts'
-import { addAsking, requeueCounted } from './requeue.ts'
+import { command } from './command.ts'
+import { listMerchants } from './database.ts'
+import { findIdBefore } from './lists.ts'
+import { requeue, TOUCHING } from './requeue.ts'
+import { flag } from './values.ts'
 
-const query = {
+const FILTERS = {
   from: TimeParameter,
   to: TimeParameter,
   kind: z.enum(ipnEvents.kind.enumValues).optional().describe('only of this kind'),
   signature: z.enum(ipnEvents.verdict.enumValues).optional().describe('only with this verdict'),
+  unhandled: flag('only those of refunds that were never applied'),
 }
 
-type ReplayOptions = Json & Asking & { merchant?: string; unhandled?: true }
-
-/** Adds `replay`, which has stored notifications lead to a query once more. */
-export function addReplayCommand(program: Command, cli: Cli): void {
-  const command = program
-    .command('replay')
-    .description('take stored notifications up again: ask about the transactions that they name')
-    .option('--unhandled', 'only those of refunds that were never applied')
-  addAsking(addFilters(command, query))
-    .addHelpText('after', EXAMPLES)
-    .action(async (_: unknown, given: Command) => {
-      const options = given.optsWithGlobals<ReplayOptions>()
-      await cli.onDatabase(async (sql) => {
-        const merchants = await listMerchants(sql, options.merchant)
-        const unhandled = options.unhandled === true
-        const filter = { ...z.object(query).parse(options), merchants, unhandled }
-        const found = await findNotified(sql, filter)
-        await requeueCounted(cli, sql, { operation: 'replay', ...found }, options)
-      })
-    })
-}
-
-const EXAMPLES = `
-A notification is only ever a reason to ask: what its transaction is, and what becomes of its
+/** Has stored notifications lead to a query once more. */
+export const REPLAY = command({
+  name: 'replay',
+  description: 'take stored notifications up again: ask about the transactions that they name',
+  input: { ...FILTERS, ...TOUCHING },
+  examples: `A notification is only ever a reason to ask: what its transaction is, and what becomes of its
 refunds, follows from the gateway's answer, as if it had arrived again. It is not counted again.
 
 Examples:
   cli replay --from 2026-11-21T09:00:00Z --to 2026-11-21T11:00:00Z --dry-run
-  cli replay --unhandled                       refund notifications that found no refund`
+  cli replay --unhandled                       refund notifications that found no refund`,
+  async run(cli, { merchant, dryRun, yes, ...filter }) {
+    return await cli.onDatabase(async (sql) => {
+      const named = await findNamed(sql, await listMerchants(sql, merchant), filter)
+      return await requeue(cli, sql, { operation: 'replay', ...named, dryRun, yes })
+    })
+  },
+})
 
-type NotifiedFilter = z.output<z.ZodObject<typeof query>> & {
-  merchants: readonly string[]
-  unhandled: boolean
-}
-
-type NotifiedPage = {
-  last: number | null
-  notifications: number
-  placed: number
-  keys: [merchantCode: string, transactionId: string][] | null
-}
+type Filter = z.output<z.ZodObject<typeof FILTERS>>
 
 /** Finds the transactions that notifications name; those of refunds by their payment or their request id. */
-async function findNotified(sql: Sql, filter: NotifiedFilter) {
+async function findNamed(sql: Sql, merchants: readonly string[], filter: Filter) {
   const found = new Map<string, TransactionKey>()
-  const counts = { notifications: 0, placed: 0 }
-  let after: number | null = await findIdBefore(
-    sql,
-    ['ipn_events', 'first_received_at'],
-    filter.from,
-  )
-  while (after !== null) {
-    const [page]: NotifiedPage[] = await selectNotified(sql, filter, after)
-    counts.notifications += page?.notifications ?? 0
-    counts.placed += page?.placed ?? 0
-    for (const [merchantCode, transactionId] of page?.keys ?? []) {
-      found.set(JSON.stringify([merchantCode, transactionId]), { merchantCode, transactionId })
+  let [notifications, unplaced] = [0, 0]
+  let after = await findIdBefore(sql, ['ipn_events', 'first_received_at'], filter.from)
+  for (;;) {
+    const page = await selectPage(sql, merchants, filter, after)
+    for (const { isWanted, merchantCode, transactionIds } of page) {
+      if (!isWanted) continue
+      notifications += 1
+      if (transactionIds.length === 0) unplaced += 1
+      for (const transactionId of transactionIds) {
+        const key = { merchantCode, transactionId }
+        found.set(formatTransactionKey(key), key)
+      }
     }
-    after = page?.last ?? null
+    const last = page.at(-1)
+    if (!last) break
+    after = last.id
   }
-  const unplaced = counts.notifications - counts.placed
-  const keys = [...found.values()]
-  const { notifications } = counts
-  return {
-    keys,
-    counts: { notifications, 'of unknown payments': unplaced, transactions: keys.length },
-  }
+  const counts = { notifications, 'of unknown payments': unplaced, transactions: found.size }
+  return { found: [...found.values()], counts }
 }
 
-const EXAMINED = 2_000
-const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'w')
-const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'w')
+const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'e')
+const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'e')
+
+type Notified = { id: number; isWanted: boolean; merchantCode: string; transactionIds: string[] }
 
 /** In the order of their ids, so that no page is longer than another, whatever the filter leaves out. */
-function selectNotified(
-  sql: Sql,
-  { merchants, from, to, kind, signature, unhandled }: NotifiedFilter,
-  after: number,
-) {
-  return sql<NotifiedPage[]>`
-    with page as materialized (
-      select * from ipn_events where id > ${after} order by id limit ${sql.unsafe(String(EXAMINED))}
-    ), wanted as materialized (
-      select id, kind, merchant_code, transaction_id, payment_id,
-        case when request_id ~* ${REQUEST_ID.source} then request_id::uuid end as refund_id
-      from page
-      where merchant_code = any(${[...merchants]})
-        and ${from === undefined ? sql`true` : sql`first_received_at >= ${from}`}
-        and ${to === undefined ? sql`true` : sql`first_received_at < ${to}`}
-        and ${kind === undefined ? sql`true` : sql`kind = ${kind}`}
-        and ${signature === undefined ? sql`true` : sql`verdict = ${signature}`}
-        and ${unhandled ? sql`kind = 'refund' and handled_at is null` : sql`true`}
-    ), named as (
-      select id, merchant_code, transaction_id from wanted where kind = 'payment'
-      union
-      select w.id, w.merchant_code, p.transaction_id from wanted as w cross join lateral (
-        select transaction_id from payments as p where ${sql.unsafe(OF_PAYMENT)} limit 1) as p
-      where w.kind = 'refund'
-      union
-      select w.id, w.merchant_code, r.transaction_id from wanted as w cross join lateral (
-        select transaction_id from refunds as r where ${sql.unsafe(OF_REFUND)} limit 1) as r
-      where w.kind = 'refund'
-    )
-    select (select max(id) from page) as last, (select count(*) from wanted) as notifications,
-      (select count(distinct id) from named) as placed,
-      (select json_agg(distinct jsonb_build_array(merchant_code, transaction_id)) from named) as keys`
+function selectPage(sql: Sql, merchants: readonly string[], filter: Filter, after: number) {
+  const { from = null, to = null, kind = null, signature = null, unhandled = false } = filter
+  return sql<Notified[]>`
+    select e.id, e.merchant_code as "merchantCode", is_wanted as "isWanted",
+      array_remove(array[e.transaction_id, p.transaction_id, r.transaction_id], null) as "transactionIds"
+    from (
+      select id, kind, merchant_code, payment_id,
+        case when kind = 'payment' then transaction_id end as transaction_id,
+        case when request_id ~* ${REQUEST_ID.source} then request_id::uuid end as refund_id,
+        merchant_code = any(${[...merchants]})
+          and (${from}::timestamptz is null or first_received_at >= ${from})
+          and (${to}::timestamptz is null or first_received_at < ${to})
+          and (${kind}::text is null or kind = ${kind})
+          and (${signature}::text is null or verdict = ${signature})
+          and (not ${unhandled}::boolean or kind = 'refund' and handled_at is null) as is_wanted
+      from ipn_events where id > ${after} order by id limit 2000
+    ) as e
+    left join lateral (
+      select transaction_id from payments as p where e.kind = 'refund' and is_wanted and ${sql.unsafe(OF_PAYMENT)} limit 1
+    ) as p on true
+    left join lateral (
+      select transaction_id from refunds as r where e.kind = 'refund' and is_wanted and ${sql.unsafe(OF_REFUND)} limit 1
+    ) as r on true
+    order by e.id`
 }

@@ -5,29 +5,37 @@ import { MigrationError } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { createLog } from '../platform/telemetry/log.ts'
-import { addAuditCommand } from './audit.ts'
+import { AUDIT } from './audit.ts'
+import { type AddCommand, type CliStreams, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
-import { addDoctorCommand } from './doctor.ts'
-import { addExportCommand } from './export.ts'
-import { addFollowCommand } from './follow.ts'
-import { addHoldCommands } from './holds.ts'
-import { addKeyCommands } from './keys.ts'
-import { addMigrateCommand } from './migrate.ts'
-import { UsageError } from './options.ts'
-import { addPeopleCommands } from './people.ts'
-import type { Cli } from './print.ts'
-import { addProbeCommand } from './probe.ts'
-import { addReconcileCommand } from './reconcile.ts'
-import { addReplayCommand } from './replay.ts'
-import { addRequeueCommand } from './requeue.ts'
-import { addRestoredCommand } from './restored.ts'
-import { addShowCommand } from './show.ts'
-import { addSigningCommands } from './sign.ts'
+import { DOCTOR } from './doctor.ts'
+import { EXPORTS } from './export.ts'
+import { FOLLOW } from './follow.ts'
+import { HOLDS } from './holds.ts'
+import { KEYS } from './keys.ts'
+import { MIGRATE, RESTORED } from './migrate.ts'
+import { PEOPLE } from './people.ts'
+import { PROBE } from './probe.ts'
+import { RECONCILE } from './reconcile.ts'
+import { REPLAY } from './replay.ts'
+import { REQUEUE } from './requeue.ts'
+import { SHOW } from './show.ts'
+import { SIGNING } from './sign.ts'
 
-const EXIT = { done: 0, invalid: 1, usage: 2, failed: 3 }
+/** What several commands have in common, in the first word of their names. */
+const GROUPS = {
+  export: 'write every row of a list, as the API has it, as CSV or lines of JSON',
+  keys: 'create, list, rotate and revoke API keys; encrypt stored data again',
+  people: 'people who may use the console: add, link, list and remove',
+  holds: 'hold refunds back: list, set and release',
+}
 
-/** What the command line reads and writes. */
-export type CliStreams = Pick<Cli, 'name' | 'input' | 'env' | 'print' | 'printError' | 'isTerminal'>
+const COMMANDS: readonly AddCommand[] = [
+  ...[SHOW, FOLLOW, ...EXPORTS, REPLAY, REQUEUE, RECONCILE, ...SIGNING, ...KEYS, ...PEOPLE],
+  ...[...HOLDS, ...AUDIT, MIGRATE, RESTORED, DOCTOR, PROBE],
+]
+
+const EXIT = { done: 0, finding: 1, usage: 2, failed: 3 }
 
 /**
  * Runs the operator's command line. Never rejects.
@@ -35,68 +43,51 @@ export type CliStreams = Pick<Cli, 'name' | 'input' | 'env' | 'print' | 'printEr
  * @returns the exit code: 0 success, 1 a finding or a refusal, 2 incorrect usage, 3 an unexpected error
  */
 export async function runCli(args: readonly string[], streams: CliStreams): Promise<number> {
-  let code = EXIT.done
-  const cli: Cli = {
-    ...streams,
-    emit: (json, value, text) => streams.print(json ? `${JSON.stringify(value, null, 2)}\n` : text),
-    onDatabase: (work) => withDatabase(work, streams),
-    change: (work) => withDatabase((sql) => runInTransaction(sql, work), streams),
-    log: createLog('info', { write: streams.printError }),
-    setExitCode: (exitCode) => {
-      code = exitCode
-    },
-  }
-  try {
-    await buildProgram(cli).parseAsync([...args], { from: 'user' })
-    return code
-  } catch (error) {
-    const { lines, code: exitCode } = describe(error, streams.name)
-    streams.printError(lines.map((line) => `error: ${line}\n`).join(''))
-    return exitCode
-  }
-}
-
-function buildProgram(cli: Cli): Command {
+  const { print, printError, input } = streams
   const program = new Command('cli')
     .description("The operator's command line")
     .option('--no-input', 'never ask: what would have to be asked is refused')
     .exitOverride()
-    .configureOutput({ writeOut: cli.print, writeErr: () => {} })
-  addShowCommand(program, cli)
-  addFollowCommand(program, cli)
-  addExportCommand(program, cli)
-  addReplayCommand(program, cli)
-  addRequeueCommand(program, cli)
-  addReconcileCommand(program, cli)
-  addSigningCommands(program, cli)
-  addKeyCommands(program, cli)
-  addPeopleCommands(program, cli)
-  addHoldCommands(program, cli)
-  addAuditCommand(program, cli)
-  addMigrateCommand(program, cli)
-  addRestoredCommand(program, cli)
-  addDoctorCommand(program, cli)
-  addProbeCommand(program, cli)
-  return program
+    .configureOutput({ writeOut: print, writeErr: () => {} })
+  for (const [name, text] of Object.entries(GROUPS)) program.command(name).description(text)
+  let code = EXIT.done
+  for (const add of COMMANDS) {
+    add(program, async (mayAsk, json, work) => {
+      const output = await work({
+        ...{ ...streams, json, canAsk: mayAsk && input.isTTY === true },
+        onDatabase: (use) => withDatabase(use, streams),
+        change: (use) => withDatabase((sql) => runInTransaction(sql, use), streams),
+        log: createLog('info', { write: printError }),
+      })
+      if (output?.isFinding) code = EXIT.finding
+      if (output) print(json ? `${JSON.stringify(output.value, null, 2)}\n` : output.text)
+    })
+  }
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return code
+  } catch (error) {
+    const { lines, code: exitCode } = describe(error, streams.name)
+    printError(lines.map((line) => `error: ${line}\n`).join(''))
+    return exitCode
+  }
 }
 
 /** Describes an error, one line each. Option values are never printed: they could be secrets. */
 function describe(error: unknown, name: string): { lines: readonly string[]; code: number } {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return { lines: [], code: EXIT.done }
-    if (error.code === 'commander.help') {
-      return { lines: [`no command given; see ${name} --help`], code: EXIT.usage }
-    }
     const message = error.message
       .replace(/^error: |\.$/g, '')
+      .replace('(outputHelp)', 'no command given')
       .replace('\n(Did you mean', ' (did you mean')
       .replace(/^(unknown option '[^'=]*)=.*$/s, "$1'")
     return { lines: [`${message}; see ${name} --help`], code: EXIT.usage }
   }
-  if (error instanceof DomainError || error instanceof MigrationError)
-    return { lines: [error.message], code: EXIT.invalid }
   // The command was right, but not for this database.
-  if (error === WRONG_KEY) return { lines: WRONG_KEY.lines, code: EXIT.invalid }
+  if (error === WRONG_KEY) return { lines: WRONG_KEY.lines, code: EXIT.finding }
+  if (error instanceof DomainError || error instanceof MigrationError)
+    return { lines: [error.message], code: EXIT.finding }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }
   return { lines: [`unexpected error: ${error}`], code: EXIT.failed }

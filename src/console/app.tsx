@@ -17,6 +17,7 @@ import {
   readFields,
   readOwnForms,
 } from './form-guard.ts'
+import { healthPage } from './health.tsx'
 import { pageWith } from './kept.ts'
 import { assetRoutes, renderConsolePage } from './layout.tsx'
 import { LISTS } from './lists.tsx'
@@ -59,7 +60,15 @@ export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext) {
   app.route('/', createConsole(ctx))
 }
 
-const PAGES = [accountPage, peoplePage, personPage, reasonsPage, refundPage, discrepancyPage]
+const PAGES = [
+  healthPage,
+  accountPage,
+  peoplePage,
+  personPage,
+  reasonsPage,
+  refundPage,
+  discrepancyPage,
+]
 
 function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()

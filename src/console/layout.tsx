@@ -32,6 +32,7 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
   { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
+  { name: 'health', path: '/console/health', scope: 'ops' },
   { name: 'audit', path: '/console/audit', scope: 'ops' },
   { name: 'people', path: '/console/people', role: 'admin' },
   { name: 'reasons', path: '/console/reasons', role: 'admin' },
@@ -167,6 +168,8 @@ details[open] { flex-basis: 100%; margin-bottom: .6rem; }
 /* Its own parts take the focus one by one. */
 input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset: 2px; }
 [data-live]:focus { outline: none; }
+.plot { margin: 0; }
+.plot svg { display: block; width: 100%; height: 5rem; border-bottom: 1px solid var(--line); fill: currentColor; }
 .copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
 footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }
 `

@@ -154,7 +154,7 @@ async function readTimelinePage(
   const locate = ({ position }: TimelineRow) => position
   const timeline = await readPage(ctx, cursor, undefined, async (after) => {
     from = after?.time
-    const rows = await readTimeline(ctx, key, withRefunds, limit, after)
+    const rows = await readTimeline(ctx, { transaction: key, withRefunds, limit, after })
     return cutPage({ rows }, limit, locate, ({ entry }) => entry)
   })
   return { timeline, from }

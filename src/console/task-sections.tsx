@@ -3,9 +3,10 @@ import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import { readPage } from '../access/listing.ts'
 import type { Access } from '../access/types.ts'
+import type { OrderFacts } from '../db/order-facts.ts'
 import { describeDecidable, findObstacle, UNHINDERED } from '../decisions/obstacles.ts'
 import { isOwnRequest } from '../decisions/second-person.ts'
-import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
+import { type DiscrepancyKind, type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../discrepancies/store.ts'
 import { cutPage, type Position } from '../http/list.ts'
 import { Identifier, type Tone } from '../platform/html/components.tsx'
@@ -18,6 +19,7 @@ import {
   type WaitingStatus,
 } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
+import { readSurplus } from '../refunds/surplus.ts'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
 import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
 import { cell, id, type ListColumn, link, Rows, state, Time, text, time } from './cells.tsx'
@@ -139,7 +141,17 @@ const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
   ),
 ]
 
+/** The kinds whose surplus an agent refunds. */
+const PAID_TWICE: readonly DiscrepancyKind[] = ['order_paid_twice', 'duplicate_payment']
+
 export const SECTIONS: readonly Section[] = [
+  define('paidTwice', ['refunds:write'], readPaidTwice, (ctx) => [
+    text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+    link('transaction', (one) => [one.transactionId, storyPath(one)]),
+    cell('surplus', (one) => <Surplus {...{ ctx, one }} />, { kind: 'number' }),
+    time('time', ({ at }) => toIso(at)),
+    ASSIGNEE,
+  ]),
   define('own', ['refunds:write'], readOwn, () => [
     link('refund', ({ refund, order }) => [
       formatMoney(refund.amount, order.currency),
@@ -196,6 +208,23 @@ export const SECTIONS: readonly Section[] = [
   define('endpoints', ['webhooks:write'], readEndpoints, () => ENDPOINTS),
 ]
 
+type PaidTwice = DiscrepancyRow & OrderFacts
+
+/** What is left of it now: a refund that is under way is no task any more. */
+async function Surplus({ ctx, one }: { ctx: ConsoleContext; one: PaidTwice }) {
+  const surplus = await readSurplus(ctx.sql, one)
+  return <>{surplus ? formatMoney(surplus, one.currency) : t('tasks.surplus.none')}</>
+}
+
+/** The transactions of an order that was paid twice tell the same; the one that was found first stands for them. */
+async function readPaidTwice(ctx: ConsoleContext, access: Access, start: Start) {
+  const { rows, next } = await readDiscrepancies(ctx, access, start, PAID_TWICE)
+  const orderOf = ({ merchantCode, orderId, transactionId }: PaidTwice) =>
+    JSON.stringify(orderId === null ? [merchantCode, null, transactionId] : [merchantCode, orderId])
+  const byOrder = new Map(rows.toReversed().map((one) => [orderOf(one), one]))
+  return { rows: [...byOrder.values()].toReversed(), next }
+}
+
 /** What a person asked for so long ago is not shown to them any more (ms). */
 const OWN_FOR_MS = 7 * 86_400_000
 
@@ -225,13 +254,15 @@ async function readDiscrepancies(
   ctx: ConsoleContext,
   { merchants }: Access,
   { cursor, kind = '' }: Start,
-): Promise<SectionPage<DiscrepancyRow>> {
+  only?: readonly DiscrepancyKind[],
+): Promise<SectionPage<DiscrepancyRow & OrderFacts>> {
   const locate = ({ at, id, merchantCode }: DiscrepancyRow): Position => {
     return { time: at, id: String(id), merchantCode }
   }
   const idForm = z.string().regex(/^\d{1,18}$/)
+  const filter = { merchants, ...(only ? { only } : {}) }
   const { data: rows, nextCursor } = await readPage(ctx, cursor, idForm, async (after) => {
-    const found = await listOpenDiscrepancies(ctx, { merchants }, after && { ...after, kind })
+    const found = await listOpenDiscrepancies(ctx, filter, after && { ...after, kind })
     return cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
   })
   const last = rows.at(-1)

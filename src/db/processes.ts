@@ -10,8 +10,6 @@ export const WRITE_GAP_MS = 2 * SEEN_EVERY_MS
 export const UNSEEN_MS = 12_000
 /** Without a worker for so long, somebody should know (ms). */
 const WORKER_UNSEEN_MS = 30_000
-/** How long a process that died is still listed. */
-const KEPT = '1 day'
 
 /** What a process without workers says, in its log and to whoever asks for its health. */
 export const NO_WORKER =
@@ -32,11 +30,6 @@ export async function writeSeen({ sql, config, lifecycle }: ProcessContext): Pro
     on conflict (id) do update set seen_at = excluded.seen_at, writing_since = case
       when p.seen_at < excluded.seen_at - ${WRITE_GAP_MS} * interval '1 millisecond'
         then excluded.seen_at else p.writing_since end`
-}
-
-/** Forgets processes that died long ago. */
-export async function forgetProcesses(sql: Sql): Promise<void> {
-  await sql`delete from processes where seen_at < now() - ${KEPT}::interval`
 }
 
 /** Forgets this process: it stops, and holds no claim any more. */

@@ -121,6 +121,17 @@ export const processes = define('processes', {
   ...timesFromNow('writingSince'), // Since when it could write without a gap.
 }).rules((t) => [check('processes_role_known', sql`${t.role} in ('all', 'web', 'worker')`)])
 
+/** What happened to an account within a minute, for the plots of a day (`src/health/figures.ts`). */
+export const minuteFigures = define('minute_figures', {
+  ...requiredTexts('merchantCode'),
+  ...requiredTimes('at'), // The end of the minute.
+  ...counts('notifications', 'answered', 'unanswered'),
+  lagMs: counter('lag_ms').notNull(), // How long the oldest that is due has waited.
+  ...counts('refundsOpen', 'refundsToDecide'),
+  /** The newest of all rows that are counted: the next minute begins behind them. */
+  ...requiredCounters('ipnEventId', 'gatewayCallId'),
+}).rules((t) => [key('minute_figures_pkey', t.merchantCode, t.at)])
+
 /** Merchant accounts at the gateway. Their secrets are in the settings only. */
 export const merchantAccounts = pgTable('merchant_accounts', {
   merchantCode: text('merchant_code').primaryKey(),

@@ -50,12 +50,8 @@ type Source = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings
 type KindFacts = { ours: Source; theirs: Source; severity: Severity; namesRefund?: true }
 
 /** A kind about a refund. */
-function ofRefund<Ours extends Source, Theirs extends Source, S extends Severity>(
-  ours: Ours,
-  theirs: Theirs,
-  severity: S,
-) {
-  return { ours, theirs, severity, namesRefund: true } as const
+function ofRefund(ours: Source, theirs: Source, severity: Severity): KindFacts {
+  return { ours, theirs, severity, namesRefund: true }
 }
 
 /** Every kind of discrepancy. The documentation explains the kinds and what to do. */
@@ -84,7 +80,7 @@ export const DISCREPANCY_KINDS = {
   ipn_contradicts_query: { ours: 'notification', theirs: 'query', severity: 'low' },
   account_missing: { ours: 'service', theirs: 'settings', severity: 'medium' },
   ipn_missing: { ours: 'query', theirs: 'notification', severity: 'low' },
-} as const satisfies Record<string, KindFacts>
+} satisfies Record<string, KindFacts>
 
 export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
 
@@ -94,17 +90,17 @@ export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
  */
 export const NEVER_SETTLED_BY_WORD: readonly DiscrepancyKind[] = ['unexplained_growth']
 
-/** Returns the severity of a kind; one of another release is not harmless. */
-export function rateKind(kind: string): Severity {
-  return (
-    Object.entries<KindFacts>(DISCREPANCY_KINDS).find(([name]) => name === kind)?.[1].severity ??
-    'medium'
-  )
+const KNOWN = new Map(Object.entries<KindFacts>(DISCREPANCY_KINDS))
+
+/** One of another release is not harmless. */
+export function describeKind(kind: string): KindFacts {
+  return KNOWN.get(kind) ?? { ours: 'service', theirs: 'query', severity: 'medium' }
 }
 
-const OF_REFUNDS = Object.entries<KindFacts>(DISCREPANCY_KINDS).flatMap(
-  ([kind, { namesRefund }]) => (namesRefund ? [kind] : []),
-)
+export const rateKind = (kind: string): Severity => describeKind(kind).severity
+
+const OF_REFUNDS = [...KNOWN].flatMap(([kind, { namesRefund }]) => (namesRefund ? [kind] : []))
+const LISTED = OF_REFUNDS.map((kind) => `'${kind}'`).join(', ')
 
 /** Whether reading a discrepancy takes the scope `refunds:read`, because it is about a refund. */
 export function namesRefund({
@@ -113,8 +109,6 @@ export function namesRefund({
 }: Pick<DiscrepancyRow, 'kind' | 'refundId'>): boolean {
   return refundId !== null || OF_REFUNDS.includes(kind)
 }
-
-const LISTED = OF_REFUNDS.map((kind) => `'${kind}'`).join(', ')
 
 /** `namesRefund` in SQL, for statements that read `discrepancies` as `d`. */
 export const NAMES_REFUND_SQL = `(d.refund_id is not null or d.kind in (${LISTED}))`

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { desc, eq, sql } from 'drizzle-orm'
 import { withScope } from '../access/authenticate.ts'
-import { type Listing, serveListing } from '../access/listing.ts'
+import { type Filter, type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
@@ -12,7 +12,7 @@ import { cutPage, describePage, type Position, pageParameters } from '../http/li
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { DISCREPANCY_KINDS, type DiscrepancyRow } from './kinds.ts'
+import { DISCREPANCY_KINDS, type DiscrepancyRow, describeKind } from './kinds.ts'
 
 export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
@@ -67,21 +67,19 @@ export type DiscrepancyView = z.infer<typeof Discrepancy>
 
 export function showDiscrepancy(row: DiscrepancyRow): DiscrepancyView {
   const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId } = row
-  const known: Record<string, { ours: string; theirs: string }> = DISCREPANCY_KINDS
-  const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
-  const { resolvedBy: by, resolution: reason } = row
+  const { times, assignee, notes, resolvedBy: by, resolution: reason } = row
+  const source = describeKind(kind)
   return {
     id: String(row.id),
     ...{ kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId },
-    ours: { source: sides.ours, says: row.ours },
-    theirs: { source: sides.theirs, says: row.theirs },
-    times: row.times,
+    ours: { source: source.ours, says: row.ours },
+    theirs: { source: source.theirs, says: row.theirs },
+    times,
     firstSeenAt: toIso(row.at),
     lastSeenAt: toIso(row.lastSeenAt ?? row.at),
     resolvedAt: toIso(row.resolvedAt),
     resolution: by === null ? null : { by, reason: reason ?? '' },
-    assignee: row.assignee,
-    notes: row.notes,
+    ...{ assignee, notes },
   }
 }
 
@@ -92,13 +90,13 @@ const orderColumn = sql<OrderIds | null>`(
   select json_build_object('orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
   from transactions as t where ${sql.raw(OF_TRANSACTION)} limit 1)`
 
-export type DiscrepancyFilter = {
-  merchants: readonly string[]
-  kind?: string | undefined
-  /** First seen at or after `from`, and before `to`. */
-  from?: string | undefined
-  to?: string | undefined
+const FILTERS = {
+  kind: KindName.optional().describe('Only discrepancies of this kind'),
+  from: TimeParameter,
+  to: TimeParameter,
 }
+
+type DiscrepancyFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
 /** Lists discrepancies, newest first. */
 export async function listDiscrepancies(
@@ -118,27 +116,19 @@ export async function listDiscrepancies(
     .orderBy(desc(d.at), desc(d.id), desc(d.merchantCode))
     .prepare('list_discrepancies')
     .execute()
-  const listed = rows.map(({ discrepancy, order, ...examination }) => ({
-    ...discrepancy,
-    ...(order ?? NO_ORDER),
-    ...examination,
-  }))
+  const listed = rows.map(({ discrepancy, order, ...examination }) => {
+    return { ...discrepancy, ...(order ?? NO_ORDER), ...examination }
+  })
   return cutRead(listed, limit)
 }
 
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }
 
-const query = {
-  kind: KindName.optional().describe('Only discrepancies of this kind'),
-  from: TimeParameter,
-  to: TimeParameter,
-}
-
 /** Discrepancies, newest first. */
-export const DISCREPANCIES: Listing<typeof query, z.infer<typeof Discrepancy>> = {
+export const DISCREPANCIES: Listing<typeof FILTERS, z.infer<typeof Discrepancy>> = {
   name: 'discrepancies',
   scope: 'ops',
-  query,
+  query: FILTERS,
   // They are numbers that fit in a bigint.
   idForm: z.string().regex(/^\d{1,18}$/),
   schema: Discrepancy,
@@ -159,11 +149,10 @@ const list = createRoute({
   summary: 'Discrepancies with both of their sides, newest first',
   tags: ['Discrepancies'],
   ...withScope('ops'),
-  request: { query: z.strictObject({ ...query, merchantCode: MerchantCode, ...pageParameters }) },
+  request: { query: z.strictObject({ ...FILTERS, merchantCode: MerchantCode, ...pageParameters }) },
   responses: { 200: describePage(Discrepancy), ...describeRefusals('cursor_expired') },
 })
 
-/** Creates the operators' route on discrepancies. */
 export function discrepancyRoutes(ctx: Context) {
   return createRouter().openapi(list, (c) =>
     serveListing(ctx, c, DISCREPANCIES, c.req.valid('query')),

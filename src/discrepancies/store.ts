@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
+import { ORDER_ID_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
@@ -10,6 +10,7 @@ import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.t
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
   DISCREPANCY_KINDS,
+  type DiscrepancyKind,
   type DiscrepancyRow,
   NEVER_SETTLED_BY_WORD,
   type NewDiscrepancy,
@@ -20,13 +21,15 @@ import {
 } from './kinds.ts'
 import { showDiscrepancy } from './routes.ts'
 
-const COLUMNS = listColumns(discrepancies, 'd')
+/** For statements that read `discrepancies` as `d`, and its transaction, which may be unknown, as `t`. */
+const COLUMNS = `${listColumns(discrepancies, 'd')}, ${ORDER_ID_COLUMNS}`
 const RESOLVED = {
   ...pickColumns(discrepancies, 'merchantCode', 'transactionId', 'paymentId', 'refundId'),
   ...pickColumns(discrepancies, 'kind', 'ours'),
 }
 const KEY = ['merchant_code', 'transaction_id']
-const OF_TRANSACTION = byKey('t', KEY, 'd')
+const JOIN_TRANSACTION = `left join lateral (
+  select * from transactions as t where ${byKey('t', KEY, 'd')} limit 1) as t on true`
 const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
 
 /**
@@ -60,13 +63,11 @@ export async function recordDiscrepancies(
         resolution = case when ${stands} then d.resolution end
       returning d.*
     )
-    select f.ordinality::int as place, d.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}, ${tx.unsafe(ORDER_ID_COLUMNS)}
+    select f.ordinality::int as place, d.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}
     from found f join recorded d on d.merchant_code = f.merchant_code
       and d.transaction_id = f.transaction_id and d.kind = f.kind and d.ours = f.ours
       and d.theirs = f.theirs
-    left join lateral (
-      select * from transactions as t where ${tx.unsafe(OF_TRANSACTION)} limit 1
-    ) as t on true
+    ${tx.unsafe(JOIN_TRANSACTION)}
     where d.payment_id is not distinct from f.payment_id
       and d.refund_id is not distinct from f.refund_id`
   const fresh = new Map(recorded.flatMap((one) => (one.isNew ? [[one.place, one]] : [])))
@@ -139,9 +140,8 @@ export async function findDiscrepancy(
 ): Promise<DiscrepancyRow> {
   const [found] = /^\d{1,18}$/.test(id)
     ? await sql<DiscrepancyRow[]>`
-        select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
-        from discrepancies as d left join lateral (
-          select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+        select ${sql.unsafe(COLUMNS)}
+        from discrepancies as d ${sql.unsafe(JOIN_TRANSACTION)}
         where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`
     : []
   if (!found) throw new DomainError('discrepancy_not_found', `No discrepancy ${id}`)
@@ -160,24 +160,26 @@ export const OPEN_PAGE = 50
 /**
  * Lists open discrepancies, the most severe first, then oldest first. Every account and kind is read by itself, by its
  * own part of the index, and no further than a page.
+ * @param only the kinds that are listed; all of them without it
  * @param after the last discrepancy of the page before
  * @returns at most a page and one more row, which shows that there are more
  */
 export async function listOpenDiscrepancies(
   { sql }: Pick<Context, 'sql'>,
-  { merchants }: { merchants: readonly string[] },
+  { merchants, only }: { merchants: readonly string[]; only?: readonly DiscrepancyKind[] },
   after?: Position & { kind: string },
-): Promise<DiscrepancyRow[]> {
+): Promise<(DiscrepancyRow & OrderFacts)[]> {
   const rows = sql.unsafe(String(OPEN_PAGE + 1))
   const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
-  const kinds = RANKED.filter((one) => one.rank >= rank)
+  const isListed = ({ kind }: { kind: string }) => !only || only.some((one) => one === kind)
+  const kinds = RANKED.filter((one) => one.rank >= rank && isListed(one))
   // The row of columns is where the scan of the index begins.
   const behind = after
     ? sql`and (d.kind, d.at) >= (k.kind, case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end)
         and (k.rank, d.at, d.id, d.merchant_code) > (${rank}::int, ${after.time}::timestamptz, ${after.id}::bigint, ${after.merchantCode})`
     : sql``
-  return await sql<DiscrepancyRow[]>`
-    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+  return await sql<(DiscrepancyRow & OrderFacts)[]>`
+    select ${sql.unsafe(COLUMNS)}, t.currency
     from (
       select d.*, k.rank from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
       cross join json_to_recordset(${JSON.stringify(kinds)}::json) as k (kind text, rank int)
@@ -188,8 +190,7 @@ export async function listOpenDiscrepancies(
         order by d.kind, d.at, d.id limit ${rows}
       ) as d
       order by k.rank, d.at, d.id, d.merchant_code limit ${rows}
-    ) as d left join lateral (
-      select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+    ) as d ${sql.unsafe(JOIN_TRANSACTION)}
     order by d.rank, d.at, d.id, d.merchant_code`
 }
 
@@ -200,12 +201,11 @@ export async function listOfTransaction(
   limit: number,
 ): Promise<DiscrepancyRow[]> {
   return await sql<DiscrepancyRow[]>`
-    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+    select ${sql.unsafe(COLUMNS)}
     from (
       select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
     ) as k cross join lateral (
       select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0
-    ) as d left join lateral (
-      select * from transactions as t where ${sql.unsafe(byKey('t', KEY, 'k'))} limit 1) as t on true
+    ) as d ${sql.unsafe(JOIN_TRANSACTION)}
     order by d.at desc, d.id desc limit ${limit}`
 }

@@ -13,8 +13,6 @@ type SignedMessage = {
   otherSecrets: readonly { what: string; secret: string }[]
   /** Values that every message of this kind carries, by name without prefix. */
   constants: Readonly<Record<string, string>>
-  /** The values of a form before decoding, by wire name. */
-  encoded: ReadonlyMap<string, string>
 }
 
 /** Words that complete "The hash was computed …", and the hash that this mistake leads to. */
@@ -78,8 +76,10 @@ type Write = (value: unknown, name: string, message: SignedMessage) => unknown
 const VALUES: Readonly<Record<string, Write>> = {
   'with every number in its shortest form (10000.50 as 10000.5)': onAmount(shortenAmount),
   'with numbers written with two decimals (10000 as 10000.00)': onAmount(padDecimals),
-  'with the values as a form carries them, before decoding': (value, name, { encoded }) =>
-    encoded.get(name) ?? (typeof value === 'string' ? encodeURIComponent(value) : value),
+  'with the values as a form carries them, before decoding': onText((text) =>
+    new URLSearchParams({ text }).toString().slice('text='.length),
+  ),
+  'with the values as an address carries them, before decoding': onText(encodeURIComponent),
   'with every "+" of a form decoded to a space': onText((text) => text.replaceAll('+', ' ')),
   'without the white space around values': onText((text) => text.trim()),
   'with null written as "null"': (value) => (value === null ? 'null' : value),

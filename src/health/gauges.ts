@@ -3,6 +3,7 @@ import { Gauge } from 'prom-client'
 import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { MISSING_WORK_SQL } from '../maintenance/missing-accounts.ts'
 import { shareRuns } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
@@ -63,16 +64,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
   },
   {
     gauge: 'missing_account_work',
-    sql: `select merchant, work, value from (
-        select merchant, work, value, sum(value) over (partition by merchant) as total
-        from (select merchant_code as merchant from merchant_accounts where merchant_code <> all($1)) as m
-        cross join lateral (
-          select 'refunds' as work, count(*) as value from (select from refunds
-            where merchant_code = merchant and ${OPEN_REFUND} limit ${MAX_COUNTED}) as r
-          union all
-          select 'transactions', count(*) from (select from transactions
-            where merchant_code = merchant and due_at is not null limit ${MAX_COUNTED}) as t
-        ) as counted) as work where total > 0`,
+    sql: MISSING_WORK_SQL,
     isList: true,
     parameters: ({ accounts }) => [accounts.map(({ merchantCode }) => merchantCode)],
   },

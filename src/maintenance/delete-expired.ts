@@ -6,77 +6,58 @@ import { isUnendedSql } from '../refunds/lifecycle.ts'
 /** Rows per statement, which then takes milliseconds; it locks only what it deletes. */
 const BATCH = 1_000
 
-/** Batches a round may pass over without deleting anything: a stopping process waits for the round. */
-const MAX_EMPTY_BATCHES = 20
+const UNENDED = isUnendedSql('r')
 
-/** Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. */
+/**
+ * Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. What is `kept` may
+ * decide a refund that is open.
+ */
 const TABLES = [
-  { table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
-  { table: 'gateway_calls', written: 'sent_at', touched: 'sent_at' },
-] as const
-
-/** Evidence is kept while a refund that it may decide is open, for whoever has to decide. */
-const KEPT = {
-  ipn_events: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
-      and r.payment_id = ipn_events.payment_id and ${isUnendedSql('r')})
-    or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
-      and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
-  gateway_calls: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
-      and r.transaction_id = gateway_calls.transaction_id and ${isUnendedSql('r')})`,
-} as const
+  {
+    ...{ table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
+    kept: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
+        and r.payment_id = ipn_events.payment_id and ${UNENDED})
+      or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
+        and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
+  },
+  {
+    ...{ table: 'gateway_calls', written: 'sent_at', touched: 'sent_at' },
+    kept: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
+        and r.transaction_id = gateway_calls.transaction_id and ${UNENDED})`,
+  },
+]
 
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
  * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per round, oldest
  * first, each in its own commit. A round continues by primary key where the last one stopped, and starts over at a younger row.
- * @returns the pass, which returns the number of rows deleted
+ * @returns the pass, which returns the number of events deleted and of other old rows seen: as long as there are any, it goes on
  */
-export function createDeleteExpired(retention: Retention): () => Promise<number> {
+export function createDeleteExpired({ sql, config }: Retention): () => Promise<number> {
   const doneUpTo = new Map<string, number>()
-
-  async function deleteNext(dated: (typeof TABLES)[number]) {
-    const { table } = dated
-    const { removed, upTo } = await deleteBatch(retention, dated, doneUpTo.get(table) ?? 0)
-    doneUpTo.set(table, upTo ?? 0)
-    return { removed, more: upTo !== null }
-  }
-
   return async () => {
-    let removed = await deleteEvents(retention)
-    for (const dated of TABLES) {
-      // An empty batch is locked by another process or was received again since: the next may not be.
-      let batch = await deleteNext(dated)
-      for (let n = MAX_EMPTY_BATCHES; n > 0 && batch.removed === 0 && batch.more; n -= 1) {
-        batch = await deleteNext(dated)
-      }
-      removed += batch.removed
+    let seen = await deleteEvents({ sql, config })
+    const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
+    for (const { table, written, touched, kept } of TABLES) {
+      const [batch] = await sql<{ old: number; upTo: number | null }[]>`
+        with batch as materialized (
+          select id, ${sql(written)} < ${limit} as old from ${sql(table)}
+          where id > ${doneUpTo.get(table) ?? 0} order by id limit ${sql.unsafe(String(BATCH))}
+        ), locked as materialized (
+          select id from ${sql(table)}
+          where id in (select id from batch where old) and ${sql(touched)} < ${limit}
+            and not (${sql.unsafe(kept)})
+          for update skip locked
+        ), removed as (
+          delete from ${sql(table)} where id in (select id from locked)
+        )
+        select count(*) as old, max(id) as "upTo" from batch where old`
+      doneUpTo.set(table, batch?.upTo ?? 0)
+      seen += batch?.old ?? 0
     }
-    return removed
+    return seen
   }
-}
-
-async function deleteBatch(
-  { sql, config }: Retention,
-  { table, written, touched }: (typeof TABLES)[number],
-  from: number,
-) {
-  const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
-  const [row] = await sql<{ removed: number; upTo: number | null }[]>`
-    with batch as materialized (
-      select id, ${sql(written)} < ${limit} as old from ${sql(table)}
-      where id > ${from} order by id limit ${sql.unsafe(String(BATCH))}
-    ), locked as materialized (
-      select id from ${sql(table)}
-      where id in (select id from batch where old) and ${sql(touched)} < ${limit}
-        and not (${sql.unsafe(KEPT[table])})
-      for update skip locked
-    ), removed as (
-      delete from ${sql(table)} where id in (select id from locked) returning id
-    )
-    select (select count(*) from removed) as removed,
-      (select max(id) filter (where old) from batch) as "upTo"`
-  return row ?? { removed: 0, upTo: null }
 }
 
 /**
@@ -135,6 +116,8 @@ const ERASURES = {
   secrets: `
     update webhook_endpoints set previous_secret = null, previous_secret_until = null
     where previous_secret_until <= now()`,
+  /** Processes that died: they hold nothing any more. */
+  processes: `delete from processes where seen_at < now() - interval '1 day'`,
 }
 
 /** Deletes or erases a batch of what is no longer needed. @returns the number of rows */

@@ -78,27 +78,13 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
   return requeued
 }
 
-const DAY_MS = 86_400_000
-
-/**
- * Returns a pass that warns of each API key that ends soon and has no successor, once a day.
- * @param now monotonic clock (ms)
- */
-export function createExpiryWarning(
-  { sql, log }: Pick<Context, 'sql' | 'log'>,
-  now = () => performance.now(),
-) {
-  let warnedAt = Number.NEGATIVE_INFINITY
-  return async (): Promise<number> => {
-    if (now() - warnedAt < DAY_MS) return 0
-    const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`
-      select id as "keyId", name, expires_at as "expiresAt" from actors as k
-      where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
-    warnedAt = now()
-    for (const { keyId, name, expiresAt } of keys) {
-      const what = `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`
-      log.warn({ keyId, name, expiresAt: toIso(expiresAt) }, what)
-    }
-    return keys.length
+/** Warns of each API key that ends soon and has no successor. */
+export async function warnOfExpiry({ sql, log }: Pick<Context, 'sql' | 'log'>): Promise<void> {
+  const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`
+    select id as "keyId", name, expires_at as "expiresAt" from actors as k
+    where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
+  for (const { keyId, name, expiresAt } of keys) {
+    const what = `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`
+    log.warn({ keyId, name, expiresAt: toIso(expiresAt) }, what)
   }
 }

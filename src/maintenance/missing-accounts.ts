@@ -16,50 +16,48 @@ const MAX_COUNTED = 10_000
 const BATCH = 500
 const UNENDED = isUnendedSql('r')
 
-/** Warns at the start of each account with open work that is no longer configured: it cannot be queried, nor its refunds sent. */
+/** Counts the open work of each account that has some and is not among `$1`, up to a bound. */
+export const MISSING_WORK_SQL = `
+  select merchant, work, value from (
+    select merchant, work, value, sum(value) over (partition by merchant) as total
+    from (select merchant_code as merchant from merchant_accounts where merchant_code <> all($1)) as m
+    cross join lateral (
+      select 'refunds' as work, count(*) as value from (select from refunds as r
+        where merchant_code = merchant and ${UNENDED} limit ${MAX_COUNTED}) as r
+      union all
+      select 'transactions', count(*) from (select from transactions
+        where merchant_code = merchant and due_at is not null limit ${MAX_COUNTED}) as t
+    ) as counted) as work
+  where total > 0 order by merchant, work`
+
+/** Warns at the start of open work that can neither be queried nor sent. */
 export async function warnOfMissingAccounts({
   sql,
   config,
   log,
 }: Pick<Context, 'sql' | 'config' | 'log'>): Promise<void> {
-  const missing = await sql<{ merchantCode: string; refunds: number; transactions: number }[]>`
-    select m.merchant_code as "merchantCode", r.n as refunds, t.n as transactions
-    from merchant_accounts as m cross join lateral (
-      select count(*) as n from (
-        select from refunds as r
-        where r.merchant_code = m.merchant_code and ${sql.unsafe(UNENDED)}
-        limit ${MAX_COUNTED}) as r
-    ) as r cross join lateral (
-      select count(*) as n from (
-        select from transactions as t where t.merchant_code = m.merchant_code and t.due_at is not null
-        limit ${MAX_COUNTED}) as t
-    ) as t
-    where m.merchant_code <> all(${listMerchantCodes(config)}) and r.n + t.n > 0
-    order by m.merchant_code`
+  const rows = await sql.unsafe<{ merchant: string; work: string; value: number }[]>(
+    MISSING_WORK_SQL,
+    [listMerchantCodes(config)],
+  )
   const what =
     'a merchant account with open work is no longer configured; configure it again, or cancel its refunds or decide their outcome'
-  for (const work of missing) log.warn(work, what)
+  for (const { merchant: merchantCode, work, value } of rows) {
+    log.warn({ merchantCode, work, count: value }, what)
+  }
 }
 
 /**
- * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, or, if it has
- * none, for the one whose query has been due the longest. Resolves those that are over.
+ * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, and resolves
+ * those that are over.
  */
 export async function checkMissingAccounts(
   ctx: Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>,
 ): Promise<number> {
   const accounts = listMerchantCodes(ctx.config)
   const found = await runInTransaction(ctx.sql, async (tx) => {
-    await resolveDiscrepancies(tx, await selectOver(tx, accounts))
-    const missing = await selectMissing(tx, accounts)
-    const recorded = await recordDiscrepancies(
-      tx,
-      missing.map(({ hasRefunds, ...one }) => ({
-        ...one,
-        ours: hasRefunds ? 'has refunds that have not ended' : 'a query is due',
-        theirs: 'the merchant account is not configured',
-      })),
-    )
+    await resolveDiscrepancies(tx, describe(await selectOver(tx, accounts)))
+    const recorded = await recordDiscrepancies(tx, describe(await selectMissing(tx, accounts)))
     await recordEvents(tx, buildDiscrepancyEvents(recorded))
     return recorded
   })
@@ -67,33 +65,28 @@ export async function checkMissingAccounts(
   return found.length
 }
 
+function describe(keys: readonly TransactionKey[]) {
+  const theirs = 'the merchant account is not configured'
+  const found = {
+    kind: 'account_missing',
+    ours: 'has refunds that have not ended',
+    theirs,
+  } as const
+  return keys.map((key) => ({ ...key, ...found }))
+}
+
 /** Discrepancies that still apply: open, or resolved by a person while both sides differ as before. */
 const STANDING = `d.kind = 'account_missing'
   and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))`
 
-type OfTransaction = TransactionKey & { kind: 'account_missing' }
-
 /** The transactions to record, locked; one that another process holds waits for the next round. */
-async function selectMissing(tx: Tx, accounts: readonly string[]) {
-  return await tx<(OfTransaction & { hasRefunds: boolean })[]>`
-    with missing as materialized (
-      select merchant_code from merchant_accounts where merchant_code <> all(${[...accounts]})
-    ), unended as materialized (
-      select distinct r.merchant_code, r.transaction_id from missing join refunds r using (merchant_code)
-      where ${tx.unsafe(UNENDED)}
-    ), work as (
-      select merchant_code, transaction_id, true as has_refunds from unended
-      union all
-      select merchant_code, transaction_id, false from missing cross join lateral (
-        select transaction_id from transactions as t
-        where t.merchant_code = missing.merchant_code and t.due_at is not null order by t.due_at limit 1
-      ) as t
-      where not exists (select from unended u where u.merchant_code = missing.merchant_code)
-        and not exists (select from discrepancies d
-          where d.merchant_code = missing.merchant_code and ${tx.unsafe(STANDING)})
+async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
+  return await tx<TransactionKey[]>`
+    with work as materialized (
+      select distinct r.merchant_code, r.transaction_id from merchant_accounts as m join refunds as r using (merchant_code)
+      where merchant_code <> all(${[...accounts]}) and ${tx.unsafe(UNENDED)}
     )
-    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", 'account_missing' as kind,
-      work.has_refunds as "hasRefunds"
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId"
     from work cross join lateral (
       select merchant_code, transaction_id from transactions as t
       where ${tx.unsafe(byTransaction('t', 'work'))} limit 1 for update skip locked) as t
@@ -103,18 +96,15 @@ async function selectMissing(tx: Tx, accounts: readonly string[]) {
     limit ${BATCH}`
 }
 
-/** Transactions whose account is configured again, or that no longer have open work. */
-async function selectOver(tx: Tx, accounts: readonly string[]): Promise<OfTransaction[]> {
-  return await tx<OfTransaction[]>`
-    select d.merchant_code as "merchantCode", d.transaction_id as "transactionId", 'account_missing' as kind
+/** Transactions whose account is configured again, or whose refunds have all ended. */
+async function selectOver(tx: Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
+  return await tx<TransactionKey[]>`
+    select d.merchant_code as "merchantCode", d.transaction_id as "transactionId"
     from merchant_accounts as m cross join lateral (
       select merchant_code, transaction_id from discrepancies as d
       where d.merchant_code = m.merchant_code and ${tx.unsafe(STANDING)} offset 0
     ) as d
     where m.merchant_code = any(${[...accounts]}) or not exists (
       select from refunds r where r.merchant_code = d.merchant_code
-        and r.transaction_id = d.transaction_id and ${tx.unsafe(UNENDED)}
-      union all
-      select from transactions t where t.merchant_code = d.merchant_code
-        and t.transaction_id = d.transaction_id and t.due_at is not null)`
+        and r.transaction_id = d.transaction_id and ${tx.unsafe(UNENDED)})`
 }

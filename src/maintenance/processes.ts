@@ -1,16 +1,7 @@
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, SYNC_DUE } from '../db/names.ts'
-import {
-  forgetProcesses,
-  isWithoutWorker,
-  NO_WORKER,
-  SEEN_EVERY_MS,
-  UNSEEN_MS,
-  WRITE_GAP_MS,
-  writeSeen,
-} from '../db/processes.ts'
+import { isWithoutWorker, NO_WORKER, UNSEEN_MS, WRITE_GAP_MS, writeSeen } from '../db/processes.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
-import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
@@ -18,28 +9,17 @@ import { leaseMs } from '../sync/claim-due.ts'
 
 type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'lifecycle'>
 
-/** Writes every few seconds that this process lives. One that only serves HTTP says once when it sees no worker. */
-export function keepSeen(ctx: OwnProcess): WorkerLoop {
-  let forgotten = false
+/** Makes the pass that writes that this process lives. One that only serves HTTP says once when it sees no worker. */
+export function createPresence(ctx: OwnProcess): () => Promise<void> {
   let isWarned = false
-  return startWorkerLoop({
-    name: 'processes',
-    log: ctx.log,
-    stopping: ctx.lifecycle.stopping,
-    begin: async () => {
-      await writeSeen(ctx)
-      if (!forgotten) await forgetProcesses(ctx.sql)
-      forgotten = true
-      if (ctx.config.ROLE === 'web') {
-        const isWithout = await isWithoutWorker(ctx)
-        if (isWithout && !isWarned) ctx.log.warn(NO_WORKER)
-        if (!isWithout && isWarned) ctx.log.info('a worker is seen again')
-        isWarned = isWithout
-      }
-      return { count: 0, finished: Promise.resolve() }
-    },
-    idleMs: () => Promise.resolve(SEEN_EVERY_MS),
-  })
+  return async () => {
+    await writeSeen(ctx)
+    if (ctx.config.ROLE !== 'web') return
+    const isWithout = await isWithoutWorker(ctx)
+    if (isWithout && !isWarned) ctx.log.warn(NO_WORKER)
+    if (!isWithout && isWarned) ctx.log.info('a worker is seen again')
+    isWarned = isWithout
+  }
 }
 
 /**

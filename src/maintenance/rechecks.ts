@@ -47,8 +47,8 @@ export async function recheckFinal(ctx: Context): Promise<number> {
       returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.state,
         t.final and t.ipn_count = 0 as unnotified`
     if (rows.length > 0) notifyAfterCommit(tx, SYNC_DUE)
-    const unnotified = rows.filter((row) => row.unnotified).map(describeUnnotified)
-    const found = await recordDiscrepancies(tx, unnotified)
+    const unnotified = rows.filter((row) => row.unnotified)
+    const found = await recordDiscrepancies(tx, unnotified.map(describeUnnotified))
     await recordEvents(tx, buildDiscrepancyEvents(found))
     return { due: rows.length, found }
   })
@@ -63,6 +63,8 @@ function describeUnnotified({ merchantCode, transactionId, state }: Rechecked): 
   return { merchantCode, transactionId, kind: 'ipn_missing', ours, theirs: 'no notification' }
 }
 
+type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
+
 /** Transactions per round: each has a commit of its own. */
 const BATCH = 100
 
@@ -72,9 +74,7 @@ const BATCH = 100
  * @returns the number of transactions with such refunds
  * @throws the first failure, after all have had their turn
  */
-export async function reconcileUnqueried(
-  ctx: RefundsContext & Pick<Context, 'sql' | 'metrics'>,
-): Promise<number> {
+export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
   // Each has a part of the round, so that many refunds of accounts that left hold up no approval.
   const keys = await ctx.sql<TransactionKey[]>`
@@ -103,7 +103,7 @@ export async function reconcileUnqueried(
 
 /** A transaction that a worker has claimed is left to it: its commit does the same. */
 async function reconcileOne(
-  ctx: RefundsContext & Pick<Context, 'sql' | 'metrics'>,
+  ctx: UnqueriedContext,
   tx: Tx,
   key: TransactionKey,
 ): Promise<RecordedDiscrepancy[]> {

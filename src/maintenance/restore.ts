@@ -69,6 +69,7 @@ type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
 
 /** Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
+  const hold = { held: true, reason: REASON, operation: OPERATION }
   for (let held = 0; ; ) {
     const rows = await ctx.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
@@ -76,24 +77,17 @@ async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
       from refunds where status in ${ctx.sql.unsafe(UNSENT)} and hold is null
       order by requested_at limit 100`
     if (rows.length === 0) return held
-    for (const row of rows) held += await holdOne(ctx, actor, row)
-  }
-}
-
-/** @returns how many are held: none of a payment that moves meanwhile, which is read again */
-async function holdOne(
-  ctx: RestoreContext,
-  actor: Actor,
-  { merchantCode, transactionId, refundId, paymentId }: UnsentRefund,
-): Promise<number> {
-  const transaction = { merchantCode, transactionId }
-  const subject = { target: 'refund' as const, merchantCode, id: refundId, transaction, paymentId }
-  try {
-    await changeHold(ctx, actor, subject, { held: true, reason: REASON, operation: OPERATION })
-    return 1
-  } catch (error) {
-    if (error instanceof DomainError && error.code === 'unavailable') return 0
-    throw error
+    for (const { merchantCode, transactionId, refundId: id, paymentId } of rows) {
+      const transaction = { merchantCode, transactionId }
+      const subject = { target: 'refund', merchantCode, id, transaction, paymentId } as const
+      try {
+        await changeHold(ctx, actor, subject, hold)
+        held += 1
+      } catch (error) {
+        // Its payment moves meanwhile: it is read again.
+        if (!(error instanceof DomainError && error.code === 'unavailable')) throw error
+      }
+    }
   }
 }
 

@@ -1,13 +1,23 @@
+import { z } from '@hono/zod-openapi'
 import { Big } from 'big.js'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
+import type { Filter } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { requireOnly } from '../errors.ts'
+import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import type { PageRead } from '../platform/postgres/list-page.ts'
-import { cutRead, EXAMINATION, pickByKeys, pickNewest } from '../platform/postgres/list-page.ts'
+import {
+  cutRead,
+  EXAMINATION,
+  type PageRead,
+  pickByKeys,
+  pickNewest,
+  type Selection,
+} from '../platform/postgres/list-page.ts'
+import { METHODS, type PaymentRow, STATUSES } from './view.ts'
 
 /** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {
@@ -27,6 +37,7 @@ export type BalanceFacts = {
  * reserved.
  */
 export function computeRefundable(facts: BalanceFacts): string {
+  const sum = (amounts: readonly string[]) => amounts.reduce((n, one) => n.plus(one), new Big(0))
   const explained = sum([facts.refundedAtFirst, ...facts.matched])
   const gone = explained.gt(facts.refundedNow) ? explained : new Big(facts.refundedNow)
   const rest = new Big(facts.amount).minus(gone).minus(sum(facts.reserved))
@@ -52,12 +63,6 @@ function sumOf(table: string, condition: string): string {
       where ${condition} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as own)`
 }
 
-function sum(amounts: readonly string[]): Big {
-  return amounts.reduce((total, amount) => total.plus(amount), new Big(0))
-}
-
-export type PaymentRow = typeof payments.$inferSelect
-
 /** A payment, how much of it can still be refunded (a decimal string), and the hold of its account. */
 export type FoundPayment = {
   payment: PaymentRow
@@ -66,18 +71,18 @@ export type FoundPayment = {
   accountHold: PaymentRow['hold']
 }
 
-export type PaymentFilter = {
-  merchants: readonly string[]
-  status?: string | undefined
-  paymentMethod?: string | undefined
-  orderId?: string | undefined
-  transactionId?: string | undefined
-  /** A decimal string, compared by value. */
-  amount?: string | undefined
-  /** First seen at or after `from`, and before `to`. */
-  from?: string | undefined
-  to?: string | undefined
+/** The filters of the list, as query parameters. */
+export const FILTERS = {
+  status: z.enum(STATUSES).optional().describe('Only payments with this status'),
+  paymentMethod: z.enum(METHODS).optional().describe('Only payments made in this way'),
+  orderId: Id.optional().describe('Only payments of this order'),
+  transactionId: Id.optional().describe('Only payments of this transaction'),
+  amount: AmountParameter,
+  from: TimeParameter,
+  to: TimeParameter,
 }
+
+type PaymentFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
 /** @throws DomainError `payment_not_found`, or `ambiguous_merchant` when several accounts have the id */
 export async function findPayment(
@@ -92,18 +97,20 @@ export async function findPayment(
   return requireOnly(await select.execute(), 'payment', paymentId)
 }
 
+const p = payments
+const KEY = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
+
 export async function listPayments(
   { db }: Pick<Context, 'db'>,
-  { merchants, status, paymentMethod, orderId, transactionId, amount, from, to }: PaymentFilter,
+  filter: PaymentFilter,
   limit: number,
   after: Position | undefined,
 ): Promise<PageRead<FoundPayment>> {
-  const p = payments
+  const { merchants, status, paymentMethod, orderId, transactionId, amount, from, to } = filter
   // What the index is chosen by is no condition beside it.
   const ofOrder = orderId !== undefined
   const isFew = ofOrder || transactionId !== undefined
-  const key = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
-  const newest = pickNewest(db, key, {
+  const newest = pickNewest(db, KEY, {
     merchants,
     filter: and(
       status === undefined ? undefined : eq(p.status, status),
@@ -112,14 +119,7 @@ export async function listPayments(
       isFew && amount !== undefined ? eq(p.amount, amount) : undefined,
     ),
     ...{ from, to, limit, after },
-    only:
-      orderId !== undefined
-        ? { rows: (account) => selectOfOrder(p, account, orderId) }
-        : transactionId !== undefined
-          ? { column: p.transactionId, value: transactionId, isSorted: false }
-          : amount !== undefined
-            ? { column: p.amount, value: amount, isSorted: true }
-            : undefined,
+    only: chooseIndex(filter),
   })
   const rows = await db
     .with(newest)
@@ -129,6 +129,12 @@ export async function listPayments(
     .prepare('list_payments')
     .execute()
   return cutRead(rows, limit)
+}
+
+function chooseIndex({ orderId, transactionId: id, amount }: PaymentFilter): Selection | undefined {
+  if (orderId !== undefined) return { rows: (account) => selectOfOrder(p, account, orderId) }
+  if (id !== undefined) return { column: p.transactionId, value: id, isSorted: false }
+  return amount === undefined ? undefined : { column: p.amount, value: amount, isSorted: true }
 }
 
 export function selectOfOrder(

@@ -1,4 +1,5 @@
-import type { ListedPayment } from '../gateway/types.ts'
+import type { payments } from '../db/schema.ts'
+import type { ListedPayment, PaymentList } from '../gateway/types.ts'
 import { compareAmounts, subtractAmount } from '../money.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { isKnownStatus } from './view.ts'
@@ -6,29 +7,18 @@ import { isKnownStatus } from './view.ts'
 /** The query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
-export type StoredPayment = Omit<ListedPayment, 'id'> & {
-  paymentId: string
-  /** Two answers at least a minute apart omitted it. */
-  missing: boolean
-  /** Since when it is not listed (database time of a query, like every time here); null while it is. */
-  unlistedSince: string | null
-  /** Listed, but with values that cannot be read. */
-  unreadable: boolean
-  /** SUCCESS while a succeeded payment has a status that nobody knows; otherwise null. */
-  countedStatus: string | null
-  /** The amount that counts for refunds while that is not `amount`, or its success is withdrawn; otherwise null. */
-  countedAmount: string | null
-  /** Since when `amount` is shown, while it waits for another answer. */
-  amountChangedAt: string | null
-  /** The refunded amount that counts while the newest answers show less; otherwise null. */
-  countedRefunded: string | null
-  /** Since when this much less refunded is shown. */
-  refundedFellAt: string | null
-  /** By how much the refunded amount may fall at once, because people released refunds in it; or null. */
-  expectedFall: string | null
-  /** The answer it was last read from. */
-  asOf: string
-}
+/** What answers write of a payment. The schema explains each column; times are those of queries (database time). */
+export const FACTS = [
+  ...(['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing', 'unlistedSince'] as const),
+  ...(['unreadable', 'countedStatus', 'countedAmount', 'amountChangedAt'] as const),
+  ...(['countedRefunded', 'refundedFellAt', 'expectedFall', 'asOf'] as const),
+]
+
+export type StoredPayment = Pick<typeof payments.$inferSelect, 'paymentId' | (typeof FACTS)[number]>
+
+const NO_ODD_SUCCESS = { countedStatus: null, countedAmount: null, amountChangedAt: null }
+const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
+export const NOTHING_ODD = { ...NO_ODD_SUCCESS, ...NOT_FALLEN, expectedFall: null }
 
 /** `before` is null when the payment is new. */
 export type PaymentChange = {
@@ -38,50 +28,112 @@ export type PaymentChange = {
   after: string
 }
 
-/** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
-export class PaymentElsewhereError extends Error {}
-
 /** What an answer makes of a transaction's payments, and every difference visible to a reader. */
-export type AppliedPayments = {
-  payments: StoredPayment[]
-  changes: PaymentChange[]
-  changed: boolean
+export type AppliedPayments = ReturnType<typeof comparePayments> & {
   /** The answer has an entry that was not applied. */
   unapplied: boolean
-  /** When an answer may confirm the amount of a payment (ms); undefined when none waits for that. */
-  askAgainInMs: number | undefined
 }
 
-type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>
-
-const NO_ODD_SUCCESS = { countedStatus: null, countedAmount: null, amountChangedAt: null }
-
-type FallenReading = Pick<StoredPayment, 'countedRefunded' | 'refundedFellAt' | 'expectedFall'>
-
-const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
-
-export const NOTHING_ODD: OddReading & FallenReading = {
-  ...NO_ODD_SUCCESS,
-  ...NOT_FALLEN,
-  expectedFall: null,
+/**
+ * Computes what the stored payments become, and every difference. One that is no longer listed is kept, and
+ * marked missing once its absence is believed; one that cannot be read is kept as it was. An amount that is equal
+ * by value keeps its notation.
+ * @param asOf when the query was sent (database time)
+ * @param apartMs how far apart two answers are that confirm an amount, at least
+ * @returns also when an answer may confirm the amount of a payment (ms), if one waits for that
+ */
+export function comparePayments(
+  stored: readonly StoredPayment[],
+  { payments: listed, unreadable }: Pick<PaymentList, 'payments' | 'unreadable'>,
+  asOf: string,
+  apartMs: number,
+) {
+  const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
+  const after = listed.map(({ id, ...facts }): StoredPayment => {
+    const old = before.get(id)
+    return {
+      ...facts,
+      ...LISTED,
+      ...NOTHING_ODD,
+      ...(old && judgeReading(old, facts, asOf, apartMs)),
+      ...(old && judgeFall(old, facts, asOf, apartMs)),
+      paymentId: id,
+      asOf,
+      amount: keepNotation(old?.amount, facts.amount),
+      refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
+    }
+  })
+  const ids = new Set(listed.map(({ id }) => id))
+  const unreadableIds = new Set(unreadable.map(({ id }) => id))
+  const kept = stored
+    .filter(({ paymentId }) => !ids.has(paymentId))
+    .map((payment): StoredPayment => {
+      if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
+      // An entry without an id may be any payment's.
+      return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)
+    })
+  const payments = [...after, ...kept]
+  const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
+  return { payments, changes, askAgainInMs: measureAmountWait(payments, asOf, apartMs) }
 }
+
+const LISTED = { missing: false, unlistedSince: null, unreadable: false }
+
+/** One answer may omit a payment by mistake: its absence is believed once another does, this much later (ms). */
+const BELIEVED_AFTER_MS = 60_000
+
+function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
+  const unlistedSince = payment.unlistedSince ?? asOf
+  const missing = payment.missing || measureMs(unlistedSince, asOf) >= BELIEVED_AFTER_MS
+  return { ...payment, missing, unlistedSince, unreadable: false }
+}
+
+function keepNotation(old: string | undefined, listed: string): string {
+  return old !== undefined && compareAmounts(old, listed) === 0 ? old : listed
+}
+
+const SHOWN = [
+  'status',
+  'amount',
+  'refundedAmount',
+  'paymentMethod',
+  'missing',
+  'unreadable',
+] as const
+
+function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
+  const { paymentId } = after
+  if (!before) return [{ paymentId, field: 'status', before: null, after: after.status }]
+  const shown = SHOWN.filter((field) => before[field] !== after[field]).map((field) => {
+    return { paymentId, field, before: String(before[field]), after: String(after[field]) }
+  })
+  // Amounts that were shown before, and count for refunds from now on: two answers agree.
+  const confirmed = COUNTED.flatMap(([field, counted, count]) => {
+    const [old, now] = [count(before), count(after)]
+    const isConfirmed = before[field] === after[field] && compareAmounts(old, now) !== 0
+    return isConfirmed ? [{ paymentId, field: counted, before: old, after: now }] : []
+  })
+  return [...shown, ...confirmed]
+}
+
+type Reading<Name extends keyof StoredPayment> = Pick<StoredPayment, Name>
 
 /** The status that counts for the state and the sums of the transaction. */
-export function getCountedStatus(one: Pick<StoredPayment, 'status' | 'countedStatus'>): string {
-  return one.countedStatus ?? one.status
-}
+export const getCountedStatus = (one: Reading<'status' | 'countedStatus'>) =>
+  one.countedStatus ?? one.status
 
 /** The amount that counts for refunds (decimal string). */
-export function getCountedAmount(one: Pick<StoredPayment, 'amount' | 'countedAmount'>): string {
-  return one.countedAmount ?? one.amount
-}
+export const getCountedAmount = (one: Reading<'amount' | 'countedAmount'>) =>
+  one.countedAmount ?? one.amount
 
 /** The refunded amount that counts for what is left (decimal string). */
-export function getCountedRefunded(
-  one: Pick<StoredPayment, 'refundedAmount' | 'countedRefunded'>,
-): string {
-  return one.countedRefunded ?? one.refundedAmount
-}
+const getCountedRefunded = (one: Reading<'refundedAmount' | 'countedRefunded'>) =>
+  one.countedRefunded ?? one.refundedAmount
+
+const COUNTED = [
+  ['amount', 'countedAmount', getCountedAmount],
+  ['refundedAmount', 'countedRefunded', getCountedRefunded],
+] as const
 
 /**
  * The refunded amount of a known payment: one from a stale replica frees nothing. Less than before counts once
@@ -92,7 +144,7 @@ export function judgeFall(
   { refundedAmount }: Pick<ListedPayment, 'refundedAmount'>,
   asOf: string,
   apartMs: number,
-): FallenReading {
+): Reading<'countedRefunded' | 'refundedFellAt' | 'expectedFall'> {
   const counted = getCountedRefunded(old)
   const { expectedFall } = old
   if (compareAmounts(refundedAmount, counted) >= 0) return { ...NOT_FALLEN, expectedFall }
@@ -111,12 +163,12 @@ export function judgeFall(
  * than the one it succeeded with counts for refunds once two answers, `apartMs` apart, show it with a success,
  * also when one in between took the success back.
  */
-export function judgeReading(
+function judgeReading(
   old: StoredPayment,
   { status, amount }: Pick<ListedPayment, 'status' | 'amount'>,
   asOf: string,
   apartMs: number,
-): OddReading {
+): Reading<'countedStatus' | 'countedAmount' | 'amountChangedAt'> {
   const wasSuccess = getCountedStatus(old) === 'SUCCESS'
   const countedStatus = wasSuccess && !isKnownStatus(status) ? 'SUCCESS' : null
   const counted = wasSuccess ? getCountedAmount(old) : old.countedAmount
@@ -133,7 +185,7 @@ export function judgeReading(
 }
 
 /** Until an answer may confirm an amount, paid or refunded, that is shown and does not count yet (ms). */
-export function measureAmountWait(
+function measureAmountWait(
   payments: readonly StoredPayment[],
   asOf: string,
   apartMs: number,
@@ -146,6 +198,6 @@ export function measureAmountWait(
 }
 
 /** Between two database times. */
-export function measureMs(from: string, to: string): number {
+function measureMs(from: string, to: string): number {
   return Date.parse(toIso(to)) - Date.parse(toIso(from))
 }

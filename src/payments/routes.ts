@@ -4,26 +4,16 @@ import { type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter } from '../http/fields.ts'
+import { Id, MerchantCode } from '../http/fields.ts'
 import { cutPage, describePage, pageParameters } from '../http/list.ts'
-import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
-import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
-
-const query = {
-  status: z.enum(STATUSES).optional().describe('Only payments with this status'),
-  paymentMethod: z.enum(METHODS).optional().describe('Only payments made in this way'),
-  orderId: Id.optional().describe('Only payments of this order'),
-  transactionId: Id.optional().describe('Only payments of this transaction'),
-  amount: AmountParameter,
-  from: TimeParameter,
-  to: TimeParameter,
-}
+import { FILTERS, type FoundPayment, findPayment, listPayments } from './find-payments.ts'
+import { Payment, showPayment } from './view.ts'
 
 /** Payments, newest first. */
-export const PAYMENTS: Listing<typeof query, z.infer<typeof Payment>> = {
+export const PAYMENTS: Listing<typeof FILTERS, z.infer<typeof Payment>> = {
   name: 'payments',
   scope: 'payments:read',
-  query,
+  query: FILTERS,
   schema: Payment,
   async read(ctx, filter, limit, after) {
     const rows = await listPayments(ctx, filter, limit, after)
@@ -64,7 +54,7 @@ const list = createRoute({
   operationId: 'listPayments',
   summary: 'Payments, newest first',
   ...shared,
-  request: { query: z.strictObject({ ...query, merchantCode, ...pageParameters }) },
+  request: { query: z.strictObject({ ...FILTERS, merchantCode, ...pageParameters }) },
   responses: { 200: describePage(Payment), ...describeRefusals('cursor_expired') },
 })
 

@@ -1,23 +1,20 @@
 import { z } from '@hono/zod-openapi'
 import type { OrderFacts } from '../db/order-facts.ts'
+import type { payments } from '../db/schema.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { PaymentRow } from './find-payments.ts'
 
 /** The values that the gateway documents (specification 2.6). */
 export const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING'] as const
 export const METHODS = ['QR', 'ATM', 'CC'] as const
 
-const KNOWN: readonly string[] = STATUSES
-const KNOWN_METHODS: readonly string[] = METHODS
+export type PaymentRow = typeof payments.$inferSelect
 
-export function isKnownStatus(status: string): boolean {
-  return KNOWN.includes(status)
-}
+export const isKnownStatus = (status: string) => STATUSES.some((one) => one === status)
 
 /** Whether status and method are both documented. */
 export function isRecognised(payment: Pick<PaymentRow, 'status' | 'paymentMethod'>): boolean {
-  return isKnownStatus(payment.status) && KNOWN_METHODS.includes(payment.paymentMethod)
+  return isKnownStatus(payment.status) && METHODS.some((one) => one === payment.paymentMethod)
 }
 
 const EXAMPLE = {
@@ -93,7 +90,7 @@ export const SHOWN_COLUMNS = [
   ...(['paymentId', 'transactionId', 'status', 'amount', 'refundedAmount'] as const),
   ...(['paymentMethod', 'missing', 'unreadable', 'hold'] as const),
   ...(['firstSeenAt', 'updatedAt', 'asOf'] as const),
-] as const satisfies readonly (keyof PaymentRow)[]
+]
 
 export type StoredHold = PaymentRow['hold']
 
@@ -109,30 +106,18 @@ export function showPayment(
   order: PaymentOrder,
   accountHold?: StoredHold,
 ): z.infer<typeof Payment> {
+  const { transactionId, status, amount, refundedAmount, paymentMethod } = row
+  const { merchantCode, orderId, merchantTxnId, currency } = order
+  const { missing, unreadable, hold } = row
+  const isRefundable = status === 'SUCCESS' && !missing && !unreadable
   return {
     id: row.paymentId,
-    transactionId: row.transactionId,
-    merchantCode: order.merchantCode,
-    orderId: order.orderId,
-    merchantTxnId: order.merchantTxnId,
-    status: row.status,
-    amount: row.amount,
-    refundedAmount: row.refundedAmount,
-    refundableAmount: isRefundable(row) ? row.refundable : '0',
-    currency: order.currency,
-    paymentMethod: row.paymentMethod,
-    unrecognised: !isRecognised(row),
-    missing: row.missing,
-    unreadable: row.unreadable,
-    hold: row.hold,
+    ...{ transactionId, merchantCode, orderId, merchantTxnId, status, amount, refundedAmount },
+    refundableAmount: isRefundable ? row.refundable : '0',
+    ...{ currency, paymentMethod, unrecognised: !isRecognised(row), missing, unreadable, hold },
     ...(accountHold ? { accountHold } : {}),
     firstSeenAt: toIso(row.firstSeenAt),
     updatedAt: toIso(row.updatedAt),
     asOf: toIso(row.asOf),
   }
-}
-
-/** It succeeded, and the newest answer lists it readably. */
-function isRefundable({ status, missing, unreadable }: ShownPayment): boolean {
-  return status === 'SUCCESS' && !missing && !unreadable
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { accepts } from 'hono/accepts'
-import { LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
 import { type Answer, exchange, type GatewayContext, isErrorStatus } from './exchange.ts'
 import { type CardInput, ControlError, type SandboxCard } from './input.ts'
@@ -110,14 +109,8 @@ function writeEnvelope(
 
 /** Builds the JSON of a single card (specification 2.2). */
 export function showCard({ merchantCode }: SandboxMerchant, card: SandboxCard): Fields {
-  const { raw, cardData, cardPolicy, ...rest } = card
-  const shown = {
-    merchantCode,
-    ...rest,
-    cardData: { ...cardData, cardCVV: '***' },
-    cardPolicy: showPolicy(cardPolicy),
-  }
-  return mergeDeep(shown, raw)
+  const { raw, cardData, ...rest } = card
+  return mergeDeep({ merchantCode, ...rest, cardData: { ...cardData, cardCVV: '***' } }, raw)
 }
 
 /**
@@ -126,7 +119,7 @@ export function showCard({ merchantCode }: SandboxMerchant, card: SandboxCard): 
  */
 function showListedCard({ merchantCode }: SandboxMerchant, card: SandboxCard): Fields {
   const { raw, cardData, cardPolicy, ...rest } = card
-  const { activeOnCreate: _, supportedMccGroup: __, ...policy } = showPolicy(cardPolicy)
+  const { activeOnCreate: _, supportedMccGroup: __, ...policy } = cardPolicy
   const shown = {
     merchantId: `M-${merchantCode}`,
     merchantCode,
@@ -136,15 +129,6 @@ function showListedCard({ merchantCode }: SandboxMerchant, card: SandboxCard): F
     cardPolicy: policy,
   }
   return mergeDeep(shown, raw)
-}
-
-function showPolicy(policy: SandboxCard['cardPolicy']) {
-  return {
-    ...policy,
-    cardLimit: new LosslessNumber(policy.cardLimit),
-    minTransAmount: new LosslessNumber(policy.minTransAmount),
-    maxTransAmount: new LosslessNumber(policy.maxTransAmount),
-  }
 }
 
 function mergeDeep(base: Fields, overrides: Fields): Fields {

@@ -14,10 +14,7 @@ import {
   type SandboxTransaction,
 } from './state.ts'
 
-/**
- * A payment to make. Amounts are decimal text or numbers. Defaults: method ATM, status SUCCESS,
- * generated ids, the first account.
- */
+/** A payment to make. Defaults: method ATM, status SUCCESS, generated ids, the first account. */
 export type PaymentWish = {
   amount: string | number
   /** The order's amount, which the notification carries. Default: `amount`. */

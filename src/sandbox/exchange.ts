@@ -9,18 +9,18 @@ export type GatewayContext = Context<{ Bindings: HttpBindings }>
 
 /** Adds an entry and drops the oldest one beyond the limit. Callers complete the entry in place. */
 export function recordEntry<T extends Omit<JournalEntry, 'at'>>(
-  { journal }: SandboxState,
+  { journal, settings }: SandboxState,
   members: T,
 ): T & { at: string } {
   const entry = { ...members, at: new Date().toISOString() }
-  journal.entries.push(entry)
-  if (journal.entries.length > journal.limit) journal.entries.shift()
+  journal.push(entry)
+  if (journal.length > settings.journalLimit) journal.shift()
   return entry
 }
 
 /** Lists the entries of one command, or all, oldest first. */
 export function listEntries({ journal }: SandboxState, command?: string): JournalEntry[] {
-  return journal.entries.filter((entry) => command === undefined || entry.command === command)
+  return journal.filter((entry) => command === undefined || entry.command === command)
 }
 
 /**

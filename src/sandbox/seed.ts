@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { LosslessNumber } from 'lossless-json'
 import type { z } from 'zod'
 import type { SandboxCard, seedInput } from './input.ts'
 import { addTransaction, moveMoney, openRefund, showRefund, showTransaction } from './ledger.ts'
@@ -53,7 +54,7 @@ export function seedSandbox(
   const merchant = findMerchant(state, merchantCode)
   const pick = makePick(makeRandom(seed))
   const planned = Array.from({ length: count }, (_, index) => planTransaction(pick, index))
-  for (const { transactionId } of planned) removeTransaction(state, merchant, transactionId)
+  removeTransactions(state, merchant, new Set(planned.map(({ transactionId }) => transactionId)))
   const transactions = planned.map(({ createdAt, ...input }) => {
     const transaction = addTransaction(state, merchant, input)
     transaction.createdAt = createdAt
@@ -120,32 +121,26 @@ function addRefunds(
     })
 }
 
-/** Removes a transaction with its payments and refunds; refunds waiting to settle end as failed. */
-function removeTransaction(
+/** Removes transactions with their payments and refunds; refunds waiting to settle end as failed. */
+function removeTransactions(
   state: SandboxState,
-  merchant: SandboxMerchant,
-  transactionId: string,
+  { merchantCode, transactions, payments, refunds }: SandboxMerchant,
+  ids: ReadonlySet<string>,
 ): void {
-  const payments = merchant.transactions.get(transactionId)?.payments ?? []
-  for (const payment of payments) removePayment(state, merchant, payment)
-  merchant.transactions.delete(transactionId)
-}
-
-function removePayment(
-  state: SandboxState,
-  { merchantCode, refunds, payments }: SandboxMerchant,
-  payment: SandboxPayment,
-): void {
-  for (const refund of payment.refunds) {
-    if (refund.status === 'accepted') refund.status = 'failed'
-    const others = refunds.get(refund.requestId)?.filter((one) => one !== refund) ?? []
-    if (others.length === 0) refunds.delete(refund.requestId)
-    else refunds.set(refund.requestId, others)
+  const isOf = ({ transaction }: SandboxPayment) => ids.has(transaction.transactionId)
+  for (const [requestId, all] of refunds) {
+    const removed = all.filter(({ payment }) => isOf(payment))
+    for (const refund of removed) if (refund.status === 'accepted') refund.status = 'failed'
+    const kept = all.filter((one) => !removed.includes(one))
+    if (kept.length > 0) refunds.set(requestId, kept)
+    else refunds.delete(requestId)
   }
-  payments.delete(payment.id)
-  state.ledger = state.ledger.filter(
-    (moved) => moved.paymentId !== payment.id || moved.merchantCode !== merchantCode,
-  )
+  state.ledger = state.ledger.filter((moved) => {
+    const payment = moved.merchantCode === merchantCode ? payments.get(moved.paymentId) : undefined
+    return payment === undefined || !isOf(payment)
+  })
+  for (const [id, payment] of payments) if (isOf(payment)) payments.delete(id)
+  for (const id of ids) transactions.delete(id)
 }
 
 /** The specification shows the first two (section 3); gateways of this family send the others too. */
@@ -214,9 +209,9 @@ export function makeCard(
       policyRequestId: `POLICY-${merchantCode}-${1 + (index % 3)}`,
       policyRevision: 1 + pick(4),
       cardCurrency: isVnd ? 'VND' : 'USD',
-      cardLimit: isVnd ? `${1 + pick(50)}000000` : `${100 + pick(900)}.50`,
-      minTransAmount: isVnd ? '10000' : '0.01',
-      maxTransAmount: isVnd ? '1000000' : '99.99',
+      cardLimit: new LosslessNumber(isVnd ? `${1 + pick(50)}000000` : `${100 + pick(900)}.50`),
+      minTransAmount: new LosslessNumber(isVnd ? '10000' : '0.01'),
+      maxTransAmount: new LosslessNumber(isVnd ? '1000000' : '99.99'),
       autoCloseCard: pick(2) === 0,
       activeOnCreate: pick(2) === 0,
       supportedMccGroup: GROUPS.slice(0, 1 + pick(GROUPS.length)),

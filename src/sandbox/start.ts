@@ -15,6 +15,7 @@ import { makeRandom, pickFirstPaymentId } from './random.ts'
 import { addCards } from './seed.ts'
 import {
   createBackgroundTasks,
+  DEFAULTS,
   type SandboxMerchant,
   type SandboxOptions,
   type SandboxState,
@@ -81,44 +82,23 @@ function createApp(state: SandboxState, host: string) {
   return app
 }
 
-function createState(options: SandboxOptions): SandboxState {
-  const refundMs = options.refundMs ?? 500
-  const seed = options.seed ?? 1
+function createState({ accounts, sharedToken, ipnUrl, ...options }: SandboxOptions): SandboxState {
+  const settings = { ...DEFAULTS, ...options }
+  const { refundMs, seed, tokenLifetimeS: lifetimeS } = settings
   const merchants = new Map<string, SandboxMerchant>()
-  for (const { merchantCode, secret } of options.accounts) {
-    const records = {
-      transactions: new Map(),
-      payments: new Map(),
-      refunds: new Map(),
-      cards: new Map(),
-    }
-    const merchant = { merchantCode, secret, ...records }
+  for (const { merchantCode, secret } of accounts) {
+    const [transactions, payments, refunds, cards] = [new Map(), new Map(), new Map(), new Map()]
+    const merchant = { merchantCode, secret, transactions, payments, refunds, cards }
     addCards(merchant, { seed: 1, name: merchantCode })
     merchants.set(merchantCode, merchant)
   }
   return {
-    settings: {
-      fieldPrefix: options.fieldPrefix ?? 'svc',
-      paygatePath: options.paygatePath ?? '/api/v1/paygate/svcpay',
-      refundHashExclude: options.refundHashExclude ?? ['RequestID'],
-      ipnHashExclude: options.ipnHashExclude ?? ['TransAmount', 'ExtData'],
-      refundMs,
-      cards: options.cards ?? { successCode: 1, firstPage: 1, maxPageSize: 100 },
-      ipnRetryMs: options.ipnRetryMs ?? [1000, 2000, 5000, 10_000],
-    },
-    merchants,
-    faults: [],
-    journal: { entries: [], limit: options.journalLimit ?? 100_000 },
-    ledger: [],
+    ...{ settings, merchants, ipnUrl, faults: [], journal: [], ledger: [] },
     refundMode: makeRefundMode(refundModeInput.parse({}), refundMs),
-    ipnUrl: options.ipnUrl,
     lastPaymentId: pickFirstPaymentId(),
     random: makeRandom(seed),
     deliveryRandom: makeRandom(seed),
-    tokens: createTokenStore(options.accounts, options.sharedToken, {
-      lifetimeS: options.tokenLifetimeS ?? 3600,
-      nested: false,
-    }),
+    tokens: createTokenStore(accounts, sharedToken, { lifetimeS, nested: false }),
     background: createBackgroundTasks(),
     agent: new Agent({
       connections: 256,

@@ -22,7 +22,27 @@ export type SandboxAccount = {
   token?: TokenSource | undefined
 }
 
-export type SandboxOptions = {
+/** What a sandbox has unless its options say otherwise. */
+export const DEFAULTS = {
+  fieldPrefix: 'svc',
+  paygatePath: '/api/v1/paygate/svcpay',
+  refundHashExclude: ['RequestID'] as readonly string[],
+  ipnHashExclude: ['TransAmount', 'ExtData'] as readonly string[],
+  /** Milliseconds after which an accepted refund settles by itself. */
+  refundMs: 500,
+  /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
+  ipnRetryMs: [1_000, 2_000, 5_000, 10_000] as readonly number[],
+  /** How the card envelopes look, and the pages of the list. */
+  cards: { successCode: 1, firstPage: 1, maxPageSize: 100 } as CardRules,
+  /** Lifetime of a card token in seconds. */
+  tokenLifetimeS: 3_600,
+  /** Seeds fault probabilities and the shuffling of notifications. */
+  seed: 1,
+  /** Maximum number of journal entries. */
+  journalLimit: 100_000,
+}
+
+export type SandboxOptions = Partial<typeof DEFAULTS> & {
   /** Control requests that name no account use the first one. */
   accounts: readonly SandboxAccount[]
   /** A token that can read the cards of all accounts. */
@@ -32,36 +52,7 @@ export type SandboxOptions = {
   host?: string
   /** 0 selects a free port. */
   port?: number
-  fieldPrefix?: string
-  paygatePath?: string
-  refundHashExclude?: readonly string[]
-  ipnHashExclude?: readonly string[]
-  /** Milliseconds after which an accepted refund settles by itself. */
-  refundMs?: number
-  /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
-  ipnRetryMs?: readonly number[]
-  /** How the card envelopes look, and the pages of the list. */
-  cards?: CardRules
-  /** Lifetime of a card token in seconds. */
-  tokenLifetimeS?: number
-  /** Seeds fault probabilities and the shuffling of notifications. */
-  seed?: number
-  /** Maximum number of journal entries. */
-  journalLimit?: number
 }
-
-export type Settings = Required<
-  Pick<
-    SandboxOptions,
-    | 'fieldPrefix'
-    | 'paygatePath'
-    | 'refundHashExclude'
-    | 'ipnHashExclude'
-    | 'refundMs'
-    | 'cards'
-    | 'ipnRetryMs'
-  >
->
 
 /** A payment. Amounts are decimal strings; `refundedAmountShown` overrides the one of QUERY_PT. */
 export type SandboxPayment = {
@@ -175,10 +166,10 @@ export type FormResult = { tone: 'good' | 'bad'; text: string; at: number }
 
 /** The in-memory state of one sandbox, lost when it stops. */
 export type SandboxState = {
-  settings: Settings
+  settings: typeof DEFAULTS
   merchants: Map<string, SandboxMerchant>
   faults: Fault[]
-  journal: { entries: JournalEntry[]; limit: number }
+  journal: JournalEntry[]
   ledger: Movement[]
   refundMode: RefundMode
   ipnUrl: string | undefined

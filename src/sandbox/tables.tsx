@@ -30,7 +30,7 @@ export function Tables({ state: { merchants, journal } }: { state: SandboxState 
         all={sort(payments, (one) => madeAt(one.transaction))}
       />
       <Records title="Refunds" columns={REFUNDS} all={sort(refunds, (one) => one.acceptedAt)} />
-      <Records title="Journal" columns={JOURNAL} all={journal.entries} />
+      <Records title="Journal" columns={JOURNAL} all={journal} />
       <Records title="Virtual cards" columns={CARDS} all={sort(cards, madeAt)} />
     </>
   )
@@ -115,7 +115,7 @@ const CARDS: readonly Column<SandboxCard>[] = [
   { title: 'created', cell: (one) => formatTime(one.createdAt) },
   { title: 'id', cell: (one) => one.virtualCardRequestId },
   { title: 'number', cell: (one) => one.cardData.cardNumber },
-  { title: 'brand', cell: (one) => one.cardData.cardBrand },
+  { title: 'brand', cell: (one) => String(one.cardData.cardBrand) },
   {
     title: 'limit',
     cell: ({ cardPolicy }) => `${cardPolicy.cardLimit} ${cardPolicy.cardCurrency}`,

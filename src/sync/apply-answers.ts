@@ -2,8 +2,12 @@ import type { Config } from '../config/config.ts'
 import { gatewayCalls } from '../db/schema.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
-import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
-import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
+import { lockPayments } from '../payments/apply-payments.ts'
+import {
+  type AppliedPayments,
+  comparePayments,
+  type SnapshotRef,
+} from '../payments/odd-readings.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'

@@ -2,8 +2,11 @@ import postgres from 'postgres'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { logDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
-import { listPaymentChanges, writePayments } from '../payments/apply-payments.ts'
-import { PaymentElsewhereError } from '../payments/odd-readings.ts'
+import {
+  listPaymentChanges,
+  PaymentElsewhereError,
+  writePayments,
+} from '../payments/apply-payments.ts'
 import { isTransient } from '../platform/postgres/errors.ts'
 import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -145,7 +148,7 @@ async function writeWithRefunds(
   const { claim, snapshot, applied, call } = answer
   const { attempt, ...refunds } = await reconcileRefunds(ctx, tx, claim, {
     snapshot,
-    changed: applied?.changed === true,
+    changed: changes.length > 0,
     answered: call.outcome.kind === 'answered',
     sending,
   })

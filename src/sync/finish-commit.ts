@@ -15,7 +15,8 @@ import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { isPaid, summarisePayments } from '../transactions/summarise-payments.ts'
-import { buildTransactionEvent } from '../transactions/view.ts'
+import type { TransactionWithPayments } from '../transactions/types.ts'
+import { showTransaction } from '../transactions/view.ts'
 import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
@@ -49,7 +50,7 @@ export async function finishCommit(
   const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
     ...buildEvents(ctx, items, objects, recorded),
-    ...[...read.values()].map((one) => buildTransactionEvent('sync.abandoned', one)),
+    ...[...read.values()].map((one) => buildEvent('sync.abandoned', one)),
   ])
   return { ends, found: recorded, last }
 }
@@ -93,10 +94,14 @@ function buildEvents(
     ...buildDiscrepancyEvents(found),
     ...items.flatMap((item) => {
       const known = find(item.key)
-      if (!known) return []
-      return listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
+      return known ? listTransactionEvents(item).map((type) => buildEvent(type, known)) : []
     }),
   ]
+}
+
+function buildEvent(type: NewEvent['type'], found: TransactionWithPayments): NewEvent {
+  const { merchantCode, transactionId } = found.transaction
+  return { merchantCode, transactionId, type, data: showTransaction(found) }
 }
 
 /** That a transaction was updated is an event of its own only if no other one shows it. */
@@ -123,7 +128,8 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
     row.duplicatePayment !== summary.duplicatePayment ||
     compareAmounts(row.paidAmount, summary.paidAmount) !== 0 ||
     compareAmounts(row.refundedAmount, summary.refundedAmount) !== 0
-  const isChanged = lost || refunds?.changed || applied?.changed || row.isNamed || differs
+  const hasChanges = (applied?.changes.length ?? 0) > 0
+  const isChanged = lost || refunds?.changed || hasChanges || row.isNamed || differs
   if (!isChanged && !applied) return undefined
   return {
     ...summary,

@@ -1,4 +1,3 @@
-import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import { transactions } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
@@ -10,7 +9,7 @@ import {
   resolveDiscrepancies,
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
-import { compareAmounts } from '../money.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -23,15 +22,8 @@ const OF_TRANSACTION = byTransaction('d', 'transactions')
 /** Ids kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
-const COLUMNS = [
-  ...(['merchantCode', 'transactionId', 'orderId', 'state', 'sameOrder'] as const),
-  ...(['expectedAmount', 'paidAmount', 'refundedAmount', 'currency'] as const),
-] as const satisfies readonly (keyof TransactionRow)[]
-
-type OrderRow = Pick<TransactionRow, (typeof COLUMNS)[number]> & {
-  /** It has the discrepancy, open or resolved by a person. */
-  isFlagged: boolean
-}
+/** `isFlagged`: it has the discrepancy, open or resolved by a person. */
+type OrderRow = TransactionRow & { isFlagged: boolean }
 
 /**
  * Flags each paid transaction of an order with the others: `sameOrder`, and `order_paid_twice` if together they
@@ -65,7 +57,7 @@ async function lockOrder(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<OrderRow[]> {
   return await tx<OrderRow[]>`
-    select ${tx.unsafe(listColumns(transactions, 'transactions', COLUMNS))}, exists (
+    select ${tx.unsafe(listColumns(transactions, 'transactions'))}, exists (
         select from (select * from discrepancies as d where ${tx.unsafe(OF_TRANSACTION)} offset 0) as d
         where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
       ) as "isFlagged"
@@ -90,9 +82,9 @@ function measureOrder(paid: readonly OrderRow[]) {
     stated.every((amount) => compareAmounts(amount, expected) === 0) &&
     new Set(paid.map(({ currency }) => currency)).size === 1
   if (!isClear) return { expected: undefined, isExceeded: true }
-  let kept = new Big(0)
-  for (const one of paid) kept = kept.plus(one.paidAmount).minus(one.refundedAmount)
-  return { expected, isExceeded: kept.gt(expected) }
+  const received = addAmounts(paid.map(({ paidAmount }) => paidAmount))
+  const due = addAmounts([expected, ...paid.map(({ refundedAmount }) => refundedAmount)])
+  return { expected, isExceeded: compareAmounts(received, due) > 0 }
 }
 
 async function flagRow(

@@ -33,12 +33,9 @@ const IDS_PER_PAYLOAD = 20
 
 /** Wakes who waits for any of these to become known. Few: every batch of notifications sends them. */
 export function formatRegistered(transactionIds: Iterable<string>): string[] {
-  const ids = [...new Set(transactionIds)].filter((id) => id.length <= 128 && !id.includes('\n'))
-  const payloads: string[] = []
-  for (let start = 0; start < ids.length; start += IDS_PER_PAYLOAD) {
-    payloads.push(ids.slice(start, start + IDS_PER_PAYLOAD).join('\n'))
-  }
-  return payloads
+  const ids = [...new Set(transactionIds)]
+  const takeNext = () => ids.splice(0, IDS_PER_PAYLOAD).join('\n')
+  return Array.from({ length: Math.ceil(ids.length / IDS_PER_PAYLOAD) }, takeNext)
 }
 
 /** The format of this service's request ids, in either case. */

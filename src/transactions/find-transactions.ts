@@ -1,5 +1,5 @@
-import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
-import type { Listing } from '../access/listing.ts'
+import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
+import type { Filter, Listing } from '../access/listing.ts'
 import { payments, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { byTransaction, formatTransactionKey, selectKeys } from '../db/transaction-key.ts'
@@ -37,7 +37,7 @@ export async function listByAmount(
   const { merchants, from, to } = filter
   const { firstSeenAt } = transactions
   const conditions = and(
-    ...listConditions(filter),
+    matchFilter(filter),
     from === undefined ? undefined : gte(firstSeenAt, from),
     to === undefined ? undefined : lt(firstSeenAt, to),
   )
@@ -65,18 +65,6 @@ export async function listByAmount(
     return found ? [{ found, position: { time, id, merchantCode }, ...examination }] : []
   })
   return cutRead(listed, limit)
-}
-
-export type TransactionFilter = {
-  merchants: readonly string[]
-  state?: TransactionRow['state'] | undefined
-  orderId?: string | undefined
-  merchantTxnId?: string | undefined
-  /** A decimal string: a payment of it has this amount, by value. */
-  amount?: string | undefined
-  /** First seen at or after `from`, and before `to`. */
-  from?: string | undefined
-  to?: string | undefined
 }
 
 const COLUMNS = listColumns(transactions, 'transactions')
@@ -117,7 +105,7 @@ export async function listTransactions(
   const key = { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId }
   const newest = pickNewest(db, key, {
     merchants,
-    filter: and(eq(t.unconfirmed, false), ...listConditions({ ...filter, ...others })),
+    filter: and(eq(t.unconfirmed, false), matchFilter({ ...filter, ...others })),
     ...{ from, to, limit, after },
     only: id === undefined ? undefined : { column, value: id, isSorted: false },
   })
@@ -133,19 +121,18 @@ export async function listTransactions(
 }
 
 /** All conditions but the accounts and the times. */
-function listConditions(filter: TransactionFilter): SQL[] {
+function matchFilter({ state, orderId, merchantTxnId, amount }: TransactionFilter) {
   const t = transactions
-  const { state, orderId, merchantTxnId, amount } = filter
   const ofAmount = sql`exists (
     select from (
       select amount from payments as p where ${sql.raw(byTransaction('p', 'transactions'))} offset 0
     ) as p where p.amount = ${amount}::numeric)`
-  return [
-    ...(state === undefined ? [] : [eq(t.state, state)]),
-    ...(orderId === undefined ? [] : [eq(t.orderId, orderId)]),
-    ...(merchantTxnId === undefined ? [] : [eq(t.merchantTxnId, merchantTxnId)]),
-    ...(amount === undefined ? [] : [ofAmount]),
-  ]
+  return and(
+    state === undefined ? undefined : eq(t.state, state),
+    orderId === undefined ? undefined : eq(t.orderId, orderId),
+    merchantTxnId === undefined ? undefined : eq(t.merchantTxnId, merchantTxnId),
+    amount === undefined ? undefined : ofAmount,
+  )
 }
 
 const query = {
@@ -158,6 +145,8 @@ const query = {
   from: TimeParameter,
   to: TimeParameter,
 }
+
+type TransactionFilter = Omit<Filter<typeof query>, 'coversAll'>
 
 /** Transactions, newest first; with an amount alone, those whose payment was seen last. */
 export const TRANSACTIONS: Listing<typeof query, TransactionView> = {

@@ -2,8 +2,13 @@ import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE, TRANSACTIONS_REGISTERED } from '../db/names.ts'
-import { byTransaction, formatTransactionKey } from '../db/transaction-key.ts'
-import { DomainError, invalidField } from '../errors.ts'
+import {
+  byTransaction,
+  formatTransactionKey,
+  selectKeys,
+  type TransactionKey,
+} from '../db/transaction-key.ts'
+import { DomainError, invalidField, requireOnly } from '../errors.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -35,7 +40,7 @@ export async function requestSync(
       ) as k cross join lateral (
         select merchant_code, unconfirmed from transactions as t
         where ${tx.unsafe(byTransaction('t'))} limit 1) as t`
-    const merchantCode = resolveOwner(config, merchants, known)
+    const merchantCode = resolveOwner(config, merchants, known, transactionId)
     if (known[0]?.unconfirmed !== false) await requireRoom(tx, access, merchantCode)
     tracing.remember(formatTransactionKey({ merchantCode, transactionId }))
     await tx`
@@ -54,17 +59,14 @@ function resolveOwner(
   { accounts }: Context['config'],
   merchants: readonly string[],
   known: readonly { merchantCode: string }[],
+  transactionId: string,
 ): string {
-  if (known.length > 1) {
-    const what =
-      'Several merchant accounts have a transaction with this id: name one with merchantCode'
-    throw new DomainError('ambiguous_merchant', what)
-  }
-  const merchantCode = known[0]?.merchantCode ?? merchants[0]
+  const owner = known.length > 0 ? requireOnly(known, 'transaction', transactionId) : undefined
+  const merchantCode = owner?.merchantCode ?? merchants[0]
   if (merchantCode === undefined) {
     throw new DomainError('merchant_not_found', 'This key has no access to that merchant account')
   }
-  if (known.length === 0 && merchants.length > 1) {
+  if (!owner && merchants.length > 1) {
     const what = 'the key holds several merchant accounts, and none has this transaction'
     throw invalidField('merchantCode', `is required: ${what}`)
   }
@@ -86,4 +88,29 @@ async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): P
     ofKey < MAX_WAITING.ofKey ? ['The account', ofAccount] : ['This key', ofKey]
   const detail = `${whose} has ${count} transactions waiting for their query that no notification has named`
   throw new DomainError('too_many_unconfirmed', detail, { retryAfterS: RETRY_AFTER_S })
+}
+
+/**
+ * Makes known transactions due, as a request to sync does with one: retries begin anew, and one that was abandoned is
+ * resumed. What follows from the answer is decided as after any other query.
+ * @returns how many of the keys are those of transactions
+ */
+export async function requeueTransactions(
+  tx: Tx,
+  keys: readonly TransactionKey[],
+): Promise<number> {
+  // Locked in the order of the keys, as in every commit of several, so that two cannot deadlock.
+  const locked = await tx<TransactionKey[]>`
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId"
+    from (
+      select merchant_code, transaction_id from ${selectKeys(tx, keys)}
+      order by merchant_code, transaction_id
+    ) as k cross join lateral (
+      select merchant_code, transaction_id from transactions as t
+      where ${tx.unsafe(byTransaction('t'))} limit 1 for update) as t`
+  await tx`
+    update transactions as t set ${makeDue(tx)} from ${selectKeys(tx, locked)}
+    where t.merchant_code = k.merchant_code and t.transaction_id = k.transaction_id`
+  notifyAfterCommit(tx, SYNC_DUE)
+  return locked.length
 }

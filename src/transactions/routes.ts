@@ -11,13 +11,12 @@ import {
 } from '../http/describe.ts'
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
-import { matchesEtag } from '../http/raw-response.ts'
 import { findTransaction, waitForTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './find-transactions.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
 import type { FoundTransaction, TransactionsContext } from './types.ts'
-import { formatEtag, showTransaction, Transaction } from './view.ts'
+import { answerFound, isUnchanged, showTransaction, Transaction } from './view.ts'
 
 const params = z.object({ transactionId: Id })
 const merchantCode = MerchantCode
@@ -118,17 +117,15 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const query = c.req.valid('query')
       const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const isUnchanged = (found: FoundTransaction) => matchesEtag(etags, formatEtag(found))
       const wanted = { merchants, transactionId }
       const done = (found: FoundTransaction) =>
-        etags === undefined ? found.transaction.final : !isUnchanged(found)
+        etags === undefined ? found.transaction.final : !isUnchanged(found, etags)
       const found =
         query.wait === undefined
           ? await findTransaction(ctx, merchants, transactionId)
           : await waitForTransaction(ctx, wanted, done, query.wait * 1000, c.req.raw.signal)
-      const headers = { etag: formatEtag(found), 'cache-control': 'private, no-cache' }
-      if (isUnchanged(found)) return c.body(null, 304, headers)
-      return c.json(showTransaction(found), 200, headers)
+      const { status, headers, body } = answerFound(found, etags)
+      return c.newResponse(body, status, headers)
     })
     .openapi(list, (c) => serveListing(ctx, c, TRANSACTIONS, c.req.valid('query')))
     .openapi(sync, async (c) => {
@@ -148,11 +145,11 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { transactionId } = c.req.valid('param')
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
       const { scopes, chainId } = c.get('access')
-      const withRefunds = scopes.includes('refunds:read')
+      const request = { transaction, withRefunds: scopes.includes('refunds:read'), limit }
       const locate = ({ position }: TimelineRow) => position
       const page = await ctx.reads.run(chainId, ({ sql }) =>
         readPage({ sql }, cursor, undefined, async (after) => {
-          const rows = await readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after)
+          const rows = await readTimeline({ ...ctx, sql }, { ...request, after })
           return cutPage({ rows }, limit, locate, ({ entry }) => entry)
         }),
       )

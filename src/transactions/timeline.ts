@@ -109,60 +109,40 @@ type Row = {
 
 type TimelineContext = { config: Pick<Context['config'], 'GATEWAY_FIELD_PREFIX'>; sql: Sql }
 
-type PageRequest = {
+export type TimelineRequest = {
   transaction: TransactionKey
+  /** Also the steps of its refunds, and discrepancies that name one. */
   withRefunds: boolean
   limit: number
   after: Position | undefined
 }
 
 /**
- * Reads what happened to a transaction, oldest first; with `withRefunds` also the steps of its refunds, and
- * discrepancies that name one.
+ * Reads what happened to a transaction, oldest first.
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
-  ctx: TimelineContext,
-  transaction: TransactionKey,
-  withRefunds: boolean,
-  limit: number,
-  after: Position | undefined,
+  { sql, config }: TimelineContext,
+  request: TimelineRequest,
 ): Promise<TimelineRow[]> {
-  const { sql } = ctx
-  const { merchantCode } = transaction
+  const { limit, after } = request
+  const { merchantCode } = request.transaction
   const rows = await sql<Row[]>`
     select at::text, id, type, facts
-    from (${selectEntries(sql, { transaction, withRefunds, limit, after })}) as entries
+    from (${selectEntries(sql, request)}) as entries
     where ${after ? sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : sql`true`}
     order by entries.at, id limit ${limit + 1}`
-  const messages = await readMessages(ctx, merchantCode, rows)
   return rows.map(({ at, id, type, facts }) => {
-    const { lastReceivedAt } = facts
-    const times = typeof lastReceivedAt === 'string' && { lastReceivedAt: toIso(lastReceivedAt) }
-    const message = type === 'ipn' && { message: messages.get(id) ?? null }
+    const { lastReceivedAt, message: body } = facts
+    const ofIpn = type === 'ipn' && {
+      lastReceivedAt: toIso(String(lastReceivedAt)),
+      message: readRefundDetails(String(body), config.GATEWAY_FIELD_PREFIX).message ?? null,
+    }
     return {
       position: { time: at, id, merchantCode },
-      entry: TimelineEntry.parse({ ...facts, ...times, ...message, type, at: toIso(at) }),
+      entry: TimelineEntry.parse({ ...facts, ...ofIpn, type, at: toIso(at) }),
     }
   })
-}
-
-/** By the ids of their entries: only the bodies of notifications on the page are parsed. */
-async function readMessages(
-  { config, sql }: TimelineContext,
-  merchantCode: string,
-  rows: readonly Row[],
-): Promise<Map<string, string | undefined>> {
-  const ids = rows.flatMap(({ type, id }) => (type === 'ipn' ? [Number(id.slice(2))] : []))
-  if (ids.length === 0) return new Map()
-  const found = await sql<{ id: string; body: string }[]>`
-    select '1-' || lpad(e.id::text, 19, '0') as id, e.body
-    from (select value::bigint as id from json_array_elements_text(${JSON.stringify(ids)}::json)) as k
-    cross join lateral (
-      select id, body from ipn_events as e
-      where merchant_code = ${merchantCode} and ${sql.unsafe(byKey('e', ['id'], 'k'))} limit 1) as e`
-  const { GATEWAY_FIELD_PREFIX: prefix } = config
-  return new Map(found.map(({ id, body }) => [id, readRefundDetails(body, prefix).message]))
 }
 
 const HAS_OTHER_READING = `exists (
@@ -180,8 +160,8 @@ const FACTS = {
     lastReceivedAt: 'last_received_at::text',
     signature: 'verdict',
     recut: `reading > 1 or ${HAS_OTHER_READING}`,
-    // In its body.
-    message: 'null',
+    // Stands in it.
+    message: 'body',
   }),
   query: writeFacts(Query, CALL),
   change: writeFacts(Change),
@@ -210,7 +190,7 @@ const IPN = writeEntry('ipn', 'first_received_at')
  * any number, it selects no more than a page needs, oldest first; of the others, which follow from its refunds,
  * all.
  */
-function selectEntries(sql: Sql, request: PageRequest) {
+function selectEntries(sql: Sql, request: TimelineRequest) {
   const { transaction, withRefunds } = request
   const key = selectKey(sql, transaction)
   return sql`
@@ -235,7 +215,7 @@ function selectEntries(sql: Sql, request: PageRequest) {
  */
 function selectOldest(
   sql: Sql,
-  { after, limit, withRefunds }: PageRequest,
+  { after, limit, withRefunds }: TimelineRequest,
   type: Row['type'],
   table: 'ipn_events' | 'gateway_calls' | 'changes',
   time: string,

@@ -1,16 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import type { EventType } from '../events/event.ts'
-import type { NewEvent } from '../events/record-events.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { matchesEtag } from '../http/raw-response.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type {
-  FoundTransaction,
-  ShownTransaction,
-  ShownWithPayments,
-  TransactionWithPayments,
-} from './types.ts'
+import type { FoundTransaction, ShownTransaction, ShownWithPayments } from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -119,8 +113,21 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
 }
 
 /** Weak: `sync`, `ipnCount` and `asOf` may differ. After a restore a version is given again, in another epoch. */
-export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
-  return `W/"${epoch}.${version}"`
+const formatEtag = ({ transaction: { version }, epoch }: FoundTransaction) =>
+  `W/"${epoch}.${version}"`
+
+/** Whether the client has it already. */
+export function isUnchanged(found: FoundTransaction, ifNoneMatch: string | undefined): boolean {
+  return matchesEtag(ifNoneMatch, formatEtag(found))
+}
+
+/** The response to a read of it; without a body where the client has it. */
+export function answerFound(found: FoundTransaction, ifNoneMatch: string | undefined) {
+  const headers = { etag: formatEtag(found), 'cache-control': 'private, no-cache' }
+  if (isUnchanged(found, ifNoneMatch)) return { status: 304, headers, body: null } as const
+  const body = JSON.stringify(showTransaction(found))
+  const ofBody = { ...headers, 'content-type': 'application/json' }
+  return { status: 200, headers: ofBody, body } as const
 }
 
 function matchesExpected({ state, paidAmount, expectedAmount }: ShownTransaction): boolean | null {
@@ -133,13 +140,4 @@ function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   if (t.abandonedAt !== null) return 'abandoned'
   if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'
-}
-
-/** @param found the transaction as the commit leaves it */
-export function buildTransactionEvent(
-  type: Extract<EventType, `transaction.${string}` | 'sync.abandoned'>,
-  found: TransactionWithPayments,
-): NewEvent {
-  const { merchantCode, transactionId } = found.transaction
-  return { merchantCode, transactionId, type, data: showTransaction(found) }
 }

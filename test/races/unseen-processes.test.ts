@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isWithoutWorker, NO_WORKER, writeSeen, writeStopped } from '../../src/db/processes.ts'
-import { keepSeen, releaseUnseen } from '../../src/maintenance/processes.ts'
+import { createPresence, releaseUnseen } from '../../src/maintenance/processes.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { SyncContext } from '../../src/sync/types.ts'
 import { claimEndpoints } from '../../src/webhooks/claim.ts'
@@ -19,7 +18,6 @@ import {
   registerDue,
 } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
-import { waitUntil } from '../support/wait-until.ts'
 import { publish, register } from '../support/webhooks.ts'
 
 const lab = useRefundLab()
@@ -196,31 +194,14 @@ describe('a process that only serves HTTP', () => {
     const web = await makeProcess({ role: 'web' })
     const worker = await makeProcess({ seenAgoS: 31 })
     const { log, text } = keepLog()
-    const stopping = new AbortController()
-    let written = 0
-    const sql = new Proxy(web.sql, {
-      apply(target, self, given) {
-        written += 1
-        return Reflect.apply(target, self, given)
-      },
-    })
-    const loop = keepSeen({ ...changeLifecycle(web, { stopping: stopping.signal }), sql, log })
-    const nextRound = async () => {
-      const before = written
-      await turn()
-      loop.wake()
-      await waitUntil(() => written >= before + 2, { what: 'a round' })
-    }
+    const pass = createPresence({ ...web, log })
     const times = () => text().split(NO_WORKER).length - 1
-    await waitUntil(() => times() === 1, { what: 'the warning' })
-    await nextRound()
-    expect(times()).toBe(1)
+    await pass()
+    await pass()
+    expect([times(), text().includes('a worker is seen again')]).toEqual([1, false])
     await writeSeen(worker)
-    await nextRound()
-    await waitUntil(() => text().includes('a worker is seen again'), { what: 'the end of it' })
-    stopping.abort()
-    await loop.stopped
-    expect(times()).toBe(1)
+    await pass()
+    expect([times(), text().includes('a worker is seen again')]).toEqual([1, true])
   })
 
   it('does not say so in its first 30 s', async () => {

@@ -132,7 +132,7 @@ async function resetSandbox({ state }: Sandbox): Promise<void> {
     merchant.cards.clear()
     addCards(merchant, { seed: 1, name })
   }
-  state.journal.entries.length = 0
+  state.journal.length = 0
   Object.assign(state, {
     faults: [],
     ledger: [],

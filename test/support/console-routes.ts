@@ -52,6 +52,7 @@ export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
   'GET /console/refunds': { roles: ROLES },
   'GET /console/discrepancies': { roles: OPERATORS },
   'GET /console/audit': { roles: OPERATORS },
+  'GET /console/health': { roles: OPERATORS },
   'GET /console/transactions/:merchant/:id': { roles: ROLES, id: 'transactionId' },
   'POST /console/transactions/:merchant/:id/sync': {
     ...{ roles: ROLES, isNew: true, id: 'transactionId' },

@@ -101,7 +101,12 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 70,
     run: (ctx) =>
-      readTimeline(ctx, { merchantCode, transactionId: 'T-000010' }, true, 50, undefined),
+      readTimeline(ctx, {
+        transaction: { merchantCode, transactionId: 'T-000010' },
+        withRefunds: true,
+        limit: 50,
+        after: undefined,
+      }),
   },
   {
     name: 'what the gateway sent about a transaction',

@@ -6,7 +6,7 @@ import { addPerson, endPerson, findPeople, listPeople } from '../../../src/acces
 import { coversSql } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { listScopes, ROLES, type Role, SCOPES_OF_ROLES } from '../../../src/access/types.ts'
-import { listKeys } from '../../../src/cli/key-list.ts'
+import { listKeys } from '../../../src/cli/keys.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { UNLIMITED } from '../../support/access.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'

@@ -243,7 +243,7 @@ describe('cli audit verify', () => {
 
   it('refuses a checkpoint that it cannot read, or that retention deleted', async () => {
     const wrong = await verify('--checkpoint', '1:xyz')
-    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Write an id')])
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('It must be an id')])
     await audit.clear()
     await audit.write(1, 'A', 401 * DAY)
     await audit.sign()

@@ -19,6 +19,7 @@ beforeAll(async () => {
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
   await database.sql.unsafe(insert('installation', SERVER))
   await database.sql.unsafe(insert('processes', PROCESS))
+  await database.sql.unsafe(insert('minute_figures', MINUTE))
   await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(feedEvent)
@@ -217,6 +218,13 @@ const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
 const PROCESS = { id: ZERO, role: `'all'`, version: `'1.0.0'` }
+const MINUTE = {
+  merchant_code: `'M'`,
+  at: `'2026-01-01'`,
+  lag_ms: '0',
+  ipn_event_id: '0',
+  gateway_call_id: '0',
+}
 const SERVER = { system_identifier: `'1'`, timeline: '1', has_standby: 'false' }
 
 const REFUSED: [constraint: string, statement: string][] = [
@@ -242,6 +250,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_retries_event', retry({ event_id: '2' })],
   ['webhook_retries_attempts_not_negative', retry({ attempts: '-1' })],
   ['data_keys_pkey', dataKey],
+  ['minute_figures_pkey', insert('minute_figures', MINUTE)],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['sessions_link', session({ token_hash: OTHER_HASH })],
   ['sessions_link_is_sha256', session({ link_hash: `'short'`, token_hash: OTHER_HASH })],

@@ -387,15 +387,13 @@ const PLAYED = {
     expect((await readOnly('ipn_contradicts_query')).open).toBe(false)
   },
   async account_missing() {
-    await makeTransaction(lab, id)
-    const asked = await lab.api(`/v1/transactions/${id}/sync`, { method: 'POST' })
-    expect(asked.status).toBe(202)
+    const { payment } = await lab.openSent()
     const { ctx } = lab.service
     const accounts = [{ merchantCode: 'OTHER1', secret: 'secret' }] as const
     await checkMissingAccounts({ ...ctx, config: { ...ctx.config, accounts } })
     expect(await readOnly('account_missing')).toMatchObject({
-      transactionId: id,
-      ours: { source: 'service', says: 'a query is due' },
+      transactionId: payment.transactionId,
+      ours: { source: 'service', says: 'has refunds that have not ended' },
       theirs: { source: 'settings', says: 'the merchant account is not configured' },
       open: true,
     })

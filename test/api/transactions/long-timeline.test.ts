@@ -8,6 +8,7 @@ import { MERCHANT, type Rig } from '../../support/service.ts'
 
 const ROWS = 2_000
 const BUSY = { merchantCode: MERCHANT.merchantCode, transactionId: 'T-BUSY' }
+const WHOLE = { transaction: BUSY, withRefunds: true }
 
 let rig: Rig
 let connection: MeasuredConnection
@@ -42,7 +43,7 @@ async function readIds(limit: number, pages: number): Promise<string[]> {
   const ids: string[] = []
   let after: Position | undefined
   for (let page = 0; page < pages; page += 1) {
-    const rows = await readTimeline(rig.service.ctx, BUSY, true, limit, after)
+    const rows = await readTimeline(rig.service.ctx, { ...WHOLE, limit, after })
     ids.push(...rows.slice(0, limit).map(({ position }) => `${position.time} ${position.id}`))
     if (rows.length <= limit) break
     after = rows[limit - 1]?.position
@@ -54,7 +55,7 @@ it('a page in a long timeline reads about as much as it shows', async () => {
   const ctx = { ...rig.service.ctx, sql: connection.sql }
   const read = async (position: Position | undefined) => {
     connection.takeTouched()
-    await readTimeline(ctx, BUSY, true, 1, position)
+    await readTimeline(ctx, { ...WHOLE, limit: 1, after: position })
     return connection.takeTouched().reduce((sum, { buffers }) => sum + buffers, 0)
   }
   const behind = (time: string) => ({ ...BUSY, time, id: `1-${'0'.repeat(19)}` })

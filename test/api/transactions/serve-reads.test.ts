@@ -182,12 +182,6 @@ describe('the framework serves', () => {
     if (status === 200 || status === 403) expect(looked).toBe(1)
   })
 
-  it('a read with a host that is none', async () => {
-    await countFrameworkRequests()
-    const { status, body } = await send(plain('T-1'), { ...bearer(KEY), host: 'shop.1' })
-    expect([status, JSON.parse(body)]).toMatchObject([400, { detail: 'Host: is not a valid host' }])
-  })
-
   it('a read with a key that is not in the cache', async () => {
     const finds = vi.spyOn(rig.service.ctx.access.keys, 'find')
     vi.spyOn(rig.service.ctx.access.keys, 'peek').mockReturnValue(undefined)

@@ -119,7 +119,7 @@ describe('an endpoint whose key ends', () => {
     const [event = ''] = await publish(rig, ['T-4'], { merchantCode })
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)).toEqual([event])
-    expect((await cli('keys', 'revoke', next.id)).out).toContain(`  ${id}  127.0.0.1:`)
+    expect((await cli('keys', 'revoke', next.id)).out).toContain(`\n${id}  127.0.0.1:`)
     await call('DELETE', `/${id}`)
   })
 
@@ -177,7 +177,7 @@ describe('an endpoint whose key ends', () => {
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)).toEqual([first])
     const removed = await cli('people', 'remove', name)
-    expect(removed.out).toContain(`  ${id}  127.0.0.1:`)
+    expect(removed.out).toContain(`\n${id}  127.0.0.1:`)
     await publish(rig, ['T-6'], { merchantCode: 'A1' })
     await work(rig.service.ctx)
     expect(receiver.seen).toHaveLength(1)

@@ -25,6 +25,7 @@ export function listPages(sample: Sample, merchant: string): ListedPage[] {
     { name: 'refunds', path: '/console/refunds' },
     { name: 'discrepancies', path: '/console/discrepancies' },
     { name: 'audit', path: '/console/audit' },
+    { name: 'health', path: '/console/health' },
     { name: 'reasons', path: '/console/reasons' },
     { name: 'people', path: '/console/people' },
     { name: 'account', path: '/console/account' },

@@ -74,6 +74,17 @@ it('lists at most 50 payments, and counts them all', async () => {
   expect(text).toContain('Paid beyond it 520 VND')
 })
 
+it('is a task of an agent, one of each order, until it is being refunded', async () => {
+  await payOrder(lab, 'DH1', [{ amount: '150000' }])
+  const { payments } = await payOrder(lab, 'DH1', [{ amount: '150000' }])
+  const tasks = async () => readText(await agent.read('/console/tasks?section=paidTwice'))
+  await expect.poll(tasks).toMatch(/DH1 \S+ 150,000 VND /)
+  expect(await tasks()).toContain('Orders paid twice 1 ')
+  const { url } = lab.service
+  await expectTaken(await ask({ url }, payments[0]?.id ?? '', { amount: '150000' }))
+  expect(await tasks()).toMatch(/DH1 \S+ Refunded, or being refunded /)
+})
+
 describe('a refund of what was paid twice', () => {
   const payTwice = async (method = 'CC') => {
     const twice = [{ paymentMethod: method }, { paymentMethod: method }]

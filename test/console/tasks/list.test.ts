@@ -98,7 +98,14 @@ describe('what waits for a person', () => {
     const { text, html, status } = await tasks(people.admin)
     expect(status).toBe(200)
     expect(text).toContain('Nothing waits for you at the moment.')
-    for (const name of ['approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'] as const) {
+    for (const name of [
+      'paidTwice',
+      'approvals',
+      'reviews',
+      'overdue',
+      'discrepancies',
+      'endpoints',
+    ] as const) {
       expect(readSection(html, name)).toContain(TEXTS[`tasks.sections.${name}.empty`][0])
     }
   })
@@ -112,10 +119,10 @@ describe('what waits for a person', () => {
     )
     expect(Object.fromEntries(shown)).toEqual({
       viewer: [],
-      agent: ['own', 'approvals'],
+      agent: ['paidTwice', 'own', 'approvals'],
       approver: ['approvals'],
       operator: ['reviews', 'overdue', 'discrepancies', 'endpoints'],
-      admin: ['own', 'approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'],
+      admin: ['paidTwice', 'own', 'approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'],
     })
     expect((await tasks(people.viewer)).text).toContain('Your roles let you look things up.')
   })
@@ -161,7 +168,7 @@ describe('what waits for a person', () => {
     await addEndpoint('*')
     const theirs = await addVisitor(rig.database, { roles: ['admin'], merchants: ['OTHER1'] })
     const { html } = await tasks(theirs)
-    for (const name of ['approvals', 'reviews', 'overdue', 'endpoints'] as const) {
+    for (const name of ['paidTwice', 'approvals', 'reviews', 'overdue', 'endpoints'] as const) {
       expect(readSection(html, name)).toContain(TEXTS[`tasks.sections.${name}.empty`][0])
     }
     expect(readSection(html, 'discrepancies')).toMatch(/^.*Discrepancies 1 /)

@@ -171,4 +171,20 @@ export const CONSOLE: readonly Guard[] = [
     control:
       'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
   },
+  {
+    file: 'src/health/overview.ts',
+    text: 'select due_at from transactions as t where t.merchant_code = a.merchant_code and t.due_at',
+    mutation: 'select due_at from transactions as t where a.merchant_code is not null and t.due_at',
+    test: 'test/console/health.test.ts',
+    claim: 'the health page shows nothing of an account that is not the person’s',
+    control: 'the figures of a minute are kept for a day',
+  },
+  {
+    file: 'src/health/figures.ts',
+    text: 'where merchant_code = any(${[...merchants]}::text[]) and at >',
+    mutation: 'where ${[...merchants].length} > 0 and at >',
+    test: 'test/console/health.test.ts',
+    claim: 'the health page shows nothing of an account that is not the person’s',
+    control: 'the figures of a minute are kept for a day',
+  },
 ]

@@ -135,7 +135,7 @@ describe('a worker with 200 refunds in flight that the gateway accepted', {
       expect(asked.status).toBe(202)
     }
     const listTaken = () => {
-      const calls = sandbox.state.journal.entries.filter(({ command }) => command === 'REFUND')
+      const calls = sandbox.state.journal.filter(({ command }) => command === 'REFUND')
       return calls.flatMap((call) => ('workCode' in call && call.workCode === 0 ? [call] : []))
     }
     const allTaken = () => listTaken().length === CLAIMS

@@ -170,9 +170,9 @@ async function sendByFate(
     case 'hang': {
       const patience = new AbortController()
       sandbox.faults.push(makeFault('acceptThenHang'))
-      const seen = sandbox.journal.entries.length
+      const seen = sandbox.journal.length
       const call = sendNow(patience.signal)
-      while (!sandbox.journal.entries.slice(seen).some(isWorked)) await nextTurn()
+      while (!sandbox.journal.slice(seen).some(isWorked)) await nextTurn()
       patience.abort()
       return await call
     }
@@ -194,7 +194,7 @@ function makeFault(kind: FaultKind, code = 1) {
   return { command: 'REFUND' as const, kind, times: 1, probability: 1, delayMs: 0, code }
 }
 
-function isWorked(entry: SandboxState['journal']['entries'][number]): boolean {
+function isWorked(entry: SandboxState['journal'][number]): boolean {
   return 'workCode' in entry && entry.workCode !== null
 }
 

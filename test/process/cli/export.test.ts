@@ -170,12 +170,12 @@ describe('to a file', () => {
 
   it('saves its place after each page, and none behind the last one', async () => {
     const file = join(folder, 'places')
-    const first = openExportFile(file, 'it', 0)
+    const first = openExportFile(file, 'it')
     expect(first).toMatchObject({ cursor: null, bytes: 0, rows: 0 })
     await first.write('ä\n', { cursor: 'c1', rows: 1 })
     await first.write('b\n', { cursor: null, rows: 2 })
     appendFileSync(file, 'torn')
-    const second = openExportFile(file, 'it', 0)
+    const second = openExportFile(file, 'it')
     expect(second).toMatchObject({ cursor: 'c1', bytes: 3, rows: 1 })
     expect(readFileSync(file, 'utf8')).toBe('ä\n')
   })
@@ -227,7 +227,7 @@ it.each([
   ['a kind', ['discrepancies', '--kind', 'ipn_mising'], 'Did you mean ipn_missing?'],
   ['a type', ['events', '--types', 'payment.upated'], 'It must be one of payment.created'],
   ['an amount', ['payments', '--amount', '1,5'], 'It must be a decimal like 10000.50'],
-  ['a format', ['payments', '--format', 'xml'], 'Allowed choices are csv, jsonl'],
+  ['a format', ['payments', '--format', 'xml'], 'It is one of csv, jsonl'],
   ['a list', ['paymets'], "unknown command 'paymets' (did you mean payments?)"],
   [
     'an option',

@@ -44,7 +44,7 @@ it('holds exits with 1 for what is not there or not held, and with 2 for wrong u
   })
   expect(await run('release', 'payment', payment.id, '--reason', 'x')).toMatchObject({ code: 1 })
   const elsewhere = ['payment', payment.id, '--reason', 'x', '--merchant', 'OTHER1']
-  expect(await run('set', ...elsewhere)).toMatchObject({ code: 1 })
+  expect(await run('set', ...elsewhere)).toMatchObject({ code: 2 })
   expect(await run('set', 'payment', payment.id)).toMatchObject({ code: 2 })
   expect(await run('set', 'payment', payment.id, '--reason', ' ')).toMatchObject({ code: 2 })
   expect(await run('set', 'shop', 'x', '--reason', 'x')).toMatchObject({ code: 2 })

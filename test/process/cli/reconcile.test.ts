@@ -55,13 +55,13 @@ describe('reconcile', () => {
 
   it('only counts with --dry-run, and only of one account', async () => {
     const dry = await run('--since', '2020-01-01T00:00:00Z', '--dry-run', '--json')
-    expect(JSON.parse(dry.out)).toEqual({ transactions: 3 })
+    expect(JSON.parse(dry.out)).toEqual({ transactions: 3, requeued: 0 })
     expect(await run('--since', '0')).toMatchObject({ code: 0 })
   })
 
   it.each([
-    ['no time', [], "required option '--since <time>' not specified"],
-    ['a time', ['--since', 'yesterday'], 'Write a time like 2026-11-21T09:00:00Z, or 6h'],
+    ['no time', [], "required option '--since <value>' not specified"],
+    ['a time', ['--since', 'yesterday'], 'It must be a time like 2026-11-21T09:00:00Z, or 6h'],
     ['an account', ['--since', '1h', '--merchant', 'NOBODY'], 'known accounts: '],
   ])('exits with 2 and the right spelling for %s', async (_, args, words) => {
     expect(await run(...args)).toMatchObject({ code: 2, err: expect.stringContaining(words) })

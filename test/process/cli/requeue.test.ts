@@ -70,11 +70,16 @@ describe('requeue', () => {
   it.each([
     ['no filter', [], 2, 'name transactions, or a filter'],
     ['ids and a filter', ['T-1', '--sync', 'idle'], 2, 'not both'],
-    ['a state of sync', ['--sync', 'abandond'], 2, 'Allowed choices are queued, idle, retrying'],
+    ['a state of sync', ['--sync', 'abandond'], 2, 'Did you mean abandoned?'],
     ['a date', ['--from', '1 March'], 2, 'It must be a time like 2026-11-21T09:00:00Z'],
     ['an account', ['--merchant', 'UFLIYI'], 2, 'known accounts: OTHER1, UFLIYL'],
     ['an id that is not known', ['T-1', 'T-9', '--merchant', 'OTHER1'], 1, 'No transaction T-9'],
-    ['an id of two accounts', ['T-1'], 1, 'name one with --merchant'],
+    [
+      'an id of two accounts',
+      ['T-1'],
+      1,
+      'Several merchant accounts have a transaction with this id',
+    ],
   ])('refuses %s, and changes nothing', async (_, args, code, words) => {
     const refused = await run(...args)
     expect(refused).toMatchObject({ code, out: '', err: expect.stringContaining(words) })

@@ -46,7 +46,8 @@ it.each(['T-1', 'DH1', 'dh1', '#DH1', 'M-1', 'P-1', 'refund'])(
   async (id) => {
     const { code, out, err } = await run(id === 'refund' ? refundId : id)
     expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(out).toMatch(/^TRANSACTION +T-1\naccount +UFLIYL\norder +DH1 \(M-1\)\nstate +paid/)
+    for (const fact of ['transactionId +T-1', 'orderId +DH1', 'merchantTxnId +M-1', 'state +paid'])
+      expect(out).toMatch(new RegExp(`^${fact}$`, 'm'))
     expect(out).toMatch(/\nP-1 +SUCCESS +20000000 +0 +19990000 +VND +QR +2/)
     expect(out).toMatch(new RegExp(`\n${refundId} +pending +10000 +VND +P-1 .*•••• 6789.*`))
     expect(out).toMatch(/\n20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +gateway +.*notif/i)
@@ -80,9 +81,9 @@ it('lists several, and says how to choose', async () => {
     { transactionId: 'T-2', merchantCode: OTHER.merchantCode, matched: 'orderId' },
     { transactionId: 'T-3', merchantCode: MERCHANT.merchantCode },
   ])
-  expect((await run('DH2')).out).toMatch(/^TRANSACTION +MERCHANT +FOUND BY +ID\n/)
+  expect((await run('DH2')).out).toMatch(/^TRANSACTION ID +MERCHANT CODE +MATCHED +ID\n/)
   const one = await run('DH2', '--merchant', OTHER.merchantCode)
-  expect(one).toMatchObject({ code: 0, out: expect.stringMatching(/^TRANSACTION +T-2\n/) })
+  expect(one).toMatchObject({ code: 0, out: expect.stringMatching(/^transactionId +T-2$/m) })
   // What begins with the text is found only where nothing is called so.
   expect((await run('DH')).code).toBe(1)
 })
@@ -99,7 +100,7 @@ it('says what to do about an id that nothing has, and about wrong use', async ()
   })
   expect(await run(' ')).toMatchObject({
     code: 2,
-    err: expect.stringContaining('Write 1 to 128 printable'),
+    err: expect.stringContaining('It is empty'),
   })
   expect(await run('T-1', '--merchant', 'UFLIYI')).toMatchObject({
     code: 2,

@@ -24,7 +24,8 @@ type Run = { env?: Record<string, string>; options?: Parameters<typeof verifyMes
 
 async function check(body: string, { env = { SIGNING_SECRET: SECRET }, options = {} }: Run = {}) {
   const message = { name: 'cli', input: Readable.from([body]), env }
-  const { valid, text } = await verifyMessage(message, options)
+  const { value, text } = await verifyMessage(message, options)
+  const { valid } = value
   for (const [name, value] of Object.entries(env)) {
     if (name.includes('SECRET')) expect(text).not.toContain(value.trim())
   }
@@ -54,17 +55,9 @@ describe('a right hash is valid', () => {
     expect(await check(body)).toMatchObject({ valid: true, mistakes: [] })
   })
 
-  it('in upper case, with a warning', async () => {
-    const { valid, text } = await check(query(sha256(QUERY_TEXT + SECRET).toUpperCase()))
-    expect(valid).toBe(true)
-    expect(text).toContain('upper case')
-  })
-
   it('of a form', async () => {
     const form = new URLSearchParams({ ...QUERY, svc_SecureHash: sha256(QUERY_TEXT + SECRET) })
-    const { valid, text } = await check(`${form}\n`)
-    expect(valid).toBe(true)
-    expect(text).toContain('A form has no types')
+    expect((await check(`${form}\n`)).valid).toBe(true)
   })
 
   it('under a rule given by options', async () => {
@@ -165,7 +158,7 @@ describe('a wrong hash is explained by', () => {
     [
       'encoded values',
       `QUERY_PTUFLIYL${encodeURIComponent('T 1+ệ')}1`,
-      'with the values as a form carries them, before decoding',
+      'with the values as an address carries them, before decoding',
     ],
     [
       'a plus taken for a space',
@@ -199,11 +192,10 @@ describe('a wrong hash is explained by', () => {
   })
 
   it.each([`${SECRET}\n`, ` ${SECRET}`])('white space around the secret: %j', async (padded) => {
-    const { mistakes, text } = await check(query(sha256(QUERY_TEXT + SECRET)), {
+    const { mistakes } = await check(query(sha256(QUERY_TEXT + SECRET)), {
       env: { SIGNING_SECRET: padded },
     })
     expect(mistakes).toEqual(['with the secret without the white space around it'])
-    expect(text).toContain('The secret has white space around it')
   })
 
   it('the previous secret, or that of another account', async () => {
@@ -232,26 +224,7 @@ describe('a wrong hash is explained by', () => {
 
   it.each([
     ['nothing but the secret', sha256(`${QUERY_TEXT}another`), /most likely the secret is wrong/],
-    [
-      'white space around the hash',
-      ` ${sha256(QUERY_TEXT + SECRET)}\n`,
-      /it has white space around it/,
-    ],
-    [
-      'Base64',
-      createHash('sha256')
-        .update(QUERY_TEXT + SECRET)
-        .digest('base64'),
-      /it is Base64, not hex/,
-    ],
-    [
-      'MD5',
-      createHash('md5')
-        .update(QUERY_TEXT + SECRET)
-        .digest('hex'),
-      /32 characters, the length of MD5/,
-    ],
-    ['no hash at all', 'hello', /5 characters, SHA-256 has 64/],
+    ['no hash at all', 'hello', /is not what SHA-256 gives/],
     ['none', '', /missing or empty/],
   ])('%s', async (_, hash, words) => {
     const { valid, text } = await check(query(hash))
@@ -271,21 +244,18 @@ describe('a wrong hash is explained by', () => {
 })
 
 describe('the explanation', () => {
-  const explain = (body: string, secret = SECRET) =>
-    signMessage({ name: 'cli', input: Readable.from([body]), env: { SIGNING_SECRET: secret } }, {})
+  const explain = async (body: string) =>
+    (
+      await signMessage(
+        { name: 'cli', input: Readable.from([body]), env: { SIGNING_SECRET: SECRET } },
+        {},
+      )
+    ).text
 
-  it('names an amount that is sent as a string', async () => {
-    const text = await explain(`{${IPN.replace('10000', '"10000"')}}`)
-    expect(text).toContain('svc_Amount is sent as a string')
-    expect(await explain(`{${IPN}}`)).not.toContain('sent as a string')
-  })
-
-  it('shows what is left out and why, empty values and control characters', async () => {
-    const text = await explain(`{${IPN},"svc_A":null,"svc_B":"x\\u001by","note":1}`)
-    expect(text).toMatch(/svc_A +\(null: contributes nothing\)/)
-    expect(text).toMatch(/svc_B +x\\u001by/)
-    expect(text).toMatch(/svc_ExtData +not hashed, by the rule for a payment notification/)
-    expect(text).toMatch(/note +does not start with svc_/)
+  it('shows what is left out, and no control characters', async () => {
+    const text = await explain(`{${IPN},"svc_B":"x\\u001by","note":1}`)
+    expect(text).toMatch(/svc_B +x\?y\n/)
+    expect(text).toContain('Left out: svc_ExtData, svc_TransAmount, note\n')
   })
 
   it('contains no secret, not even one that occurs in the message', async () => {

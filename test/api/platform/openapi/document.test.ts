@@ -157,7 +157,7 @@ describe('the document', () => {
     expect(inPaths.filter((one) => !isFilledIn(one) && !one.schema.enum)).toEqual([])
     const filters = given.filter((one) => one.in === 'query' && isFilledIn(one))
     expect(new Set(filters.map(({ name }) => name))).toEqual(
-      new Set(['limit', 'pageIndex', 'pageSize', 'amount', 'q', 'verbose']),
+      new Set(['limit', 'amount', 'q', 'verbose']),
     )
   })
 

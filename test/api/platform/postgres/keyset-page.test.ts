@@ -175,7 +175,7 @@ describe('a filter that finds little', () => {
 
   it('is bounded for payments by amount, too', async () => {
     const ofAmount = async (ctx: ServiceContext, after: Position | undefined) => {
-      const filter = { merchants: ['RARE'], amount: '7', status: 'SUCCESS' }
+      const filter = { merchants: ['RARE'], amount: '7', status: 'SUCCESS' as const }
       const { stoppedAt } = await listPayments(ctx, filter, 10, after)
       const payment = stoppedAt?.payment
       const position = payment && { ...payment, time: payment.firstSeenAt, id: payment.paymentId }

@@ -1,0 +1,256 @@
+import type { Child } from 'hono/jsx'
+import { type Figures, POINTS, readFigures } from '../health/figures.ts'
+import { type Overview, readOverview, type SeenProcess } from '../health/overview.ts'
+import { Card } from '../platform/html/components.tsx'
+import { listVisibleOwners } from '../webhooks/endpoints.ts'
+import { cell, Rows, State, Time, text, time } from './cells.tsx'
+import type { ConsoleContext } from './env.ts'
+import { definePage } from './page.ts'
+import { listKeys, type NameIn } from './texts/text.ts'
+import { count, nameIn, t } from './view.ts'
+import { formatDuration, type Sign } from './words.ts'
+
+type LineName = NameIn<'health.lines'>
+
+/** One thing that is well or not: how it stands, where to look, and the heading of docs/operations.md that says what to do, as a link names it. */
+type Line = {
+  name: LineName
+  tone: 'bad' | 'warn' | 'good'
+  now: Child
+  path?: string
+  runbook: string
+}
+
+type Measured = Overview & {
+  now: number
+  paused: ReturnType<ConsoleContext['gateway']['breakers']['list']>
+}
+
+/** Something that is due waits for a second; a minute is late, and ten are an outage (ms). */
+const LATE_MS = 60_000
+const OUTAGE_MS = 600_000
+/** What waits for a person longer than this has been overlooked (ms). */
+const OVERLOOKED_MS = 86_400_000
+/** More of a hundred calls without an answer are no accident. */
+const UNANSWERED_PERCENT = 5
+
+const judge = (isBad: boolean, isDoubtful: boolean) =>
+  isBad ? 'bad' : isDoubtful ? 'warn' : 'good'
+
+/** What is looked at, in the order in which money moves. */
+const LINES: readonly ((of: Measured) => Line)[] = [
+  ({ stop }) => ({
+    name: 'sending',
+    tone: judge(stop !== undefined, false),
+    now: stop ? t('health.stopped', stop) : t('health.sent'),
+    runbook: 'after-a-restore',
+  }),
+  ({ processes }) => {
+    const versions = new Set(processes.map(({ version, commit }) => `${version} ${commit}`))
+    const workers = processes.filter(({ role }) => role !== 'web')
+    return {
+      name: 'processes',
+      tone: judge(workers.length === 0, versions.size > 1),
+      now:
+        workers.length === 0
+          ? t('health.noWorker')
+          : count(versions.size > 1 ? 'health.mixed' : 'health.running', processes.length),
+      path: '#processes',
+      runbook: 'when-a-process-is-down-or-overloaded',
+    }
+  },
+  ({ lastNotificationAt: at }) => ({
+    name: 'notifications',
+    tone: judge(false, at === null),
+    now: at === null ? t('health.noNotification') : <Time iso={at} />,
+    path: '/console/transactions',
+    runbook: 'when-notifications-are-not-taken',
+  }),
+  ({ due, lagMs }) => ({
+    name: 'backlog',
+    tone: judge(lagMs > OUTAGE_MS, lagMs > LATE_MS),
+    now: `${count('health.due', due)}${lagMs > LATE_MS ? ` ${t('health.oldest', { duration: formatDuration(lagMs) })}` : ''}`,
+    path: '/console/transactions?state=pending',
+    runbook: 'when-transactions-are-not-queried',
+  }),
+  ({ paused, answered, unanswered }) => ({
+    name: 'gateway',
+    tone: judge(paused.length > 0, unanswered * 100 > (answered + unanswered) * UNANSWERED_PERCENT),
+    now: [
+      ...paused.map(({ merchantCode, operation }) =>
+        t('health.paused', { merchantCode, operation: nameIn('health.operations', operation) }),
+      ),
+      t('health.calls', { answered, unanswered }),
+    ].join(' '),
+    runbook: 'when-the-gateway-does-not-answer',
+  }),
+  ({ refunds, now }) => {
+    const waiting = refunds.filter(({ status }) => ['needs_review', 'unknown'].includes(status))
+    return {
+      name: 'refunds',
+      tone: judge(
+        waiting.some(({ since }) => now - Date.parse(since) > OVERLOOKED_MS),
+        waiting.length > 0,
+      ),
+      now:
+        refunds.length === 0
+          ? t('health.noRefunds')
+          : refunds
+              .map(({ status, count: n, since }) => {
+                const age = formatDuration(now - Date.parse(since))
+                return t('health.refunds', { n, status: nameIn('states.refund', status), age })
+              })
+              .join(' '),
+      path: '/console',
+      runbook: 'when-a-refund-waits',
+    }
+  },
+  ({ discrepancies: { all, severe } }) => ({
+    name: 'discrepancies',
+    tone: judge(severe > 0, all > 0),
+    now: t('health.discrepancies', { all, severe }),
+    path: '/console/discrepancies',
+    runbook: 'when-the-sides-disagree',
+  }),
+  ({ failingEndpoints: n }) => ({
+    name: 'webhooks',
+    tone: judge(false, n > 0),
+    now: n === 0 ? t('health.webhooksWell') : count('health.webhooks', n),
+    path: '/console#endpoints',
+    runbook: 'when-changes-do-not-arrive',
+  }),
+  ({ held }) => ({
+    name: 'holds',
+    tone: judge(false, held.length > 0),
+    now: held.length === 0 ? t('health.noHolds') : held.join(', '),
+    runbook: 'holds',
+  }),
+]
+
+const SIGNS = {
+  bad: () => [t('health.bad'), 'bad'],
+  warn: () => [t('health.warn'), 'warn'],
+  good: () => [t('health.good'), 'good'],
+} satisfies Record<Line['tone'], () => Sign>
+
+const TONES: readonly Line['tone'][] = ['bad', 'warn', 'good']
+
+const COLUMNS = [
+  cell<Line>('state', ({ tone }) => <State of={SIGNS[tone]()} />),
+  cell<Line>('what', ({ name, path }) => {
+    const title = t(`health.lines.${name}`)
+    return path === undefined ? title : <a href={path}>{title}</a>
+  }),
+  cell<Line>('now', ({ now }) => now),
+  text<Line>('runbook', ({ tone, runbook }) => (tone === 'good' ? '' : `operations.md#${runbook}`)),
+]
+
+const PROCESSES = [
+  text<SeenProcess>('role', ({ role }) => role),
+  text<SeenProcess>('version', ({ version, commit }) =>
+    [version, commit?.slice(0, 8)].filter(Boolean).join(' '),
+  ),
+  time<SeenProcess>('startedAt', ({ startedAt }) => startedAt),
+  text<SeenProcess>('process', ({ id }) => id, { wide: true }),
+]
+
+type Series = { tone: Line['tone'] | 'soft'; read: (of: Figures) => number }
+
+const PLOTS: Readonly<Record<NameIn<'health.plots'>, readonly Series[]>> = {
+  notifications: [{ tone: 'soft', read: ({ notifications }) => notifications }],
+  lag: [{ tone: 'warn', read: ({ lagMs }) => Math.round(lagMs / 1000) }],
+  calls: [
+    { tone: 'good', read: ({ answered }) => answered },
+    { tone: 'bad', read: ({ unanswered }) => unanswered },
+  ],
+  refunds: [
+    { tone: 'soft', read: ({ refundsOpen, refundsToDecide }) => refundsOpen - refundsToDecide },
+    { tone: 'bad', read: ({ refundsToDecide }) => refundsToDecide },
+  ],
+}
+
+const HEIGHT = 40
+
+/** The last 24 hours as bars, the parts of each on top of one another. The same is said in words. */
+function Plot({ name, figures }: { name: keyof typeof PLOTS; figures: readonly Figures[] }) {
+  const series = PLOTS[name]
+  const sums = figures.map((one) => series.reduce((sum, { read }) => sum + read(one), 0))
+  const most = Math.max(0, ...sums)
+  const scale = HEIGHT / Math.max(1, most)
+  const heights = new Map<number, number>()
+  const paths = series.map(({ tone, read }) => {
+    const bars = figures.map((one) => {
+      const below = heights.get(one.ago) ?? 0
+      const height = read(one) * scale
+      heights.set(one.ago, below + height)
+      return `M${POINTS - 1 - one.ago} ${(HEIGHT - below).toFixed(2)}v${(-height).toFixed(2)}h1v${height.toFixed(2)}z`
+    })
+    return <path class={tone} d={bars.join('')} />
+  })
+  const title = t(`health.plots.${name}`)
+  const words = t('health.most', { most })
+  return (
+    <figure class="plot">
+      <figcaption>
+        {title} <small class="soft">{words}</small>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${POINTS} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${title}: ${words}`}
+      >
+        {paths}
+      </svg>
+    </figure>
+  )
+}
+
+/** The page for who is on call: what is wrong first, then a day in plots, then the processes that live. */
+export const healthPage = definePage<Overview>({
+  path: '/console/health',
+  scope: 'ops',
+  load: (ctx, c) => {
+    const access = c.get('access')
+    const owners = listVisibleOwners(access, undefined)
+    return ctx.reads.run(access.chainId, (database) =>
+      readOverview({ ...ctx, ...database }, access.merchants, owners),
+    )
+  },
+  async show(ctx, c, overview) {
+    const { merchants, chainId } = c.get('access')
+    const figures = await ctx.reads.run(chainId, ({ sql }) => readFigures(sql, merchants))
+    const paused = ctx.gateway.breakers
+      .list()
+      .filter((one) => one.state !== 'closed' && merchants.includes(one.merchantCode))
+    const measured = { ...overview, paused, now: ctx.now().getTime() }
+    const lines = LINES.map((look) => look(measured))
+    const sorted = TONES.flatMap((tone) => lines.filter((line) => line.tone === tone))
+    const title = t('frame.pages.health')
+    return {
+      title,
+      current: 'health',
+      body: (
+        <>
+          <section>
+            <Rows caption={title} columns={COLUMNS} rows={sorted} isCompact />
+            <p class="soft">{t('health.runbooks')}</p>
+          </section>
+          <Card title={t('health.day')} note={t('health.dayNote')}>
+            <div class="sides">
+              {listKeys('health.plots').map((name) => (
+                <Plot {...{ name, figures }} />
+              ))}
+            </div>
+          </Card>
+          <Card id="processes" title={t('health.processes')}>
+            <Rows
+              {...{ caption: t('health.processes'), columns: PROCESSES, rows: overview.processes }}
+              empty={t('health.noWorker')}
+            />
+          </Card>
+        </>
+      ),
+    }
+  },
+})

@@ -1,0 +1,106 @@
+import type { Context } from '../context.ts'
+import { findStop, type Stop } from '../db/installation.ts'
+import { UNSEEN_MS } from '../db/processes.ts'
+import { rateKind } from '../discrepancies/kinds.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
+
+/** A process that has been seen lately. Times are ISO 8601. */
+export type SeenProcess = {
+  id: string
+  role: string
+  version: string
+  commit: string | null
+  startedAt: string
+  seenAt: string
+}
+
+/** How some accounts stand now; `processes` and `stop` are those of the whole installation. */
+export type Overview = {
+  processes: SeenProcess[]
+  /** Why refunds and webhooks are not sent, if so. */
+  stop: Stop | undefined
+  /** The end of the last minute with a notification (ISO 8601); null when there was none for a day. */
+  lastNotificationAt: string | null
+  /** Transactions that are due, as far as they are counted, and how long the oldest has waited (ms). */
+  due: number
+  lagMs: number
+  /** The calls of the last hour, by whether they were answered. */
+  answered: number
+  unanswered: number
+  /** Refunds that have not ended, and since when the oldest of a status waits (ISO 8601). */
+  refunds: { status: string; count: number; since: string }[]
+  /** Open discrepancies, and those of them about money. */
+  discrepancies: { all: number; severe: number }
+  failingEndpoints: number
+  /** Accounts whose refunds are held. */
+  held: string[]
+}
+
+/** Nobody needs to know how many more there are. */
+const MOST = 10_000
+
+/**
+ * Reads how accounts stand. Every part looks rows up by account, and counts at most `MOST` of them.
+ * @param owners of webhook endpoints, as the person may see them
+ */
+export async function readOverview(
+  { sql }: Pick<Context, 'sql'>,
+  merchants: readonly string[],
+  owners: readonly string[],
+): Promise<Overview> {
+  const codes = [...merchants]
+  const accounts = sql`unnest(${codes}::text[]) as a (merchant_code)`
+  const [processes, refunds, kinds, stop, [row]] = await Promise.all([
+    sql<SeenProcess[]>`
+      select id, role, version, commit, started_at as "startedAt", seen_at as "seenAt" from processes
+      where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' order by role, started_at, id`,
+    sql<Overview['refunds']>`
+      select case status when 'sending' then 'pending' else status end as status, count(*)::int as count,
+        min(requested_at) as since
+      from ${accounts} cross join lateral (
+        select status, requested_at from refunds as r
+        where r.merchant_code = a.merchant_code and ${sql.unsafe(isUnendedSql('r'))} limit ${MOST}) as r
+      group by 1 order by 1`,
+    sql<{ kind: string; count: number }[]>`
+      select kind, count(*)::int as count from ${accounts} cross join lateral (
+        select kind from discrepancies as d
+        where d.merchant_code = a.merchant_code and d.resolved_at is null limit ${MOST}) as d
+      group by 1`,
+    findStop(sql),
+    sql<Omit<Overview, 'processes' | 'refunds' | 'discrepancies' | 'stop'>[]>`
+      select due.*, calls.*,
+        (select count(*)::int from webhook_endpoints as e
+          where e.merchant_code = any(${[...owners]}::text[]) and (e.failing_since is not null or e.disabled_at is not null)
+        ) as "failingEndpoints",
+        array(select merchant_code from merchant_accounts
+          where merchant_code = any(${codes}::text[]) and hold is not null order by 1) as held
+      from (
+        select count(*)::int as due, coalesce(extract(epoch from now() - min(due_at)) * 1000, 0)::float8 as "lagMs"
+        from ${accounts} cross join lateral (
+          select due_at from transactions as t where t.merchant_code = a.merchant_code and t.due_at <= now()
+          order by due_at limit ${MOST}) as t
+      ) as due, (
+        select max(at) filter (where notifications > 0) as "lastNotificationAt",
+          coalesce(sum(answered) filter (where at > now() - interval '1 hour'), 0)::int as answered,
+          coalesce(sum(unanswered) filter (where at > now() - interval '1 hour'), 0)::int as unanswered
+        from minute_figures where merchant_code = any(${codes}::text[])
+      ) as calls`,
+  ])
+  if (!row) throw new Error('the database returned no row')
+  const sum = (some: readonly { count: number }[]) =>
+    some.reduce((total, { count }) => total + count, 0)
+  const severe = kinds.filter(({ kind }) => rateKind(kind) === 'high')
+  return {
+    ...row,
+    lastNotificationAt: row.lastNotificationAt && toIso(row.lastNotificationAt),
+    processes: processes.map((one) => ({
+      ...one,
+      startedAt: toIso(one.startedAt),
+      seenAt: toIso(one.seenAt),
+    })),
+    refunds: refunds.map((one) => ({ ...one, since: toIso(one.since) })),
+    discrepancies: { all: sum(kinds), severe: sum(severe) },
+    stop,
+  }
+}
