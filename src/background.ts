@@ -1,6 +1,6 @@
 import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/names.ts'
-import type { FeedContext } from './feed/context.ts'
+import type { FeedContext } from './feed/open-stream.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import { recordFigures } from './health/figures.ts'
 import { createDeleteExpired, erase } from './maintenance/delete-expired.ts'

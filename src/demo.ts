@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { z } from 'zod'
 import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, SCOPES } from './access/keys.ts'
 import { addPerson, endPerson } from './access/people.ts'
 import {
@@ -10,13 +11,12 @@ import {
 } from './access/sessions.ts'
 import { DEMO_ADMIN } from './access/setting-keys.ts'
 import { type Config, describeSandbox, findConsoleUrl, nameDemoKeyFile } from './config/config.ts'
-import { formatWakeKey } from './db/transaction-key.ts'
 import { makeFolder } from './platform/postgres/embedded-cluster.ts'
 import { runInTransaction } from './platform/postgres/transaction.ts'
 import type { Sql } from './platform/postgres/types.ts'
 import { type Sandbox, startSandbox } from './sandbox/start.ts'
 import type { Service } from './service.ts'
-import { findTransaction } from './transactions/find-transaction.ts'
+import { waitForTransaction } from './transactions/find-transaction.ts'
 import { showTransaction } from './transactions/view.ts'
 
 /** How long the sample payment may take (ms). */
@@ -104,32 +104,33 @@ async function inviteAdmin({ ctx, url }: Service): Promise<string[]> {
   ]
 }
 
+const Made = z.object({ transactionId: z.string() })
+
 /** Plays one payment from the customer to the order system, over the same HTTP calls as in production. */
 async function playSamplePayment({ ctx, url }: Service, sandbox: Sandbox) {
   sandbox.setIpnUrl(`${url}/ipn`)
   const { merchantCode } = ctx.config.accounts[0]
-  const transactionId = generateTransactionId(ctx.now())
-  const change = ctx.transactionWaiters.watch(formatWakeKey({ merchantCode, transactionId }))
   const started = performance.now()
-  await fetch(`${sandbox.url}/sandbox/transactions`, {
+  const sample = [{ amount: '20000000', paymentMethod: 'QR', status: 'SUCCESS' }]
+  const made = await fetch(`${sandbox.url}/sandbox/transactions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      transactionId,
-      payments: [{ amount: '20000000', paymentMethod: 'QR', status: 'SUCCESS' }],
-    }),
+    body: JSON.stringify({ payments: sample }),
   })
-  if (!(await change.wait(SAMPLE_TIMEOUT_MS, ctx.lifecycle.stopping))) {
-    const story = [
-      '',
-      `The sample payment ${transactionId} did not arrive in time; see the log above.`,
-    ]
-    return { transactionId, story }
-  }
+  const { transactionId } = Made.parse(await made.json())
+  const paid = await waitForTransaction(
+    ctx,
+    { merchants: [merchantCode], transactionId },
+    ({ transaction }) => transaction.final,
+    SAMPLE_TIMEOUT_MS,
+    ctx.lifecycle.stopping,
+  ).catch(() => undefined)
   const elapsedMs = performance.now() - started
-  const { state, payments, currency } = showTransaction(
-    await findTransaction(ctx, [merchantCode], transactionId),
-  )
+  if (!paid?.transaction.final) {
+    const late = `The sample payment ${transactionId} did not arrive in time; see the log above.`
+    return { transactionId, story: ['', late] }
+  }
+  const { state, payments, currency } = showTransaction(paid)
   const ack = await ctx.metrics.ipnAck.get()
   const ackS = ack.values.find(({ metricName }) => metricName === 'ipn_ack_seconds_sum')?.value ?? 0
   const { referenceExamples: examples } = ctx
@@ -151,11 +152,4 @@ async function playSamplePayment({ ctx, url }: Service, sandbox: Sandbox) {
       `5. ${elapsedMs.toFixed(0)} ms after the customer paid, order systems could read the state "${state}".`,
     ],
   }
-}
-
-/** Generates an id in the gateway's format: the time, then letters. */
-function generateTransactionId(now: Date): string {
-  const time = now.toISOString().replace(/\D/g, '').slice(2, 14)
-  const letters = [...randomBytes(6)].map((byte) => String.fromCharCode(65 + (byte % 26)))
-  return time + letters.join('')
 }

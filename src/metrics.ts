@@ -97,7 +97,7 @@ const METRICS = {
   ),
   httpRequest: histogram(
     'http_request_seconds',
-    'Time from a request to its response headers, by route; requests with ?wait= have a route of their own',
+    'Time from a request to its response headers, by route; requests with ?wait= have a route of their own, notifications `ipn_ack_seconds`',
     REQUESTS_S,
     ['route', 'method', 'status'],
   ),

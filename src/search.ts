@@ -37,6 +37,7 @@ export const SearchHit = z
   })
 
 export type SearchHit = z.infer<typeof SearchHit>
+type RankedHit = SearchHit & { rank: number }
 
 /** A part of an index: the rows from a value on, in the index's order. */
 type Range = {
@@ -109,20 +110,12 @@ function findRefundIds(text: string): Range[] {
 /** Rows that one look-up reads of one account: it never depends on how many there are. */
 const MAX_READ = 200
 
-/** A hit with where it comes: 0 exact, 1 with the prefix, 2 of the amount. */
-export type RankedHit = SearchHit & { rank: number }
-
 /**
  * Each look-up reads a part of one index, from the text on. A collation that mixes other spellings among the ids with a
  * prefix can hide some of them; an exact id is always found.
- * @returns exact matches first, then those with the prefix, then those of the amount; each object once
+ * @returns exact matches first (`rank` 0), then those with the prefix (1), then those of the amount (2); each object once
  */
-export async function findObjects(...given: Parameters<typeof rankObjects>): Promise<SearchHit[]> {
-  return (await rankObjects(...given)).map(({ rank: _, ...hit }) => hit)
-}
-
-/** The same, each with its rank. */
-export async function rankObjects(
+export async function findObjects(
   { sql }: Pick<Context, 'sql'>,
   merchants: readonly string[],
   text: string,
@@ -198,9 +191,10 @@ export function searchRoutes(ctx: Context) {
     const access = c.get('access')
     const withRefunds = access.scopes.includes('refunds:read')
     const merchants = narrowMerchants(access, merchantCode)
-    const data = await ctx.reads.run(access.chainId, (db) =>
+    const found = await ctx.reads.run(access.chainId, (db) =>
       findObjects(db, merchants, q.trim(), { withRefunds, limit }),
     )
+    const data = found.map(({ rank: _, ...hit }) => hit)
     return respondPage(c, { data, nextCursor: null }, SearchHit)
   })
 }

@@ -9,7 +9,7 @@ import { DomainError, requireOnly } from '../errors.ts'
 import { Id } from '../http/fields.ts'
 import { listRefunds } from '../refunds/find.ts'
 import { showRefund } from '../refunds/view.ts'
-import { rankObjects } from '../search.ts'
+import { findObjects } from '../search.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import { showTransaction } from '../transactions/view.ts'
@@ -55,7 +55,7 @@ export const SHOW = command({
 
 /** Finds transactions, each once: exact matches if there are any. The search leaves out what was only asked for. */
 async function findHits(sql: ReadDatabase['sql'], merchants: readonly string[], id: string) {
-  const ranked = await rankObjects({ sql }, merchants, id, { withRefunds: true, limit: MAX_HITS })
+  const ranked = await findObjects({ sql }, merchants, id, { withRefunds: true, limit: MAX_HITS })
   const exact = ranked.filter(({ rank }) => rank === 0)
   const hits = (exact.length > 0 ? exact : ranked).map(({ rank: _, ...hit }) => hit)
   if (hits.length === 0) {

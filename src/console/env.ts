@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import type { Access } from '../access/types.ts'
-import type { FeedContext } from '../feed/context.ts'
+import type { FeedContext } from '../feed/open-stream.ts'
 import type { HealthContext } from '../health/gauges.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import type { IpnContext } from '../ipn/inbox.ts'

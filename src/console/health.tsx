@@ -233,7 +233,7 @@ export const healthPage = definePage<Overview>({
       body: (
         <>
           <section>
-            <Rows caption={title} columns={COLUMNS} rows={sorted} />
+            <Rows caption={title} columns={COLUMNS} rows={sorted} isCompact />
             <p class="soft">{t('health.runbooks')}</p>
           </section>
           <Card title={t('health.day')} note={t('health.dayNote')}>

@@ -11,7 +11,7 @@ import {
   type Migration,
   MigrationError,
   planMigrations,
-  readIndexStatement,
+  readIndexName,
 } from './migration-state.ts'
 import { MIGRATION_LOCK } from './names.ts'
 
@@ -34,8 +34,8 @@ const LIMITS = {
 const POLL_MS = 100
 const REPORT_MS = 30_000
 
-/** The one session that migrates: the process on the server that has the lock. */
-type Session = { sql: Sql; pid: number; log: MigrationLog; limits: typeof LIMITS }
+/** The one session that migrates. */
+type Session = { sql: Sql; log: MigrationLog; limits: typeof LIMITS }
 
 export type AppliedMigration = { name: string; durationMs: number }
 
@@ -66,10 +66,11 @@ export async function migrateDatabase(
     // Without a lock: a process starts while another one migrates, if it has nothing to apply itself.
     if ((await planMigrations(sql, folder)).length === 0) return []
     await createSchema(sql)
-    const pid = await takeLock(sql, log)
-    const session = { sql, pid, log, limits: { ...LIMITS, ...limits } }
+    await takeLock(sql, log)
+    const session = { sql, log, limits: { ...LIMITS, ...limits } }
+    // Unique: a session that lost the lock with its connection cannot apply what another one has applied since.
     await sql`
-      create table if not exists migrations (id serial primary key, hash text not null, created_at bigint)`
+      create table if not exists migrations (id serial primary key, hash text not null, created_at bigint unique)`
     // While it waited, another process may have applied some.
     for (const next of await planMigrations(sql, folder)) {
       const start = performance.now()
@@ -86,15 +87,15 @@ export async function migrateDatabase(
 }
 
 /**
- * Takes the lock for the session, and returns its process. It tries again and again: a statement that waits for a lock has
- * a snapshot, and the process that has the lock may be building an index, which waits for every snapshot.
+ * Takes the lock for the session. It tries again and again: a statement that waits for a lock has a snapshot, and the
+ * process that has the lock may be building an index, which waits for every snapshot.
  */
-async function takeLock(sql: Sql, log: MigrationLog): Promise<number> {
+async function takeLock(sql: Sql, log: MigrationLog): Promise<void> {
   let reportAt = 0
   for (;;) {
-    const [row] = await sql<{ locked: boolean; pid: number }[]>`
-      select pg_try_advisory_lock(${sql.unsafe(MIGRATION_LOCK)}) as locked, pg_backend_pid() as pid`
-    if (row?.locked) return row.pid
+    const [row] = await sql<{ locked: boolean }[]>`
+      select pg_try_advisory_lock(${sql.unsafe(MIGRATION_LOCK)}) as locked`
+    if (row?.locked) return
     if (performance.now() >= reportAt) {
       reportAt = performance.now() + REPORT_MS
       log.info({}, 'waiting for another process that migrates the database')
@@ -146,7 +147,6 @@ async function applyMigration(session: Session, migration: Migration): Promise<v
 
 async function applyAtOnce(session: Session, migration: Migration): Promise<void> {
   await runInTransaction(session.sql, async (tx) => {
-    await requireSession(session, tx)
     await tx.unsafe(`set local lock_timeout = ${session.limits.lockTimeoutMs}`)
     for (const statement of migration.statements) await tx.unsafe(statement)
     await record(tx, migration)
@@ -154,42 +154,19 @@ async function applyAtOnce(session: Session, migration: Migration): Promise<void
 }
 
 /**
- * Builds or drops indexes concurrently, each committed by itself. What an earlier run has done is skipped; the invalid index
- * that an interrupted build leaves is dropped, and built again.
+ * Builds or drops indexes concurrently, each committed by itself. What an earlier run left, also the invalid index of an
+ * interrupted build, is dropped first.
  */
-async function buildIndexes(session: Session, migration: Migration): Promise<void> {
-  const { sql, log } = session
+async function buildIndexes({ sql, log }: Session, migration: Migration): Promise<void> {
+  const { name } = migration
   for (const text of migration.statements) {
-    const statement = readIndexStatement(text)
-    if (!statement) continue
-    const { action, index } = statement
-    const quoted = `"${index.replaceAll('"', '""')}"`
-    await requireSession(session, sql)
-    const [found] = await sql<{ valid: boolean }[]>`
-      select indisvalid as valid from pg_index where indexrelid = to_regclass(${quoted})`
-    if (action === 'create' ? found?.valid : !found) continue
-    if (action === 'create') await sql.unsafe(`drop index concurrently if exists ${quoted}`)
-    const verb = action === 'create' ? 'builds' : 'drops'
-    log.info(
-      { migration: migration.name, index },
-      `migration ${migration.name} ${verb} the index ${index}, once the transactions end that are open now; nothing waits behind it`,
-    )
-    await sql.unsafe(text)
+    const index = readIndexName(text)
+    const what = `migration ${name} changes the index ${index}, once the transactions end that are open now; nothing waits behind it`
+    log.info({ migration: name, index }, what)
+    await sql.unsafe(`drop index concurrently if exists ${index}`)
+    if (!/^drop/i.test(text)) await sql.unsafe(text)
   }
-  await requireSession(session, sql)
   await record(sql, migration)
-}
-
-/**
- * Refuses to go on in another session than the one that has the lock: the driver opens one by itself after a loss, and a
- * pooler may give each transaction to another.
- */
-export async function requireSession({ pid }: Pick<Session, 'pid'>, tx: Tx | Sql): Promise<void> {
-  const [now] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
-  if (now?.pid === pid) return
-  throw new MigrationError(
-    'the database connection was lost while migrating, or goes through a pooler in transaction mode; connect directly, and start again to apply the rest',
-  )
 }
 
 async function record(tx: Tx | Sql, { hash, when }: Migration): Promise<void> {

@@ -34,10 +34,7 @@ export type Migration = {
   statements: readonly string[]
 }
 
-/**
- * Reads all migrations, in their order.
- * @throws MigrationError if a migration mixes statements that must run outside a transaction with others
- */
+/** Reads all migrations, in their order. */
 export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migration[]> {
   const journal: unknown = JSON.parse(await readFile(`${folder}/meta/_journal.json`, 'utf8'))
   const { entries } = Journal.parse(journal)
@@ -45,39 +42,19 @@ export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migrat
     entries.map(async ({ tag: name, when }) => {
       const text = await readFile(`${folder}/${name}.sql`, 'utf8')
       const hash = createHash('sha256').update(text).digest('hex')
-      const parts = text.split('--> statement-breakpoint').map((part) => part.trim())
-      const statements = parts.filter((part) => bare(part) !== '')
-      return { name, when, hash, statements, concurrent: isConcurrent(name, statements) }
+      const statements = text.split('--> statement-breakpoint').map((part) => part.trim())
+      // Beside other statements Postgres refuses one of these.
+      const concurrent = statements.every((one) => readIndexName(one) !== undefined)
+      return { name, when, hash, statements, concurrent }
     }),
   )
 }
 
-/** Comments, and literals: one expression, because either may contain the mark of the other. */
-const SILENT = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'/g
-
-/** Returns a statement on one line, without comments, and with empty literals. */
-function bare(text: string): string {
-  const kept = text.replace(SILENT, (found) => (found.startsWith("'") ? "''" : ''))
-  return kept.replace(/\s+/g, ' ').trim()
-}
-
 const INDEX =
-  /^(?:(create) (?:unique )?index concurrently (?:if not exists )?"([^"]+)" on [^;]+|(drop) index concurrently (?:if exists )?"([^"]+)" ?);?$/i
+  /^(?:create (?:unique )?index|drop index) concurrently (?:if (?:not )?exists )?("[^"]+")/i
 
-/** Reads a statement that builds or drops an index without blocking writes; undefined for any other. */
-export function readIndexStatement(text: string) {
-  const [, create, created, , dropped] = INDEX.exec(bare(text)) ?? []
-  const index = created ?? dropped
-  return index ? ({ action: create ? 'create' : 'drop', index } as const) : undefined
-}
-
-function isConcurrent(name: string, statements: readonly string[]): boolean {
-  if (!statements.some((text) => /\bconcurrently\b/i.test(bare(text)))) return false
-  if (statements.every(readIndexStatement)) return true
-  throw new MigrationError(
-    `migration ${name} has CONCURRENTLY beside other statements: such a statement runs outside a transaction, so move each "create index concurrently" and "drop index concurrently" to a migration that has nothing else, one statement after each breakpoint, names in double quotes`,
-  )
-}
+/** Reads which index a statement builds or drops without blocking writes, in quotes; undefined for any other. */
+export const readIndexName = (text: string) => INDEX.exec(text)?.[1]
 
 /** Those of this version do not change while it runs, and every probe of the health asks for them. */
 let own: Promise<Migration[]> | undefined

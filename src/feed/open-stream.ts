@@ -3,13 +3,35 @@ import type { Context as HttpContext } from 'hono'
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming'
 import { readBearer } from '../access/authenticate.ts'
 import { findLoss } from '../access/principal.ts'
+import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import { type EventRow, serializeEvent } from '../events/event.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import { createSlots } from '../platform/concurrency/slots.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import type { FeedContext, FeedPage } from './context.ts'
-import { awaitEvents, type FeedQuery, readFeed } from './read-feed.ts'
+import { type FeedPage, type FeedQuery, type FeedReader, readFeed, readNext } from './read-feed.ts'
+
+const STREAM_LIMITS = {
+  /** Each holds a connection. */
+  streams: 1_000,
+  /** A client that leaks its streams must not use them all. */
+  ofOneKey: 250,
+  /** Comments keep proxies from closing a quiet stream; the key is checked again at each (ms). */
+  heartbeatMs: 15_000,
+  /** Without reading a client is disconnected (ms). */
+  stallMs: 30_000,
+}
+
+export type StreamLimits = typeof STREAM_LIMITS
+
+/** The streams of this process, by key. @param replaced replaces limits of production */
+export function createStreams(replaced: Partial<StreamLimits> = {}) {
+  const limits = { ...STREAM_LIMITS, ...replaced }
+  return { open: createSlots(limits.streams, { perHolder: limits.ofOneKey }), limits }
+}
+
+export type FeedContext = Context & FeedReader & { streams: ReturnType<typeof createStreams> }
 
 /** Sent as `retry`: how long a client waits before it reconnects (ms). */
 const RETRY_MS = 2_000
@@ -27,11 +49,10 @@ export async function openStream(
 ): Promise<Response> {
   const first = await readFeed(ctx, query.filter, query.after, query.limit, path)
   const { requestId, name: key, chainId } = c.get('access')
-  const { open, limits } = ctx.streams
-  const leave = open.tryTake(chainId)
+  const leave = ctx.streams.open.tryTake(chainId)
   if (!leave) {
-    const holder = open.held(chainId) >= limits.ofOneKey ? 'This key has' : 'This process has'
-    const detail = `${holder} the maximum number of open streams: close one, try again in a moment, or long-poll with wait`
+    const detail =
+      'Too many streams are open: close one, try again in a moment, or long-poll with wait'
     throw new DomainError('unavailable', detail)
   }
   c.header('x-accel-buffering', 'no')
@@ -62,15 +83,12 @@ async function sendEvents(
   stream: SSEStreamingApi,
   { query, first, end }: { query: FeedQuery; first: FeedPage; end: AbortSignal },
 ): Promise<boolean> {
-  const { filter, after, limit } = query
   const { heartbeatMs, stallMs } = ctx.streams.limits
   const bearer = readBearer(c) ?? ''
   const access = c.get('access')
   const isCut = async () =>
     findLoss(access, await ctx.access.keys.find(bearer, 'current')) !== undefined
   let page = first
-  // The client's cursor: it does not know yet what the first page skipped.
-  let sent = after
   let checkedAt = performance.now()
   let text = `retry: ${RETRY_MS}\n\n`
   while (!end.aborted) {
@@ -81,23 +99,15 @@ async function sendEvents(
     }
     text += page.events.map((event) => writeMessage(ctx, event)).join('')
     if (text !== '' && !(await isWritten(stream.write(text), stallMs, end))) return !stream.aborted
-    sent = page.events.at(-1)?.id ?? sent
-    page = page.atEnd
-      ? await awaitEvents(ctx, { filter, after: page.next, limit }, heartbeatMs, end)
-      : await readFeed(ctx, filter, page.next, limit)
-    text = page.events.length === 0 && page.atEnd ? writeHeartbeat(page.next, sent) : ''
-    if (text !== '') sent = page.next
+    page = await readNext(ctx, query, page, heartbeatMs, end)
+    // A heartbeat. With its cursor a reconnect begins behind the events of others.
+    text = page.events.length === 0 && page.atEnd ? `:\nid: ${page.next}\n\n` : ''
   }
   return false
 }
 
 function writeMessage({ encryption }: Pick<FeedContext, 'encryption'>, event: EventRow): string {
   return `id: ${event.id}\nevent: ${event.type}\ndata: ${serializeEvent(encryption, event)}\n\n`
-}
-
-/** Carries the cursor if the feed advanced by events of others, so that a reconnect starts there. */
-function writeHeartbeat(next: number, sent: number | undefined): string {
-  return next === sent ? ':\n\n' : `:\nid: ${next}\n\n`
 }
 
 /** @returns whether the write finished; false after `stallMs`, or when `end` aborts first */

@@ -2,6 +2,7 @@ import { narrowMerchants } from '../access/authenticate.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Access } from '../access/types.ts'
 import { MAY_SEND_SQL } from '../db/installation.ts'
+import type { Reads } from '../db/reads.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import {
@@ -12,9 +13,30 @@ import {
   isEventType,
   listOrderIds,
 } from '../events/event.ts'
+import type { Waiters } from '../platform/concurrency/waiters.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { FeedContext, FeedFilter, FeedPage } from './context.ts'
 import { refuseCursor } from './view.ts'
+
+export type FeedFilter = {
+  /** Undefined for every account, and events of none. */
+  merchants: readonly string[] | undefined
+  types: readonly string[]
+  /** Also discrepancies that name a refund. */
+  withRefunds: boolean
+}
+
+export type FeedPage = {
+  events: EventRow[]
+  /** The cursor to continue from, after every event that the read skipped. */
+  next: number
+  atEnd: boolean
+}
+
+export type FeedReader = {
+  reads: Reads
+  /** Long polls and streams, by cursor. */
+  feedWaiters: Waiters<FeedPage>
+}
 
 /** What a key may read, or the requested types of it. @throws DomainError `scope_missing` */
 export function filterByScope(
@@ -57,13 +79,9 @@ export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): F
 const MAX_SCANNED = 10_000
 
 /** The cursor at the end of the feed. */
-export async function readEnd({ reads }: Pick<FeedContext, 'reads'>): Promise<number> {
-  const [row] = await reads.run(
-    HOLDER,
-    ({ sql }) => sql<{ end: number }[]>`
-    select greatest(0, (select removed_up_to from event_removals), (select max(id) from events)) as end`,
-  )
-  return row?.end ?? 0
+export async function readEnd({ reads }: Pick<FeedReader, 'reads'>): Promise<number> {
+  const { head } = await reads.run(HOLDER, ({ sql }) => selectEvents(sql, undefined, undefined, 0))
+  return head
 }
 
 /** For whom reads are that several readers share. */
@@ -84,7 +102,7 @@ type Row = (EventRow | { id: null }) & {
  *   for a cursor beyond the end: it was never issued, and an empty page would hide the events it skips
  */
 export async function readFeed(
-  { reads }: Pick<FeedContext, 'reads'>,
+  { reads }: Pick<FeedReader, 'reads'>,
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
@@ -148,62 +166,52 @@ export async function selectEvents(
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
   const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
-  const events = rows.flatMap((row) => {
-    if (row.id === null) return []
-    const { removed: _, head: __, reach: ___, isStopped: ____, ...event } = row
-    return [event]
-  })
+  const events = rows.filter((row) => row.id !== null)
   const last = events.length === limit ? events.at(-1)?.id : undefined
   const next = last ?? reach ?? head
   return { events, next, atEnd: next === head, removed, head, isStopped }
 }
 
-const SHARED_LIMIT = 200
-
 export type FeedQuery = { filter: FeedFilter; after: number | undefined; limit: number }
 
 /** Waits for the next events: an empty page after `ms` or when `signal` aborts. @throws DomainError as `readFeed` does */
 export async function longPoll(
-  ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,
-  { filter, after, limit }: FeedQuery,
+  ctx: FeedReader,
+  query: FeedQuery,
   ms: number,
   signal: AbortSignal,
 ): Promise<FeedPage> {
-  const until = performance.now() + ms
-  let page = await readFeed(ctx, filter, after, limit)
-  while (page.events.length === 0 && performance.now() < until && !signal.aborted) {
-    const { next } = page
-    page = page.atEnd
-      ? await awaitEvents(ctx, { filter, after: next, limit }, until - performance.now(), signal)
-      : await readFeed(ctx, filter, next, limit)
-  }
-  return page
+  const page = await readFeed(ctx, query.filter, query.after, query.limit)
+  if (page.events.length > 0 || ms <= 0) return page
+  return await readNext(ctx, query, page, ms, signal)
 }
 
+const SHARED_LIMIT = 200
+
 /**
- * The same at the end of the feed. Waiting costs no statement, and new events are read once for all readers with the same
- * cursor, whatever their filters.
+ * The same behind a page. At the end of the feed waiting costs no statement, and new events are read once for all
+ * readers with the same cursor, whatever their filters.
  */
-export async function awaitEvents(
-  ctx: Pick<FeedContext, 'reads' | 'feedWaiters'>,
-  { filter, after, limit }: FeedQuery & { after: number },
+export async function readNext(
+  ctx: FeedReader,
+  { filter, limit }: FeedQuery,
+  last: FeedPage,
   ms: number,
   signal: AbortSignal,
 ): Promise<FeedPage> {
   const until = performance.now() + ms
-  let from = after
-  for (;;) {
-    const key = String(from)
+  for (let page = last; ; ) {
+    const { next, atEnd } = page
+    const key = String(next)
     const watch = ctx.feedWaiters.watch(key)
     try {
-      const shared = await ctx.feedWaiters.shareRead(key, () =>
-        readFeed(ctx, undefined, from, SHARED_LIMIT),
-      )
-      const page = filterPage(shared, filter, limit)
+      const readShared = () => readFeed(ctx, undefined, next, SHARED_LIMIT)
+      page = atEnd
+        ? filterPage(await ctx.feedWaiters.shareRead(key, readShared), filter, limit)
+        : await readFeed(ctx, filter, next, limit)
       const left = until - performance.now()
       if (page.events.length > 0 || left <= 0 || signal.aborted) return page
-      if (page.next === from) await watch.wait(left, signal)
-      from = page.next
+      if (page.next === next) await watch.wait(left, signal)
     } finally {
       watch.cancel()
     }

@@ -13,8 +13,7 @@ import {
   writeCsv,
 } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
-import type { FeedContext } from './context.ts'
-import { openStream } from './open-stream.ts'
+import { type FeedContext, openStream } from './open-stream.ts'
 import { filterByScope, longPoll, readEnd } from './read-feed.ts'
 import { After, CsvEvent, Cursor, Event, EventPage, TypesParameter } from './view.ts'
 

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/routes.ts'
-import { type DomainError, invalidField } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Endpoint } from '../events/webhook-endpoint.ts'
 import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
@@ -93,10 +93,5 @@ export const After = z
     description: `${LAST_READ}, and with \`latest\` only events from now on`,
   })
 
-/**
- * Refuses a cursor that this feed never issued.
- * @param path the request field that held it
- */
-export function refuseCursor(path: string, hint: string): DomainError {
-  return invalidField(path, `${NOT_ISSUED}${hint}`)
-}
+/** The refusal of a cursor that this feed never issued; `path` is the request field that held it. */
+export const refuseCursor = (path: string, hint: string) => invalidField(path, NOT_ISSUED + hint)

@@ -63,7 +63,7 @@ export function createNotificationReader(config: Config) {
     if (rule !== 'off' && !isAccepted) {
       return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
     }
-    const reading = readSigned({ signed, merchantCode, kind, verdict, body }, form)
+    const reading = readSigned({ signed, merchantCode, verdict, body }, form)
     const { textHash, documented, requestOf } = reading
     const amount = parseAmount(form.read(params, 'Amount') ?? '')
     const stored = form.mask(body, format, params)
@@ -105,14 +105,14 @@ function describeForm(config: Config, kind: NotificationKind) {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_KNOWN_MEMBERS: known } = config
   const refundHashExclude = config.GATEWAY_REFUND_HASH_EXCLUDE
   const exclusions = { ipnHashExclude: config.IPN_HASH_EXCLUDE, refundHashExclude }
-  const isRefund = kind === 'refund'
-  const exclude = listHashExclusions(isRefund ? 'refund-ipn' : 'ipn', exclusions)
-  const signature = { prefix, exclude }
+  const message = kind === 'refund' ? 'refund-ipn' : 'ipn'
+  const signature = { prefix, exclude: listHashExclusions(message, exclusions) }
+  const form = { kind, known, refundHashExclude, signature }
   return {
-    ...{ prefix, known, refundHashExclude, signature },
-    idName: `${prefix}_${isRefund ? 'RequestID' : 'TransactionID'}`,
+    ...form,
+    idName: `${prefix}_${kind === 'refund' ? 'RequestID' : 'TransactionID'}`,
     read: createMemberReader(signature),
-    mask: createMaskNotification({ kind, known, signature }),
+    mask: createMaskNotification(form),
   }
 }
 

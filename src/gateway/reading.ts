@@ -1,6 +1,11 @@
 import { hash } from 'node:crypto'
 import { isResultCode } from './response-codes.ts'
-import { joinTexts, type SignatureVerdict, type SignedMember } from './signature.ts'
+import {
+  joinTexts,
+  type SignatureRule,
+  type SignatureVerdict,
+  type SignedMember,
+} from './signature.ts'
 import { isPrintable } from './storable.ts'
 
 export type NotificationKind = 'payment' | 'refund'
@@ -24,21 +29,26 @@ export type Reading = {
 type Signed = {
   signed: readonly SignedMember[] | undefined
   merchantCode: string
-  kind: NotificationKind
   verdict: SignatureVerdict
   body: string
 }
 
-/** The form of a gateway's notifications, as the settings name it. */
-type SignedForm = { prefix: string; known: readonly string[]; refundHashExclude: readonly string[] }
+/** The form of a gateway's notifications of a kind, as the settings name it. */
+export type NotificationForm = {
+  kind: NotificationKind
+  /** Members that are listed beside the documented ones, without prefix. */
+  known: readonly string[]
+  refundHashExclude: readonly string[]
+  signature: SignatureRule
+}
 
 /**
  * Identifies a notification by what is signed, whatever its unsigned members; an empty value contributes nothing
  * to the hash, so it is no member either. What cannot be signed is identified by its bytes.
  */
 export function readSigned(
-  { signed, merchantCode, kind, verdict, body }: Signed,
-  form: SignedForm,
+  { signed, merchantCode, verdict, body }: Signed,
+  form: NotificationForm,
 ): Reading {
   if (verdict !== 'verified' || !signed) {
     const present = signed?.filter(({ text }) => text !== '')
@@ -46,7 +56,8 @@ export function readSigned(
     const textHash = hashText('unverified', merchantCode, content)
     return { textHash, documented: true, requestOf: undefined }
   }
-  const start = form.prefix.length + 1
+  const { kind } = form
+  const start = form.signature.prefix.length + 1
   let text = ''
   let own = ''
   let isListed = true
@@ -82,10 +93,7 @@ const MEMBERS: Record<NotificationKind, ReadonlySet<string>> = {
 }
 
 /** Names are without prefix; the settings may name more of them. */
-export function isListedMember(
-  member: string,
-  { kind, known }: { kind: NotificationKind; known: readonly string[] },
-): boolean {
+export function isListedMember(member: string, { kind, known }: NotificationForm): boolean {
   return MEMBERS[kind].has(member) || known.includes(member)
 }
 
@@ -122,7 +130,7 @@ const NO_REQUEST = { documented: true, requestOf: undefined }
 const REQUEST = { documented: false, requestOf: undefined }
 
 /** Our REFUND requests have the same secret: only a notification has its fee before the merchant code. */
-function compareWithRequests(text: string, merchantCode: string, form: SignedForm) {
+function compareWithRequests(text: string, merchantCode: string, form: NotificationForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST
   const rest = text.slice(start.length + merchantCode.length)
@@ -144,7 +152,7 @@ function compareWithRequests(text: string, merchantCode: string, form: SignedFor
  */
 export function findResultCode(
   signed: readonly SignedMember[],
-  { prefix, known }: SignedForm,
+  { known, signature: { prefix } }: NotificationForm,
 ): string | undefined {
   const [idName, codeName] = [`${prefix}_RequestID`, `${prefix}_ResponseCode`]
   const present = signed.filter(({ text }) => text !== '')

@@ -8,8 +8,8 @@ import {
   maskCardText,
 } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
-import { isListedMember, type NotificationKind } from './reading.ts'
-import type { SignatureRule, WireParams } from './signature.ts'
+import { isListedMember, type NotificationForm } from './reading.ts'
+import type { WireParams } from './signature.ts'
 import { hide, isHarmless, isId, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
@@ -62,12 +62,6 @@ const MAX_UNLISTED = 16
 const MAX_UNLISTED_NAME = 32
 const NOT_KEPT = '(not kept)'
 
-type NotificationForm = {
-  kind: NotificationKind
-  known: readonly string[]
-  signature: SignatureRule
-}
-
 /**
  * Makes the function that writes a notification for storage, with credentials and card data masked. Ids, amounts
  * and the hash stay: they are the evidence. Of members neither signed nor listed the first 16 names are kept. At
@@ -99,12 +93,13 @@ export function createMaskNotification(
   }
 }
 
-function classifyNames({ kind, known, signature: { prefix, exclude } }: NotificationForm) {
+function classifyNames(form: NotificationForm) {
+  const { prefix, exclude } = form.signature
   const start = `${prefix}_`
   const isSigned = (name: string) =>
     name.startsWith(start) && !exclude.includes(name.slice(start.length))
   const isListed = (name: string) =>
-    name.startsWith(start) && isListedMember(name.slice(start.length), { kind, known })
+    name.startsWith(start) && isListedMember(name.slice(start.length), form)
   const kinds = new Map<string, NameKind>([[`${prefix}_SecureHash`, 'hash']])
   const classify = (name: string): NameKind => {
     if (!isSigned(name) && !isListed(name)) return 'unlisted'

@@ -24,10 +24,11 @@ export function readTokenAnswer(body: Buffer): TokenAnswer | undefined {
   return nested.success ? nested.data.data : tokenAnswer.safeParse(value).data
 }
 
-/** A token, or the reason why there is none now; `timedOut` when the request for it timed out. */
-type TokenResult =
-  | { kind: 'token'; token: string }
-  | { kind: 'none'; reason: string; timedOut: boolean }
+/** The reason why there is no token now; `timedOut` when the request for it timed out. */
+type NoToken = { kind: 'none'; reason: string; timedOut: boolean }
+type TokenResult = { kind: 'token'; token: string } | NoToken
+/** When it is renewed, and when it ends, on the monotonic clock. */
+type CachedToken = { kind: 'token'; token: string; renewAt: number; expiresAt: number }
 
 export type TokenSettings = {
   baseUrl: string
@@ -70,6 +71,24 @@ const REFUSALS_BEFORE_PAUSE = 2
 /** A token is renewed before it expires by a fifth of its lifetime, at most this (ms), minus up to half for jitter. */
 const MAX_MARGIN_MS = 60_000
 
+async function fetchToken(
+  pool: Pool,
+  url: URL,
+  source: ClientTokenSource,
+  settings: TokenSettings,
+): Promise<CachedToken | NoToken> {
+  const { random = Math.random, now = () => performance.now() } = settings
+  const started = now()
+  const result = await requestToken(pool, url, source, settings)
+  const { outcome, answer, reason = '', timedOut = false } = result
+  settings.onFetch(outcome, now() - started, answer ? undefined : reason)
+  if (!answer) return { kind: 'none', reason, timedOut }
+  const { access_token: token, expires_in: lifeS } = answer
+  const lifeMs = (lifeS ?? Number.POSITIVE_INFINITY) * 1000
+  const margin = Math.min(lifeMs / 5, MAX_MARGIN_MS) * (1 - random() / 2)
+  return { kind: 'token', token, renewAt: started + lifeMs - margin, expiresAt: started + lifeMs }
+}
+
 /** Provides a source's token: a static one forever, a requested one for its lifetime. */
 export function createTokenProvider(source: TokenSource, settings: TokenSettings): TokenProvider {
   if (source.kind === 'client') return createClientProvider(source, settings)
@@ -89,7 +108,7 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
   const base = settings.baseUrl.replace(/\/$/, '')
   const url = new URL(source.url.startsWith('/') ? base + source.url : source.url)
   const pool = openPool(url.origin, { connections: 1, timeoutMs })
-  let cached: { token: string; renewAt: number; expiresAt: number } | undefined
+  let cached: CachedToken | undefined
   let pending: Promise<TokenResult> | undefined
   let paused = { until: Number.NEGATIVE_INFINITY, reason: '' }
   let failures = 0
@@ -100,26 +119,20 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
     paused = { until: now() + backoff(times, PAUSE, () => (1 + random()) / 2), reason }
   }
 
-  async function fetchToken(): Promise<TokenResult> {
-    const started = now()
-    const result = await requestToken(pool, url, source, settings)
-    const { outcome, answer, reason = '', timedOut = false } = result
-    settings.onFetch(outcome, now() - started, answer ? undefined : reason)
-    if (!answer) {
+  async function renew(): Promise<TokenResult> {
+    const result = await fetchToken(pool, url, source, settings)
+    if (result.kind === 'token') {
+      cached = result
+      failures = 0
+    } else {
       failures += 1
-      pause(failures, reason)
-      return { kind: 'none', reason, timedOut }
+      pause(failures, result.reason)
     }
-    failures = 0
-    const { access_token: token, expires_in: lifeS } = answer
-    const lifeMs = (lifeS ?? Number.POSITIVE_INFINITY) * 1000
-    const margin = Math.min(lifeMs / 5, MAX_MARGIN_MS) * (1 - random() / 2)
-    cached = { token, renewAt: started + lifeMs - margin, expiresAt: started + lifeMs }
-    return { kind: 'token', token }
+    return result
   }
 
-  function renew(): Promise<TokenResult> {
-    pending ??= fetchToken().finally(() => {
+  function share(): Promise<TokenResult> {
+    pending ??= renew().finally(() => {
       pending = undefined
     })
     return pending
@@ -131,10 +144,10 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
       const at = now()
       const isPaused = at < paused.until
       if (cached && at < cached.expiresAt) {
-        if (at >= cached.renewAt && !isPaused) void renew()
-        return Promise.resolve({ kind: 'token', token: cached.token })
+        if (at >= cached.renewAt && !isPaused) void share()
+        return Promise.resolve(cached)
       }
-      if (pending || !isPaused) return renew()
+      if (pending || !isPaused) return share()
       const reason = `not requested: ${paused.reason}`
       return Promise.resolve({ kind: 'none', reason, timedOut: false })
     },

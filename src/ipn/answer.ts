@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from '../context.ts'
-import { describeMethod } from '../http/app.ts'
-import { createRequestMeter, SECURITY_HEADERS } from '../http/raw-response.ts'
-import { VERDICTS } from '../metrics.ts'
+import { SECURITY_HEADERS } from '../http/raw-response.ts'
+import type { VERDICTS } from '../metrics.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 
@@ -16,7 +15,7 @@ const REFUSALS = {
   address: [403, 'address not allowed'],
   unknown_merchant: [404, 'refused'],
   method: [405, 'refused'],
-  too_slow: [408, 'refused'],
+  too_slow: [408, 'the body did not arrive in time'],
   too_large: [413, 'the body is larger than 64 KiB'],
   content_type: [415, 'send application/json or application/x-www-form-urlencoded'],
   throttled: [429, 'too many malformed or wrongly signed notifications from this network'],
@@ -29,6 +28,8 @@ export type IpnAnswer = {
   verdict: Verdict
   why?: string
   headers?: Record<string, string>
+  /** What prevented its storing. */
+  error?: unknown
 }
 
 export const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
@@ -70,47 +71,29 @@ export function sendAnswer(
   response.end(body)
 }
 
-/** Measures notification requests, as a request and as a notification. Their series are looked up once. */
-export function createIpnMeter({ metrics }: Pick<Context, 'metrics'>) {
-  const { ipnAck, ipnReceived } = metrics
-  const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  const meter = createRequestMeter(metrics)
-  return (method: string, { status, verdict }: IpnAnswer, ms: number): void => {
-    verdicts.get(verdict)?.inc()
-    ipnAck.observe(ms / 1000)
-    meter('/ipn', describeMethod(method), status, ms)
-  }
-}
-
 /** Of one verdict (ms). */
 const LOG_EVERY_MS = 1_000
 
 /** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>) {
   const throttle = createThrottle(LOG_EVERY_MS)
-  type Sender = { address: string; requestId: string }
-  return {
-    /** Logs a notification that could not be stored, with the error that prevented it. */
-    logFailure(err: unknown, verdict: Verdict, sender: Sender): void {
-      const suppressed = noteOutage(log, err, 'notifications') ? undefined : throttle(verdict)
-      if (!suppressed) return
-      const what = 'a notification could not be stored; the gateway has to send it again'
-      log.error({ err, ...sender, ...suppressed }, what)
-    },
-    /** Ignores failures: `logFailure` has logged those. */
-    logRefusal({ status, verdict, why }: IpnAnswer, sender: Sender): void {
-      const isRefusal = status < 500 || verdict === 'throttled'
-      const suppressed = isRefusal ? throttle(verdict) : undefined
-      if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
-    },
+  return (answer: IpnAnswer, sender: { address: string; requestId: string }): void => {
+    const { verdict, why, error: err } = answer
+    if (err !== undefined && noteOutage(log, err, 'notifications')) return
+    const suppressed = throttle(verdict)
+    if (!suppressed) return
+    if (err === undefined)
+      log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
+    else log.error({ err, ...sender, ...suppressed }, NOT_STORED)
   }
 }
 
-const ACCEPTED = { optional: 'notifications without a hash', off: 'every notification' } as const
+const NOT_STORED = 'a notification could not be stored; the gateway has to send it again'
 
 export function warnOfUnsigned({ config, log }: Pick<Context, 'config' | 'log'>): void {
   const { IPN_SIGNATURE: rule, ROLE } = config
   if (rule === 'required' || ROLE === 'worker') return
+  const accepted = rule === 'off' ? 'every notification' : 'notifications without a hash'
   const risk = 'anyone who reaches /ipn can make the service query and store'
-  log.warn(`IPN_SIGNATURE=${rule} accepts ${ACCEPTED[rule]}: ${risk}; set it to required`)
+  log.warn(`IPN_SIGNATURE=${rule} accepts ${accepted}: ${risk}; set it to required`)
 }

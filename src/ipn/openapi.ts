@@ -12,10 +12,6 @@ const NotReceived = z
 const refuse = (description: string, ...headers: HeaderName[]) =>
   describeResponse(description, NotReceived, ...headers)
 
-const FLOOD = 'Too many malformed or wrongly signed notifications from this network'
-const BEHIND =
-  'The database is behind, or too many notifications of this network were refused: send it again'
-
 const shared = {
   200: describeResponse('Committed; never sent before the commit', Received),
   400: refuse(
@@ -24,9 +20,9 @@ const shared = {
   401: refuse('The signature is wrong or missing'),
   403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
   404: refuse('No such merchant account'),
-  429: refuse(FLOOD, 'Retry-After'),
+  429: refuse('Too many malformed or wrongly signed ones from this network', 'Retry-After'),
   500: refuse('Storing it failed: send it again'),
-  503: refuse(BEHIND, 'Retry-After'),
+  503: refuse('Too many of this network were refused, or the database is behind', 'Retry-After'),
 }
 
 /** For the OpenAPI document only: the handler validates requests itself, and reports errors in the gateway's format. */

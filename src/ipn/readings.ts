@@ -12,13 +12,6 @@ type Outcome = PromiseSettledResult<Receipt>
 
 const STORED: Outcome = { status: 'fulfilled', value: 'stored' }
 const RECUT: Outcome = { status: 'fulfilled', value: 'recut' }
-const UNSETTLED: Outcome = {
-  status: 'rejected',
-  reason: new Error('other readings of a notification took its place again and again'),
-}
-
-/** There are four places, and each is taken once. */
-const MAX_TRIES = 10
 
 /**
  * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has
@@ -30,7 +23,8 @@ const MAX_TRIES = 10
  * 4. the same without a result.
  *
  * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next
- * waits for the outcome of the first. Never rejects.
+ * waits for the outcome of the first. It ends, because a reading that finds its place taken has one place less to
+ * try, and there are four. Never rejects.
  * @returns one result for each notification, in order; an error where it may not be stored
  */
 export async function storeNotifications(
@@ -47,10 +41,7 @@ export async function storeNotifications(
   const sent = new Set<string>()
   while (waiting.size > 0) {
     const wave = await choosePlaces(sql, waiting, sent, end)
-    for (const one of wave) {
-      sent.add(one.notification.textHash)
-      one.tries += 1
-    }
+    for (const { notification } of wave) sent.add(notification.textHash)
     for (const kind of ['payment', 'refund'] as const) {
       const ofKind = wave.filter(({ notification }) => notification.kind === kind)
       const stored = await storeAtPlaces(sql, kind, ofKind)
@@ -58,7 +49,6 @@ export async function storeNotifications(
         const reason = stored[at]
         if (reason === true) end(one, STORED)
         else if (reason) end(one, { status: 'rejected', reason })
-        else if (one.tries >= MAX_TRIES) end(one, UNSETTLED)
       }
     }
   }
@@ -71,7 +61,7 @@ export function foldReadings(batch: readonly ReceivedNotification[]): PlacedRead
   for (const [item, notification] of batch.entries()) {
     const readings = texts.get(notification.textHash)
     const same = readings?.find((one) => isSameMeaning(one.notification, notification))
-    const one = { notification, reading: 0, tries: 0, items: [item] }
+    const one = { notification, reading: 0, items: [item] }
     if (!readings) texts.set(notification.textHash, [one])
     else if (!same) readings.push(one)
     else {

@@ -10,7 +10,6 @@ import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import {
   CLOSE,
-  createIpnMeter,
   createRefusalLog,
   type IpnAnswer,
   refuse,
@@ -33,8 +32,8 @@ export function isIpnTarget(target = ''): boolean {
 export function createNotificationServer(ctx: IpnContext) {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const intake = createIntake(ctx.config)
-  const refusals = createRefusalLog(ctx)
-  const meter = createIpnMeter(ctx)
+  const logRefusal = createRefusalLog(ctx)
+  const { ipnAck, ipnReceived } = ctx.metrics
 
   async function serve(
     request: IncomingMessage,
@@ -43,19 +42,15 @@ export function createNotificationServer(ctx: IpnContext) {
     span: ActiveSpan,
   ): Promise<void> {
     const startedAt = performance.now()
-    const { method = '' } = request
     const address = findAddress(request)
-    const answer = await receive(ctx, intake, request, address, span).catch((error: unknown) => {
-      const failed = error instanceof InboxFullError ? 'overloaded' : 'store_failed'
-      refusals.logFailure(error, failed, { address, requestId })
-      return refuse(failed)
-    })
+    const answer = await receive(ctx, intake, request, address, span).catch(explainFailure)
     sendAnswer(response, answer, requestId, ctx.lifecycle.stopping.aborted)
-    meter(method, answer, performance.now() - startedAt)
     const { status, verdict } = answer
+    ipnReceived.inc({ verdict })
+    ipnAck.observe((performance.now() - startedAt) / 1000)
     span.setAttributes({ 'http.response.status_code': status, 'ipn.verdict': verdict })
     if (status >= 500) span.fail(verdict)
-    if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
+    if (verdict !== 'stored') logRefusal(answer, { address, requestId })
   }
 
   return (request: IncomingMessage, response: ServerResponse): void => {
@@ -65,6 +60,10 @@ export function createNotificationServer(ctx: IpnContext) {
       (span) => serve(request, response, requestId, span),
     )
   }
+}
+
+function explainFailure(error: unknown): IpnAnswer {
+  return { ...refuse(error instanceof InboxFullError ? 'overloaded' : 'store_failed'), error }
 }
 
 const MAX_BODY_BYTES = 64 * 1024
@@ -124,10 +123,7 @@ async function receive(
   const tookMs = performance.now() - startedAt
   const bytes = request.body.length
   if ('why' in found) return charge(refuse(found.verdict, found.why), bytes, tookMs)
-  if (ctx.tracing.enabled) {
-    span.setAttributes(describeSubject(found))
-    if (found.kind === 'payment') ctx.tracing.remember(formatTransactionKey(found))
-  }
+  if (ctx.tracing.enabled) traceSubject(ctx, span, found)
   const receipt = await ctx.inbox.store(Object.assign(found, { address }))
   return receipt === 'stored' ? STORED : charge(refuse('recut'), bytes, tookMs)
 }
@@ -156,12 +152,15 @@ async function readRequest(
     const isText = text !== undefined && !text.includes('\0')
     return isText ? { format, body: text } : refuse('malformed', 'the body is not UTF-8 text')
   }
-  if (body.kind === 'too_large') return refuse('too_large', undefined, CLOSE)
-  if (body.kind === 'broken') return refuse('malformed', 'the body is incomplete', CLOSE)
-  if (body.kind === 'over_budget') {
-    return refuse('overloaded', undefined, { ...retryAfter(1_000), ...CLOSE })
-  }
-  return refuse('too_slow', `the body did not arrive within ${limits.timeoutMs} ms`, CLOSE)
+  const answer = UNREAD[body.kind]
+  return { ...answer, headers: { ...answer.headers, ...CLOSE } }
+}
+
+const UNREAD = {
+  too_large: refuse('too_large'),
+  too_slow: refuse('too_slow'),
+  broken: refuse('malformed', 'the body is incomplete'),
+  over_budget: refuse('overloaded'),
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {
@@ -181,9 +180,10 @@ function describeRequest(request: IncomingMessage, requestId: string): SpanOptio
   return { name: `${method} /ipn`, kind: 'server', attributes, link, requestId }
 }
 
-/** What a received notification is about, for its trace, which the query that follows continues. */
-function describeSubject({ merchantCode, ...one }: Notification): Record<string, string> {
-  const subject = { 'ipn.merchant_code': merchantCode }
-  if (one.kind === 'refund') return { ...subject, 'ipn.refund_id': one.requestId }
-  return { ...subject, 'ipn.transaction_id': one.transactionId }
+/** The query that follows continues the trace of its notification. */
+function traceSubject({ tracing }: IpnContext, span: ActiveSpan, found: Notification): void {
+  const [name, id] =
+    found.kind === 'refund' ? ['refund', found.requestId] : ['transaction', found.transactionId]
+  span.setAttributes({ 'ipn.merchant_code': found.merchantCode, [`ipn.${name}_id`]: id })
+  if (found.kind === 'payment') tracing.remember(formatTransactionKey(found))
 }

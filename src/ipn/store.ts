@@ -14,8 +14,6 @@ export type ReceivedNotification = Notification & { address: string }
 export type PlacedReading = {
   notification: ReceivedNotification
   reading: number
-  /** How often it was sent to a place. */
-  tries: number
   /** The places in the batch of the notifications that mean this. */
   items: number[]
 }

@@ -1,6 +1,5 @@
 import postgres from 'postgres'
-import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
-import { logDiscrepancies } from '../discrepancies/store.ts'
+import { formatTransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-events.ts'
 import {
   listPaymentChanges,
@@ -67,19 +66,18 @@ async function commitTogether(
 ): Promise<PromiseSettledResult<AnswerCommit>[]> {
   const keys = answers.map(({ claim: key, call }) => ({ key, listed: listAnswered(call).payments }))
   try {
-    const { ends, found } = await runPipelined(ctx.sql, {
+    const ends = await runPipelined(ctx.sql, {
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
       work: async (tx, [locked, concernRefunds]) => {
         const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
-        const { committed, found, last } = await writeAnswers(ctx, tx, own)
-        const ends = answers.map(({ claim }, index): AnswerCommit => {
+        const { committed, last } = await writeAnswers(ctx, tx, own)
+        const value = answers.map(({ claim }, index): AnswerCommit => {
           if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
           return committed.get(claim) ?? LOST_ANSWER
         })
-        return { value: { ends, found }, last }
+        return { value, last }
       },
     })
-    logFindings(ctx, found, answers)
     return ends.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
     if (explainRefusedAnswer(error) === undefined && !isWorthRepeating(error)) {
@@ -98,25 +96,23 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
   let attempt: Attempt | undefined
   try {
-    const written = await runPipelined(ctx.sql, {
+    const committed = await runPipelined(ctx.sql, {
       open: (tx) =>
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {
         const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
-        const value = locked && (await writeWithRefunds(ctx, tx, locked, sending))
-        return { value, last: value?.last }
+        const written = locked && (await writeWithRefunds(ctx, tx, locked, sending))
+        return { value: written?.committed, last: written?.last }
       },
     })
-    if (!written) return LOST_ANSWER
-    logFindings(ctx, written.found, [answer])
-    attempt = written.committed.attempt
-    return written.committed
+    attempt = committed?.attempt
+    return committed ?? LOST_ANSWER
   } finally {
     if (!attempt) permit?.release()
   }
 }
 
-const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
+const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' }, found: [] }
 
 /** Writes answers without refunds, and finishes the commit: all in one round trip. */
 async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
@@ -127,9 +123,11 @@ async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAns
   })
   const { ends, found, last } = await finishCommit(ctx, tx, items, recording, changes)
   const committed = items.map(({ ended: { claim, end: queryEnd } }, index) => {
-    return [claim, { end: ends[index] ?? LOST, queryEnd }] as const
+    const id = formatTransactionKey(claim)
+    const own = found.filter((one) => formatTransactionKey(one) === id)
+    return [claim, { end: ends[index] ?? LOST, queryEnd, found: own }] as const
   })
-  return { committed: new Map(committed), found, last }
+  return { committed: new Map(committed), last }
 }
 
 /** Writes one answer with the payments that it adopts, reconciles the refunds, and finishes the commit. */
@@ -161,7 +159,7 @@ async function writeWithRefunds(
   }
   const all = Promise.resolve([...adopted.found, ...recorded, ...refunds.found])
   const { ends, found, last } = await finishCommit(ctx, tx, [item, ...adopted.losing], all)
-  return { committed: { end: ends[0] ?? LOST, queryEnd, attempt }, found, last }
+  return { committed: { end: ends[0] ?? LOST, queryEnd, attempt, found }, last }
 }
 
 function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
@@ -179,20 +177,6 @@ function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAn
 
 function describeItem({ claim: key, row, applied, snapshot, moved }: AppliedAnswer) {
   return { key, row, applied, snapshot, moved }
-}
-
-export function logFindings(
-  ctx: Pick<SyncContext, 'log' | 'metrics'>,
-  found: readonly RecordedDiscrepancy[],
-  answers: readonly QueryAnswer[],
-): void {
-  for (const one of found) {
-    const { merchantCode, transactionId } = one
-    const isOwn = ({ claim }: QueryAnswer) =>
-      claim.transactionId === transactionId && claim.merchantCode === merchantCode
-    const resume = answers.find(isOwn)?.resume ?? ((log) => log())
-    resume(() => logDiscrepancies(ctx, [one]))
-  }
 }
 
 /**

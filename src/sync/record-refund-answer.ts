@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { logDiscrepancies } from '../discrepancies/store.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
@@ -7,7 +8,6 @@ import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt.ts'
 import { recordAttemptResult } from '../refunds/reconcile.ts'
 import { keepOpenForRefunds, listFacts } from './apply-answers.ts'
-import { logFindings } from './commit.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
 import type { QueryEnd } from './schedule.ts'
@@ -76,7 +76,7 @@ async function tryRecord(
     },
   })
   if (!recorded) return 'busy'
-  logFindings(ctx, recorded.found, [])
+  logDiscrepancies(ctx, recorded.found)
   return recorded.end
 }
 

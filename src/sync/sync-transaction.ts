@@ -1,3 +1,4 @@
+import { logDiscrepancies } from '../discrepancies/store.ts'
 import { sendAttempt } from '../refunds/attempt.ts'
 import { commitAnswer } from './commit.ts'
 import { recordRefundAnswer } from './record-refund-answer.ts'
@@ -27,7 +28,9 @@ export async function syncTransaction(
   if (!answer) return undefined
   onAnswer()
   const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer)) // 2, 3
-  const { end, attempt, queryEnd } = committed
+  const { end, attempt, queryEnd, found } = committed
+  // In the trace of this claim: others may have shared the commit.
+  logDiscrepancies(ctx, found)
   if (!attempt) return end
   const sent = await sendAttempt(attempt, ctx.lifecycle.givingUp) // 4
   const facts = { merchantCode: claim.merchantCode, refundId: attempt.refundId }
@@ -44,5 +47,5 @@ async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer
   const { kind } = call.outcome
   if ('paused' in call.outcome || (ctx.lifecycle.givingUp.aborted && kind !== 'answered'))
     return undefined
-  return { claim, call, sentAfterMs: began - claim.knownAt, resume: ctx.tracing.capture() }
+  return { claim, call, sentAfterMs: began - claim.knownAt }
 }

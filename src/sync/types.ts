@@ -1,10 +1,10 @@
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
 import type { Batcher } from '../platform/concurrency/batcher.ts'
 import type { Slots } from '../platform/concurrency/slots.ts'
-import type { Resume } from '../platform/telemetry/tracing.ts'
 import type { Attempt } from '../refunds/attempt.ts'
 import type { ReconciledRefunds } from '../refunds/reconcile.ts'
 import type { PaymentFacts, PaymentsSummary } from '../transactions/summarise-payments.ts'
@@ -64,8 +64,6 @@ export type QueryAnswer = {
   call: GatewayCall<PaymentList>
   /** When the query was sent: ms after `claim.claimedAt`, by the monotonic clock. */
   sentAfterMs: number
-  /** Runs code in the claim's own trace: a shared commit may run in another one. */
-  resume?: Resume | undefined
 }
 
 /** `lost`: another worker has taken over the lease, and nothing was written. */
@@ -84,8 +82,14 @@ export const LOST = {
   orderCheckDue: false,
 } as const
 
-/** With an `attempt` the claim continues, until that is sent and its result is recorded. */
-export type CommittedAnswer = { end: ClaimEnd; queryEnd: QueryEnd; attempt?: Attempt | undefined }
+export type CommittedAnswer = {
+  end: ClaimEnd
+  queryEnd: QueryEnd
+  /** With one the claim continues, until it is sent and its result is recorded. */
+  attempt?: Attempt | undefined
+  /** Recorded for the first time. */
+  found: readonly RecordedDiscrepancy[]
+}
 
 /** `needs_own_commit`: the answer concerns refunds, or made the shared commit fail. */
 export type AnswerCommit = CommittedAnswer | 'needs_own_commit'

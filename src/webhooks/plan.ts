@@ -1,7 +1,7 @@
 import { webhookRetries } from '../db/schema.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { type EventRow, listOrderIds } from '../events/event.ts'
-import type { FeedPage } from '../feed/context.ts'
+import type { FeedPage } from '../feed/read-feed.ts'
 import { isWanted, selectEvents } from '../feed/read-feed.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'

@@ -21,7 +21,7 @@ const given = process.argv.slice(2)
 const names = given.filter((one) => !one.startsWith('-'))
 const files = given.filter((one) => !APART.includes(one))
 const isAll = names.length === 0
-if (isAll || names.includes('failover') || names.includes(DEBIAN)) {
+if (isAll || ['failover', 'runbooks', DEBIAN].some((one) => names.includes(one))) {
   play('bash', ['test/nightly/install-postgres.sh'])
 }
 if (isAll || names.includes('image')) play('bash', ['ops/install-image-tools.sh'])

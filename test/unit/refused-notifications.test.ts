@@ -24,11 +24,11 @@ describe('a body that cannot be parsed', () => {
     ['a string', JSON.stringify(TEXT), 'not a JSON object'],
     ['a number', '1', 'not a JSON object'],
     ['null', 'null', 'not a JSON object'],
-    ['nesting without end', `{"svc_ExtData":${'['.repeat(30_000)}`, 'nested deeper than 64 levels'],
+    ['nesting without end', `{"svc_ExtData":${'['.repeat(30_000)}`, 'more than 1000 values'],
     [
       'closed nesting',
       `${TEXT.slice(0, -1)},"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
-      'nested deeper than 64 levels',
+      'more than 1000 values',
     ],
     ['a member twice', TEXT.replace('{', '{"svc_TransactionID":"T2",'), 'not valid JSON'],
     ['__proto__', TEXT.replace('{', '{"__proto__":"x",'), '__proto__'],
@@ -70,9 +70,21 @@ describe('a body that cannot be parsed', () => {
     },
   )
 
-  it('of more than 1000 nested values', async () => {
-    const body = JSON.stringify({ ...GOOD, svc_ExtData: Array(1_001).fill(1) })
-    await expectRefused(body, 'more than 1000 nested values')
+  it.each([
+    ['in a list', JSON.stringify({ ...GOOD, svc_ExtData: Array(1_001).fill(1) }), 'json'],
+    ['in lists', JSON.stringify({ ...GOOD, svc_ExtData: Array(600).fill([]) }), 'json'],
+    ['in objects', `{"a":${'{"b":'.repeat(1_001)}1${'}'.repeat(1_001)}}`, 'json'],
+    ['however a name is repeated', `{${'"a":1,'.repeat(1_001)}"a":1}`, 'json'],
+    ['in a form', 'a='.concat('&a='.repeat(1_001)), 'form'],
+  ] as const)('of more than 1000 values, %s', async (_, body, format) => {
+    await expectRefused(body, 'more than 1000 values', format)
+  })
+
+  it('of a thousand values at any depth is read', async () => {
+    for (const value of [Array(900).fill(1), JSON.parse(`${'['.repeat(900)}${']'.repeat(900)}`)]) {
+      const body = JSON.stringify({ ...GOOD, svc_ExtData: value })
+      expect((await receive(body, 'json')).receipt).toMatchObject({ verdict: 'stored' })
+    }
   })
 })
 

@@ -686,10 +686,7 @@ export const TEXTS = {
   'discrepancyHelp.duplicate_payment.steps': ['Open the transaction and refund the surplus.', 'Mở giao dịch và hoàn phần trả thừa.'],
   'discrepancyHelp.ipn_contradicts_query.meaning': ['A correctly signed notification reports another result than the gateway’s answer when asked. The answer counts.', 'Một thông báo có chữ ký đúng nêu kết quả khác với trả lời của cổng khi được hỏi. Trả lời được tính.'],
   'discrepancyHelp.ipn_contradicts_query.steps': ['Report both to the gateway’s support.', 'Báo cả hai cho bộ phận hỗ trợ của cổng.'],
-  'discrepancyHelp.account_missing.meaning': [
-    'This merchant account is no longer in the settings, and has refunds that have not ended. Nothing of it is asked or sent.',
-    'Tài khoản bán hàng này không còn trong cấu hình nhưng còn lệnh hoàn tiền chưa kết thúc. Không hỏi và không gửi gì cho tài khoản này.',
-  ],
+  'discrepancyHelp.account_missing.meaning': ['This merchant account is no longer in the settings, and has refunds that have not ended. Nothing of it is asked or sent.', 'Tài khoản bán hàng này không còn trong cấu hình nhưng còn lệnh hoàn tiền chưa kết thúc. Không hỏi và không gửi gì cho tài khoản này.'],
   'discrepancyHelp.account_missing.steps': ['Ask the people who run the service to configure the account again; or cancel or decide its refunds.', 'Nhờ người vận hành dịch vụ cấu hình lại tài khoản; hoặc hủy hay kết luận các lệnh hoàn tiền.'],
   'discrepancyHelp.ipn_missing.meaning': ['The payment was found by asking the gateway. No notification of it ever came.', 'Khoản thanh toán tìm được do hỏi cổng. Không có thông báo nào về khoản này.'],
   'discrepancyHelp.ipn_missing.steps': ['Ask the people who run the service to check the address that the gateway notifies.', 'Nhờ người vận hành dịch vụ kiểm tra địa chỉ mà cổng gửi thông báo đến.'],

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Attributes,
@@ -87,7 +86,6 @@ function createTracing(tracer: Tracer): Omit<Tracing, 'stop'> {
         span.end()
       }
     },
-    capture: () => AsyncLocalStorage.snapshot(),
     remember(key) {
       const span = trace.getSpanContext(getActive())
       if (!span) return

@@ -22,16 +22,11 @@ export type SpanOptions = {
   requestId?: string
 }
 
-/** Runs the work in the span that was active when this function was created. */
-export type Resume = (work: () => void) => void
-
 /** Creates traces. Without a collector no span is created, at next to no cost. */
 export type Tracing = {
   enabled: boolean
   /** Runs the work in a new span. An error of the work fails the span and is rethrown. */
   run<T>(describe: () => SpanOptions, work: (span: ActiveSpan) => Promise<T>): Promise<T>
-  /** Captures the active span, for work done later in a run that is shared with others. */
-  capture(): Resume | undefined
   /** Stores the active span under the key, so that later work of this process can continue its trace. */
   remember(key: string): void
   /** Removes and returns the `traceparent` stored under the key within the last minute. */
@@ -45,7 +40,6 @@ const NO_SPAN: ActiveSpan = { setAttributes() {}, fail() {} }
 export const NO_TRACING: Tracing = {
   enabled: false,
   run: (_, work) => work(NO_SPAN),
-  capture: () => undefined,
   remember() {},
   recall: () => undefined,
   stop: () => Promise.resolve(),

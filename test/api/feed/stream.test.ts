@@ -140,27 +140,16 @@ describe('a stream', () => {
     expect(namesOf(await waitForEvents(stream, 1))).toEqual([id])
   })
 
-  it('sends heartbeats while there are no events, with the cursor once others were skipped', async () => {
-    const stream = await follow(`?after=${await findEnd()}&types=sync.abandoned`)
-    await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
-    expect(stream.messages).toEqual([{ retry: '2000' }])
-    await addEvents(3)
-    const end = await findEnd()
-    await waitUntil(() => stream.messages.length === 2, { what: 'a cursor' })
-    expect(stream.messages[1]).toEqual({ id: end })
-    const beats = stream.beats()
-    await waitUntil(() => stream.beats() >= beats + 2, { what: 'two heartbeats more' })
-    expect(stream.messages).toHaveLength(2)
-  })
-
-  it('sends its cursor with the first heartbeat when the past events do not match', async () => {
+  it('sends heartbeats while there are no events, with the cursor behind all that were skipped', async () => {
     const after = await findEnd()
     await addEvents(3)
+    const start = await findEnd()
     const stream = await follow(`?after=${after}&types=sync.abandoned`)
-    await waitUntil(() => stream.beats() >= 1, { what: 'a heartbeat' })
-    expect(stream.messages).toEqual([{ retry: '2000' }, { id: await findEnd() }])
-    await waitUntil(() => stream.beats() >= 3, { what: 'two heartbeats more' })
-    expect(stream.messages).toHaveLength(2)
+    await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
+    expect(stream.messages.slice(0, 3)).toEqual([{ retry: '2000' }, { id: start }, { id: start }])
+    await addEvents(3)
+    const end = await findEnd()
+    await waitUntil(() => stream.messages.at(-1)?.id === end, { what: 'the next cursor' })
   })
 
   it('is released when its client disconnects', async () => {
@@ -206,7 +195,7 @@ it('more streams than a key may have are refused with 503; another key has its o
   await addKey(rig.database, other, ['payments:read'])
   const [first] = await Promise.all([follow(), follow()])
   const refused = await rig.api('/v1/events/stream')
-  expect((await expectProblem(refused, 503, 'unavailable')).detail).toContain('This key has')
+  await expectProblem(refused, 503, 'unavailable')
   expect((await follow('', withKey(other).headers)).response.status).toBe(200)
   first?.leave()
   await isOpen(2)

@@ -1,19 +1,10 @@
-import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { computeSecureHash } from '../../../src/gateway/signature.ts'
-import { seedPaid } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
-import {
-  PUBLISHED_QUERY,
-  PUBLISHED_REFUND,
-  PUBLISHED_REFUND_WITHOUT_RECEIVER,
-} from '../../support/published.ts'
-import { cutRequest, type Params, sign, signRequest } from '../../support/recut.ts'
+import { PUBLISHED_REFUND, PUBLISHED_REFUND_WITHOUT_RECEIVER } from '../../support/published.ts'
+import { type Params, sign, signRequest } from '../../support/recut.ts'
 import { MERCHANT, postIpn } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
-
-/** test/unit/alternate-readings plays hundreds. */
-const READINGS = 8
 
 const lab = useRefundLab()
 const literal = useRefundLab({ settings: { GATEWAY_REFUND_HASH_EXCLUDE: 'none' } })
@@ -21,37 +12,6 @@ afterEach(() => emptyTables(lab.database))
 afterEach(() => emptyTables(literal.database))
 
 describe('the signed text of a request', () => {
-  it.each([
-    ['QUERY_PT', 'payment', signRequest(PUBLISHED_QUERY)],
-    ['REFUND', 'payment', signRequest(PUBLISHED_REFUND)],
-    ['REFUND', 'refund', signRequest(PUBLISHED_REFUND)],
-    ['REFUND without receiver', 'payment', signRequest(PUBLISHED_REFUND_WITHOUT_RECEIVER)],
-    ['REFUND without receiver', 'refund', signRequest(PUBLISHED_REFUND_WITHOUT_RECEIVER)],
-  ] as const)(
-    '%s, cut into the notification of a %s, leads to a query at most',
-    async (_, kind, request) => {
-      const { transactionId } = await seedPaid(lab.database, { paymentId: '1439211' })
-      const readings = cutRequest(kind, request, MERCHANT.merchantCode)
-      let stored = 0
-      await fc.assert(
-        fc.asyncProperty(readings, async (reading) => {
-          await lab.database.sql`delete from ipn_events`
-          const { status } = await postIpn(lab.service.url, reading)
-          expect([200, 400]).toContain(status)
-          const events = await lab.database.sql`select reading, documented from ipn_events`
-          stored += events.length
-          expect(events).toEqual(events.map(() => ({ reading: 2, documented: false })))
-        }),
-        { numRuns: READINGS },
-      )
-      expect(stored).toBeGreaterThan(READINGS / 2)
-      const named = await lab.database.sql`
-      select from transactions where transaction_id <> ${transactionId}
-        and (order_id is not null or merchant_txn_id is not null or currency is not null)`
-      expect(named).toHaveLength(0)
-    },
-  )
-
   // One that is unknown: the request of another system, or about a payment whose row is lost.
   it.each([
     ['known', '14392', true],

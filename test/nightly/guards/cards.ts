@@ -43,8 +43,8 @@ export const CARDS: readonly Guard[] = [
   },
   {
     file: 'src/gateway/tokens.ts',
-    text: 'if (pending || !isPaused) return renew()',
-    mutation: 'if (pending || !isPaused || at > 0) return renew()',
+    text: 'if (pending || !isPaused) return share()',
+    mutation: 'if (pending || !isPaused || at > 0) return share()',
     test: 'test/api/cards/token.test.ts',
     claim: 'a kept token that cannot be had is asked for again after a pause that doubles',
     control: 'a kept token without a stated life is kept until it is refused',

@@ -3,9 +3,9 @@ import type { Guard } from './guard.ts'
 export const DATABASE: readonly Guard[] = [
   {
     file: 'src/db/migrate.ts',
-    text: '  await runInTransaction(session.sql, async (tx) => {\n    await requireSession(session, tx)',
+    text: '  await runInTransaction(session.sql, async (tx) => {\n    await tx.unsafe(`set local',
     mutation:
-      '  await runInTransaction(session.sql, async (tx) => {\n    await tx`commit`\n    await requireSession(session, tx)',
+      '  await runInTransaction(session.sql, async (tx) => {\n    await tx`commit`\n    await tx.unsafe(`set local',
     test: 'test/races/migrate-beside-traffic.test.ts',
     claim:
       'each migration commits for itself: a failed one leaves those before it, and the next run applies the rest',

@@ -71,8 +71,8 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/parse-body.ts',
-    text: '  if (excess) return excess\n',
-    mutation: "  if (excess && body === '') return excess\n",
+    text: 'return count > MAX_MEMBERS ?',
+    mutation: 'return count > 10 * MAX_MEMBERS ?',
     test: 'test/api/ipn/http.test.ts',
     claim: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
     control: 'methods DELETE is 405 with Allow: POST',

@@ -5,6 +5,7 @@ import { createMaskNotification } from '../../../src/gateway/stored-body.ts'
 const mask = createMaskNotification({
   kind: 'payment',
   known: [],
+  refundHashExclude: [],
   signature: { prefix: 'svc', exclude: ['TransAmount', 'ExtData'] },
 })
 
