@@ -15,7 +15,7 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
     DEMO: 'Switches [demo mode](operations.md#settings) on or off; if unset, it follows from the other settings',
     DRAIN_MS:
       'How long the process goes on serving after `SIGTERM` while `/readyz` is 503, see [Stopping](operations.md#stopping)',
-    LOG_LEVEL: 'The least level that is logged; it can be read from a file as well',
+    LOG_LEVEL: 'The least level that is logged',
     API_KEY:
       'The first API key, with every scope: `openssl rand -hex 32`. Changing it [rotates that key](operations.md#api-keys)',
     API_KEY_GRACE_MS: 'How long the previous text of `API_KEY` stays valid after a change',

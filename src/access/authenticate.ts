@@ -112,6 +112,9 @@ export function withScope(scope: Scope) {
 }
 
 /** Returns the accounts that a request may access: the key's, or the named one of them. */
-export function narrowMerchants({ merchants }: Access, named: string | undefined) {
+export function narrowMerchants(
+  { merchants }: Pick<Access, 'merchants'>,
+  named: string | undefined,
+) {
   return merchants.filter((code) => named === undefined || code === named)
 }

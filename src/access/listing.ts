@@ -49,7 +49,10 @@ export type Listing<Query extends z.ZodRawShape, Row extends object> = {
   ): Promise<Page<Row>>
 }
 
-type ServingContext = { reads: Reads; encryption: DataKeys }
+export type ServingContext = { reads: Reads; encryption: Pick<DataKeys, 'decrypt'> }
+
+/** For whom a list is read: the accounts, and whose turn it is among the reads. */
+export type Reader = Pick<Access, 'merchants' | 'coversAll' | 'chainId'>
 
 /** What a caller asks a list for: filters, one of the caller's accounts (all if left out), and which page. */
 export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
@@ -61,7 +64,7 @@ export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
 /** Reads a page of a list of the accounts that the caller may read. */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { reads, encryption }: ServingContext,
-  access: Access,
+  access: Reader,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
 ): Promise<Page<Row>> {
@@ -114,7 +117,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
 /** Reads a list to its end, each page a turn among the reads. Rows added meanwhile are newer than where it began. */
 export async function* walkListing<Query extends z.ZodRawShape, Row extends object>(
   ctx: ServingContext,
-  access: Access,
+  access: Reader,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
 ): AsyncGenerator<Row[]> {

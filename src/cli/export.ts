@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Listing, ListingContext } from '../access/listing.ts'
-import { createReads } from '../db/reads.ts'
+import { type Listing, type Reader, readListing } from '../access/listing.ts'
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
 import { EVENT_TYPES, isEventType, serializeEvent } from '../events/event.ts'
 import { readEnd, readFeed } from '../feed/read-feed.ts'
@@ -13,7 +12,7 @@ import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import { type Cli, command } from './command.ts'
 import { listMerchants, NO_KEY, openEncryption } from './database.ts'
 import { openExportFile } from './export-file.ts'
-import { findIdBefore, PAGE, readRows } from './lists.ts'
+import { findIdBefore, openLists, PAGE, readerOf } from './lists.ts'
 import { showProgress } from './print.ts'
 import { Merchant } from './values.ts'
 
@@ -40,10 +39,10 @@ type Source<Filters extends z.ZodRawShape> = {
   query: Filters
   /** Rows hold what is encrypted. */
   isSealed: boolean
-  open(ctx: ListingContext, scope: Scope, filters: z.output<z.ZodObject<Filters>>): Read
+  open(ctx: Lists, reader: Reader, filters: z.output<z.ZodObject<Filters>>): Read
 }
 
-type Scope = { merchants: readonly string[]; coversAll: boolean }
+type Lists = ReturnType<typeof openLists>
 
 const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
   command({
@@ -62,8 +61,8 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
       await cli.onDatabase(async (sql, db) => {
         const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
         const merchants = await listMerchants(sql, merchant)
-        const scope = { merchants, coversAll: merchant === undefined }
-        const read = source.open({ sql, db, encryption }, scope, filters)
+        const reader = readerOf(merchants, merchant === undefined)
+        const read = source.open(openLists(sql, db, encryption), reader, filters)
         const filter = { ...typed, format: undefined, output: undefined }
         const of = JSON.stringify({ list: name, format, filter })
         const file = output === undefined ? undefined : openExportFile(output, of)
@@ -107,8 +106,8 @@ const listed = <Query extends z.ZodRawShape, Row extends object>(listing: Listin
   exportOf({
     ...{ name: listing.name, order: 'newest', schema: listing.schema, query: listing.query },
     isSealed: listing.name === REFUNDS.name,
-    open: (ctx, scope, filters) => (cursor) =>
-      readRows(ctx, listing, { ...filters, ...scope }, cursor),
+    open: (ctx, reader, filters) => (cursor) =>
+      readListing(ctx, reader, listing, { ...filters, limit: PAGE, cursor }),
   })
 
 /** Later than the end by so much, no event is of the time that is exported (ms). */
@@ -117,9 +116,8 @@ const LATE_MS = 3_600_000
 const EVENTS = exportOf({
   ...{ name: 'events', order: 'oldest', schema: CsvEvent, isSealed: true },
   query: { from: TimeParameter, to: TimeParameter, types: TypesParameter },
-  open({ sql, db, encryption }, { merchants, coversAll }, { from, to, types }) {
+  open({ sql, reads, encryption }, { merchants, coversAll }, { from, to, types }) {
     const [begin, end] = [Date.parse(from ?? '0001-01-01'), Date.parse(to ?? '9999-12-31')]
-    const reads = createReads({ sql, db }, 1)
     const filter = {
       merchants: coversAll ? undefined : merchants,
       types: types ?? EVENT_TYPES.filter(isEventType),

@@ -1,33 +1,18 @@
-import type { z } from 'zod'
-import { type Filter, type Listing, type ListingContext, readPage } from '../access/listing.ts'
-import type { Page } from '../http/list.ts'
+import type { Reader, ServingContext } from '../access/listing.ts'
+import type { Db } from '../db/client.ts'
+import { createReads } from '../db/reads.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 export const PAGE = 200
 
-/** Reads a page of a list, as the API does. @throws DomainError as `readPage` does */
-export async function readRows<Query extends z.ZodRawShape, Row extends object>(
-  ctx: ListingContext,
-  listing: Listing<Query, Row>,
-  filter: Filter<Query>,
-  cursor: string | undefined,
-): Promise<Page<Row>> {
-  return await readPage(ctx, cursor, listing.idForm, (after) =>
-    listing.read(ctx, filter, PAGE, after),
-  )
+/** Opens the lists, which are read as the API reads them. */
+export function openLists(sql: Sql, db: Db, encryption: ServingContext['encryption']) {
+  return { sql, reads: createReads({ sql, db }, 1), encryption }
 }
 
-/** Reads a list to its end. */
-export async function* walkRows<Query extends z.ZodRawShape, Row extends object>(
-  ctx: ListingContext,
-  listing: Listing<Query, Row>,
-  filter: Filter<Query>,
-): AsyncGenerator<Row> {
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const page: Page<Row> = await readRows(ctx, listing, filter, cursor)
-    yield* page.data
-    cursor = page.nextCursor
-  }
+/** Reads the lists of these accounts; what belongs to none is only in those of all. */
+export const readerOf = (merchants: readonly string[], coversAll = false): Reader => {
+  return { merchants, coversAll, chainId: 'cli' }
 }
 
 /** How late a row may be recorded: no commit takes longer. */

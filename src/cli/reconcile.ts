@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ListingContext } from '../access/listing.ts'
+import { walkListing } from '../access/listing.ts'
 import { hasWorker } from '../db/processes.ts'
 import type { changes, gatewayCalls } from '../db/schema.ts'
 import {
@@ -14,7 +14,7 @@ import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Cli, command } from './command.ts'
 import { listMerchants, NO_KEY } from './database.ts'
-import { walkRows } from './lists.ts'
+import { openLists, readerOf } from './lists.ts'
 import { formatTable, showProgress } from './print.ts'
 import { findByFilter, requeue, TOUCHING } from './requeue.ts'
 import { Since } from './values.ts'
@@ -35,9 +35,9 @@ Examples:
   cli reconcile --since 24h --merchant UFLIYL --json`,
   async run(cli, { since, merchant, dryRun, yes }) {
     return await cli.onDatabase(async (sql, db) => {
-      const ctx = { sql, db, encryption: NO_KEY }
+      const ctx = openLists(sql, db, NO_KEY)
       const merchants = await listMerchants(sql, merchant)
-      const found = await findByFilter(ctx, { merchants, from: since })
+      const found = await findByFilter(ctx, merchants, { from: since })
       if (!dryRun) await requireWorker(sql, 'nothing was changed')
       const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
       const begun = clock?.now ?? ''
@@ -118,7 +118,7 @@ type Findings = {
 
 /** Reads what came to light about the transactions since. */
 async function readFindings(
-  ctx: ListingContext,
+  ctx: ReturnType<typeof openLists>,
   keys: readonly TransactionKey[],
   since: string,
 ): Promise<Findings> {
@@ -142,9 +142,9 @@ async function readFindings(
   const known = new Set(keys.map(formatTransactionKey))
   const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
   const discrepancies: DiscrepancyView[] = []
-  const filter = { merchants, coversAll: false, from: toIso(since) }
-  for await (const one of walkRows(ctx, DISCREPANCIES, filter)) {
-    if (known.has(formatTransactionKey(one))) discrepancies.push(one)
+  const filter = { from: toIso(since) }
+  for await (const page of walkListing(ctx, readerOf(merchants), DISCREPANCIES, filter)) {
+    discrepancies.push(...page.filter((one) => known.has(formatTransactionKey(one))))
   }
   return { changed: changed.map((one) => withIso(one, ['at'])), discrepancies, unanswered }
 }

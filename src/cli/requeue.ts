@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ListingContext } from '../access/listing.ts'
+import { type Asked, type ServingContext, walkListing } from '../access/listing.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { requireOnly } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -9,7 +9,7 @@ import { requeueTransactions } from '../transactions/request-sync.ts'
 import { Transaction } from '../transactions/view.ts'
 import { type Cli, command, UsageError } from './command.ts'
 import { listMerchants, NO_KEY, recordChange } from './database.ts'
-import { walkRows } from './lists.ts'
+import { openLists, readerOf } from './lists.ts'
 import { mayTouch, showProgress } from './print.ts'
 import { flag, Merchant } from './values.ts'
 
@@ -49,7 +49,7 @@ export const REQUEUE = command({
       const found =
         ids.length > 0
           ? await findById(sql, merchants, ids)
-          : await findByFilter({ sql, db, encryption: NO_KEY }, { ...filter, merchants }, sync)
+          : await findByFilter(openLists(sql, db, NO_KEY), merchants, filter, sync)
       const counts = { transactions: found.length }
       return await requeue(cli, sql, { operation: 'requeue', found, counts, dryRun, yes })
     })
@@ -71,14 +71,15 @@ async function findById(sql: Sql, merchants: readonly string[], ids: readonly st
 
 /** Finds transactions by the filters of their list, which has none by the state of sync. */
 export async function findByFilter(
-  ctx: ListingContext,
-  filter: Omit<Parameters<typeof TRANSACTIONS.read>[1], 'coversAll'>,
+  ctx: ServingContext,
+  merchants: readonly string[],
+  filter: Asked<typeof TRANSACTIONS.query>,
   status?: string,
 ): Promise<TransactionKey[]> {
   const keys: TransactionKey[] = []
-  const rows = walkRows(ctx, TRANSACTIONS, { ...filter, coversAll: false })
-  for await (const { merchantCode, transactionId, sync } of rows) {
-    if (status === undefined || sync.status === status) keys.push({ merchantCode, transactionId })
+  for await (const page of walkListing(ctx, readerOf(merchants), TRANSACTIONS, filter)) {
+    const found = page.filter(({ sync }) => sync.status === (status ?? sync.status))
+    keys.push(...found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId })))
   }
   return keys
 }

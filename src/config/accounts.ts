@@ -107,15 +107,9 @@ type TokenMember = keyof typeof TOKEN_SETTINGS
 type TokenMembers = { [Member in TokenMember]?: string | undefined }
 
 function readToken(settings: Settings, refuse: Refuse<SettingName>): TokenSource | undefined {
-  const members = {
-    accessToken: settings.GATEWAY_ACCESS_TOKEN,
-    tokenUrl: settings.GATEWAY_TOKEN_URL,
-    clientId: settings.GATEWAY_CLIENT_ID,
-    clientSecret: settings.GATEWAY_CLIENT_SECRET,
-    tokenScope: settings.GATEWAY_TOKEN_SCOPE,
-  }
+  const entries = Object.entries(TOKEN_SETTINGS).map(([member, name]) => [member, settings[name]])
   const nameOf = (member: TokenMember) => TOKEN_SETTINGS[member]
-  return resolveToken(members, settings.GATEWAY_ALLOW_HTTP, nameOf, refuse)
+  return resolveToken(Object.fromEntries(entries), settings.GATEWAY_ALLOW_HTTP, nameOf, refuse)
 }
 
 const FILE_ACCOUNT = z.strictObject(ACCOUNT)

@@ -11,7 +11,7 @@ import {
   refuseProblems,
 } from './environment.ts'
 import { isLoopback, isPlainRemote } from './setting-types.ts'
-import type { Environment, SettingName, Settings } from './settings.ts'
+import type { Environment, Settings } from './settings.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
@@ -172,12 +172,14 @@ const MINIMA = [
 function findConflicts(settings: Settings, demo: boolean): Problem[] {
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
   const problems: Problem[] = []
-  const refuse = (name: SettingName, what: string) => problems.push(describeProblem(name, what))
+  const refuse = (...given: Parameters<typeof describeProblem>) =>
+    problems.push(describeProblem(...given))
   for (const [name, why] of demo ? [] : REQUIRED)
     if (settings[name] === undefined)
       refuse(name, `is not set, but is required outside demo mode (DEMO=true)${why}`)
   for (const [name, minimum] of MINIMA)
-    if (settings[name] < settings[minimum]) refuse(name, `must be at least ${minimum}`)
+    if (settings[name] < settings[minimum])
+      refuse(name, `must be at least ${minimum}`, String(settings[minimum]))
   if (settings.METRICS_HOST !== undefined && settings.METRICS_PORT === undefined)
     refuse('METRICS_PORT', 'is not set, but METRICS_HOST requires it')
   if (base !== undefined && !settings.GATEWAY_ALLOW_HTTP && isPlainRemote(new URL(base)))

@@ -23,10 +23,10 @@ export class ConfigError extends Error {
 /** What is wrong with a setting, in one line. `name` is the setting it concerns, also when the line names another. */
 export type Problem = { name: string; line: string }
 
-/** What is wrong with a setting, with the example that its type has. */
-export function describeProblem(name: SettingName, what: string): Problem {
-  const [, example] = SETTINGS[name].safeParse('').error?.issues[0]?.message.split('; ') ?? []
-  return { name, line: `${name} ${what}; for example ${name}=${example}` }
+/** What is wrong with a setting, with an example: by default the one that its type has. */
+export function describeProblem(name: SettingName, what: string, given?: string): Problem {
+  const [, known] = SETTINGS[name].safeParse('').error?.issues[0]?.message.split('; ') ?? []
+  return { name, line: `${name} ${what}; for example ${name}=${given ?? known}` }
 }
 
 /**

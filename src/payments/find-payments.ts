@@ -134,8 +134,8 @@ export async function listPayments(
 
 function chooseIndex({ orderId, transactionId: id, amount }: PaymentFilter): Selection | undefined {
   if (orderId !== undefined) return { rows: (account) => selectOfOrder(p, account, orderId) }
-  if (id !== undefined) return { column: p.transactionId, from: id, to: id }
-  return amount === undefined ? undefined : { sorted: p.amount, value: amount }
+  if (id !== undefined) return { column: p.transactionId, value: id, isSorted: false }
+  return amount === undefined ? undefined : { column: p.amount, value: amount, isSorted: true }
 }
 
 export function selectOfOrder(

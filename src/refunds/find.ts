@@ -106,7 +106,7 @@ export async function listRefunds(
       only:
         orderId !== undefined
           ? { rows: (account) => selectOfOrder(r, account, orderId) }
-          : ((best && selectBy(best)) ?? selectByStatus(mayBeFinished ? [] : shown)),
+          : (best ?? selectByStatus(mayBeFinished ? [] : shown)),
       limit,
       after,
     },
@@ -121,15 +121,11 @@ export async function listRefunds(
   return cutRead(rows, limit)
 }
 
-type Given = { column: (typeof FILTERS)[number]['column']; isSorted: boolean; value: string }
-
-function selectBy({ column, isSorted, value }: Given): Selection {
-  return isSorted ? { sorted: column, value } : { column, from: value, to: value }
-}
-
 /** `returned` is between `pending` and `sending`; the filter leaves it out. */
 function selectByStatus([first, last = first]: readonly RefundStatus[]): Selection | undefined {
-  return first && last ? { column: refunds.status, from: first, to: last } : undefined
+  return first && last
+    ? { column: refunds.status, value: first, isSorted: false, to: last }
+    : undefined
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {

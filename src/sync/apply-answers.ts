@@ -16,7 +16,7 @@ import type { ReconciledRefunds } from '../refunds/reconcile.ts'
 import { makeDue } from '../transactions/due.ts'
 import { findElsewhere, movePayments } from '../transactions/move-payments.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
-import { type LockedAnswer, lockFree } from './fence.ts'
+import { type LockedAnswer, lockUnclaimed } from './fence.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
@@ -37,14 +37,15 @@ export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
   if (elsewhere.length === 0) return { locked, losing: [], found: [] }
   const others = new Set(elsewhere.map(({ transactionId }) => transactionId))
   const keys = [...others].map((transactionId) => ({ merchantCode, transactionId }))
-  const free = await lockFree(tx, keys)
-  await requestQueries(tx, [...free.keys()])
-  const from = [...free.keys()].map(({ transactionId }) => transactionId)
+  const free = await lockUnclaimed(tx, keys, 'skip locked')
+  const freeKeys = free.map(({ key }) => key)
+  await requestQueries(tx, freeKeys)
+  const from = freeKeys.map(({ transactionId }) => transactionId)
   const { moved, found } = await movePayments(tx, claim, unknown, from)
   const [adopted = []] = await lockPayments(tx, [claim])
   const ids = new Set(moved.map(({ paymentId }) => paymentId))
   const lost = new Set(moved.map(({ transactionId }) => transactionId))
-  const losing = [...free].filter(([{ transactionId }]) => lost.has(transactionId))
+  const losing = free.filter(({ key }) => lost.has(key.transactionId))
   const left = elsewhere.filter(({ paymentId }) => !ids.has(paymentId))
   return {
     locked: { ...locked, known: adopted, elsewhere: left, moved: [...ids] },
@@ -62,12 +63,12 @@ async function requestQueries(tx: Tx, keys: readonly TransactionKey[]): Promise<
 
 async function describeLosing(
   tx: Tx,
-  losing: readonly (readonly [TransactionKey, LockedRow])[],
+  losing: readonly { key: TransactionKey; row: LockedRow }[],
 ): Promise<CommitItem[]> {
   if (losing.length === 0) return []
-  const keys = losing.map(([key]) => key)
+  const keys = losing.map(({ key }) => key)
   const [left, open] = await pipeline(lockPayments(tx, keys), findOpenRefunds(tx, keys))
-  return losing.map(([key, row], index) => {
+  return losing.map(({ key, row }, index) => {
     return { key, row, payments: left[index] ?? [], lost: { refundsOpen: open[index] ?? false } }
   })
 }

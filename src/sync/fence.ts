@@ -46,30 +46,24 @@ export async function lockClaimed(
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
 }
 
-/** Locks a transaction's row for an answer whose lease has ended. */
+/**
+ * Locks rows of which this process holds no lease. A caller that holds another row passes `skip locked`: two that
+ * waited for each other would deadlock.
+ */
 export async function lockUnclaimed(
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-): Promise<LockedRow | undefined> {
-  const [row] = await tx<LockedRow[]>`
-    select ${tx.unsafe(UNANSWERED_ROW)} from transactions as t
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
-  return row
-}
-
-/** Locks other rows that no one else has locked: the caller holds one, so it waits for none. */
-export async function lockFree(
-  tx: Tx,
   keys: readonly TransactionKey[],
-): Promise<Map<TransactionKey, LockedRow>> {
+  otherwise: 'skip locked' | '' = '',
+): Promise<{ key: TransactionKey; row: LockedRow }[]> {
   const rows = await tx<(LockedRow & TransactionKey)[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", ${tx.unsafe(UNANSWERED_ROW)}
     from ${selectKeys(tx, keys)} cross join lateral (
-      select * from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1 for update skip locked
+      select * from transactions as t
+      where ${tx.unsafe(byTransaction('t'))} limit 1 for update ${tx.unsafe(otherwise)}
     ) as t`
-  return new Map(
-    rows.map(({ merchantCode, transactionId, ...row }) => [{ merchantCode, transactionId }, row]),
-  )
+  return rows.map(({ merchantCode, transactionId, ...row }) => {
+    return { key: { merchantCode, transactionId }, row }
+  })
 }
 
 /** An answer whose transaction and payments this commit has locked. */

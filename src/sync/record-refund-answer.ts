@@ -87,11 +87,11 @@ async function recordLate(
   { merchantCode }: Claim,
   sent: SentAttempt,
 ): Promise<CommitItem | 'busy'> {
-  const [key] = await tx<TransactionKey[]>`
+  const keys = await tx<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where merchant_code = ${merchantCode} and refund_id = ${sent.attempt.refundId}`
-  const row = key && (await lockUnclaimed(tx, key))
-  const refunds = row ? await recordAttemptResult(ctx, tx, key, sent, false) : 'gone'
-  if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
-  return refunds === 'busy' ? 'busy' : { key, row, refunds, payments: listFacts(refunds) }
+  const [locked] = await lockUnclaimed(tx, keys)
+  const refunds = locked ? await recordAttemptResult(ctx, tx, locked.key, sent, false) : 'gone'
+  if (!locked || refunds === 'gone') throw new Error('the row of the refund is lost')
+  return refunds === 'busy' ? 'busy' : { ...locked, refunds, payments: listFacts(refunds) }
 }

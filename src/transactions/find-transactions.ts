@@ -49,7 +49,7 @@ export async function listByAmount(
   const newest = pickNewest(db, key, {
     filter: and(IS_NEWEST, isWanted),
     examined: EXAMINED_BY_AMOUNT,
-    only: { sorted: p.amount, value: amount },
+    only: { column: p.amount, value: amount, isSorted: true },
     ...{ merchants, limit, after },
   })
   const rows = await db
@@ -107,7 +107,7 @@ export async function listTransactions(
     merchants,
     filter: and(eq(t.unconfirmed, false), matchFilter({ ...filter, ...others })),
     ...{ from, to, limit, after },
-    only: id === undefined ? undefined : { column, from: id, to: id },
+    only: id === undefined ? undefined : { column, value: id, isSorted: false },
   })
   const listed = sql<ShownPayment[]>`${sql.raw(selectPayments('transactions'))}`
   const rows = await db

@@ -50,6 +50,10 @@ describe('payments', () => {
 
 describe('transactions', () => {
   it.each([
+    ['of an order', 'orderId=DH2', ['T-2', 'T-1']],
+    ['of a state', `state=paid&to=${at(1)}`, ['T-0']],
+    ['of an order in another state', 'orderId=DH2&state=failed', []],
+    ['from a microsecond later', 'orderId=DH2&from=2026-03-01T09:00:01.000001Z', ['T-2']],
     ['with an id of the merchant', 'merchantTxnId=M-1', ['T-1']],
     ['of an order with such an id', 'orderId=DH1&merchantTxnId=M-1', []],
     ['with a payment of an amount, each once', 'amount=100', ['T-2', 'T-1', 'T-0']],

@@ -4,9 +4,23 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { inject } from 'vitest'
+import { z } from 'zod'
 import { runCli as run } from '../../src/cli/run.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What `doctor` and `probe` report. */
+export const Report = z.object({
+  ok: z.boolean(),
+  findings: z.array(
+    z.object({
+      id: z.string(),
+      severity: z.enum(['info', 'warning', 'error']),
+      finding: z.string(),
+      action: z.string().nullable(),
+    }),
+  ),
+})
 
 /** Standard error apart: what is said to people, and the lines of audit entries. */
 export type CliResult = { code: number | null; out: string; err: string; entries: string[] }

@@ -13,13 +13,10 @@ export function Card(props: {
   const { title, note, id, children } = props
   return (
     <section id={id}>
-      {note === undefined ? (
-        <h2>{title}</h2>
-      ) : (
-        <h2>
-          {title} <small>{note}</small>
-        </h2>
-      )}
+      <h2>
+        {title}
+        {note && <small> {note}</small>}
+      </h2>
       {children}
     </section>
   )
@@ -122,26 +119,23 @@ export function Field(props: {
   children: (attributes: FieldAttributes) => Child
 }) {
   const { name, id = name, label, hint, problem, children } = props
-  const described = [
-    ...(hint === undefined ? [] : [`${id}-hint`]),
-    ...(problem === undefined ? [] : [`${id}-problem`]),
-  ]
+  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
   const attributes: FieldAttributes = {
     id,
     name,
-    ...(described.length > 0 ? { 'aria-describedby': described.join(' ') } : {}),
-    ...(problem === undefined ? {} : { 'aria-invalid': 'true' }),
+    'aria-describedby': described || undefined,
+    'aria-invalid': problem ? 'true' : undefined,
   }
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children(attributes)}
-      {hint === undefined ? null : (
+      {hint && (
         <span class="hint" id={`${id}-hint`}>
           {hint}
         </span>
       )}
-      {problem === undefined ? null : (
+      {problem && (
         <span class="problem" id={`${id}-problem`}>
           {problem}
         </span>
@@ -153,8 +147,8 @@ export function Field(props: {
 export type FieldAttributes = {
   id: string
   name: string
-  'aria-describedby'?: string
-  'aria-invalid'?: 'true'
+  'aria-describedby': string | undefined
+  'aria-invalid': 'true' | undefined
 }
 
 /** An id as it is written elsewhere; with a script it gets a button that copies it. */

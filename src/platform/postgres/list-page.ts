@@ -37,13 +37,13 @@ export type PageRequest = {
 /**
  * What a page selects its rows by:
  *
- * - a range of a column, both ends included: all its rows are read and sorted, so they have to be few;
- * - one value of a column whose index, newest first, goes on with the time and the id;
+ * - one value of a column whose index, newest first, goes on with the time and the id (`isSorted`);
+ * - a value of any other column, or a range of it up to `to`: all its rows are read and sorted, so they have to be few;
  * - `rows`, a subquery of few rows of the table for an account, under the table's own name.
  */
 export type Selection =
-  | { column: PgColumn; from: string; to: string }
-  | { sorted: PgColumn; value: string }
+  | { column: PgColumn; value: string; isSorted: true }
+  | { column: PgColumn; value: string; isSorted: false; to?: string }
   | { rows: (account: SQL) => SQL }
 
 /**
@@ -77,18 +77,20 @@ function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
   const { filter, only } = request
   const ofMerchant = eq(merchantCode, account)
   const newest = sql`${desc(time)}, ${desc(id)}`
-  if (!only || 'sorted' in only) {
+  if (!only || ('column' in only && only.isSorted)) {
     const conditions = and(ofMerchant, ...listBounds(key, request, only))
-    const order = only ? sql`${desc(only.sorted)}, ${newest}` : newest
+    const order = only ? sql`${desc(only.column)}, ${newest}` : newest
     return examine(table, conditions, request, order)
   }
-  const isRange = 'column' in only
-  const rows = isRange ? selectRange(and(ofMerchant, filter), only) : only.rows(account)
-  // A partial index serves the range only if its predicate stands beside it.
-  const conditions = and(isRange ? undefined : filter, ...listBounds(key, request)) ?? sql`true`
+  // A partial index serves the column only if its predicate stands beside it.
+  const [rows, rest] =
+    'column' in only
+      ? [selectFew(and(ofMerchant, filter), only.column, only.value, only.to), undefined]
+      : [only.rows(account), filter]
   return sql`
     select *, true as fits, false as stops from (${rows}) as ${table}
-    where ${conditions} order by ${newest} ${writeLimit(request.limit)}`
+    where ${and(rest, ...listBounds(key, request)) ?? sql`true`}
+    order by ${newest} ${writeLimit(request.limit)}`
 }
 
 /** Compares rows with the filter, in their order. The window counts them before, and keeps their order. */
@@ -118,13 +120,13 @@ function examine(
 function listBounds(
   { merchantCode, time, id }: ListKey,
   request: PageRequest,
-  only?: { sorted: PgColumn; value: string },
+  only?: { column: PgColumn; value: string },
 ): (SQL | undefined)[] {
   const { from, to, after } = request
   const latest = selectLatest(request)
-  const [column, value] = only ? [sql`${only.sorted}, `, sql`${only.value}, `] : [sql``, sql``]
+  const [column, value] = only ? [sql`${only.column}, `, sql`${only.value}, `] : [sql``, sql``]
   return [
-    only && and(gte(only.sorted, only.value), lte(only.sorted, only.value)),
+    only && and(gte(only.column, only.value), lte(only.column, only.value)),
     after && to === undefined
       ? sql`(${column}${time}, ${id}) <= (${value}${after.time}::timestamptz, ${after.id})`
       : latest && sql`(${column}${time}) <= (${value}${latest})`,
@@ -175,11 +177,8 @@ function selectLatest({ after, to }: PageRequest): SQL | undefined {
   return to === undefined ? ofCursor : sql`least(${ofCursor}, ${to}::timestamptz)`
 }
 
-/** Reads the range in its own order, as `byKey` does, so that no other index serves it. */
-function selectRange(
-  conditions: SQL | undefined,
-  { column, from, to }: Extract<Selection, { column: PgColumn }>,
-): SQL {
+/** Reads the rows in the column's own order, as `byKey` does, so that no other index serves them. */
+function selectFew(conditions: SQL | undefined, column: PgColumn, from: string, to = from): SQL {
   return sql`
     select * from ${column.table} where ${conditions} and ${column} >= ${from} and ${column} <= ${to}
     order by ${column} offset 0`

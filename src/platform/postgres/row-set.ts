@@ -30,12 +30,9 @@ export function rowSet<Name extends string>(
   columns: RowSetColumns<Name>,
   rows: readonly Row<NoInfer<Name>>[],
 ) {
-  const { names, list, definition } = describeColumns(columns)
-  const json = JSON.stringify(rows, names)
-  return sql`(
-    select ${sql.unsafe(list)}, ordinality
-    from rows from (json_to_recordset(${json}::json) as (${sql.unsafe(definition)})) with ordinality
-  ) as ${sql.unsafe(alias)}`
+  const json = JSON.stringify(rows, describeColumns(columns).names)
+  const [before = '', after = ''] = writeRowSet(alias, columns, '$').split('$')
+  return sql`${sql.unsafe(before)}${json}${sql.unsafe(after)}`
 }
 
 /**

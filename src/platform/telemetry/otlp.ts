@@ -52,7 +52,6 @@ const KINDS = {
   internal: SpanKind.INTERNAL,
   server: SpanKind.SERVER,
   client: SpanKind.CLIENT,
-  producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,
 }
 

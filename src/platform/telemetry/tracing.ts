@@ -12,7 +12,7 @@ export type ActiveSpan = {
 export type SpanOptions = {
   /** One of few values: what varies is an attribute. */
   name: string
-  kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
+  kind: 'internal' | 'server' | 'client' | 'consumer'
   attributes?: Attributes
   /** The span it continues (W3C Trace Context, `traceparent`); by default the span it runs in. */
   parent?: string | undefined

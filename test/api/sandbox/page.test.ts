@@ -63,7 +63,7 @@ describe('the page', () => {
     await rig.readCards('/VC-UFLIYL-0003')
     const page = await readPage(rig)
     for (const title of ['Transactions', 'Payments', 'Refunds', 'Journal', 'Virtual cards']) {
-      expect(page).toContain(`<h2>${title} <small>`)
+      expect(page).toContain(`<h2>${title}<small> `)
     }
     expect(page).toContain('newest 20 of 100')
     expect(page).toContain(

@@ -1,23 +1,10 @@
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
 import { inSchema } from '../../../src/platform/postgres/hosts.ts'
-import { runCli } from '../../support/cli.ts'
+import { Report, runCli } from '../../support/cli.ts'
 import { settingsFor } from '../../support/process.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig()
-
-const Report = z.object({
-  ok: z.boolean(),
-  findings: z.array(
-    z.object({
-      id: z.string(),
-      severity: z.enum(['info', 'warning', 'error']),
-      finding: z.string(),
-      action: z.string().nullable(),
-    }),
-  ),
-})
 
 /** The settings of a healthy installation beside the rig's database and gateway. */
 let healthy: Record<string, string>

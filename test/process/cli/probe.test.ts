@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, it } from 'vitest'
-import { z } from 'zod'
-import { runCli } from '../../support/cli.ts'
+import { Report, runCli } from '../../support/cli.ts'
 import { listen } from '../../support/gateway.ts'
 import { settingsFor } from '../../support/process.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -9,18 +8,6 @@ import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig()
 const { merchantCode } = MERCHANT
-
-const Report = z.object({
-  ok: z.boolean(),
-  findings: z.array(
-    z.object({
-      id: z.string(),
-      severity: z.string(),
-      finding: z.string(),
-      action: z.string().nullable(),
-    }),
-  ),
-})
 
 async function probe(args: string[] = [], changed: Record<string, string> = {}) {
   const settings = { ...settingsFor(rig.database.url, rig.sandbox.url), ...changed }
@@ -31,7 +18,7 @@ async function probe(args: string[] = [], changed: Record<string, string> = {}) 
   return findings
 }
 
-const errorsOf = (findings: z.infer<typeof Report>['findings']) =>
+const errorsOf = (findings: Awaited<ReturnType<typeof probe>>) =>
   findings.filter(({ severity }) => severity === 'error')
 
 it('reads what a right installation can ask for, and sends no refund', async () => {

@@ -62,7 +62,6 @@ describe('reconcile', () => {
   it.each([
     ['no time', [], "required option '--since <value>' not specified"],
     ['a time', ['--since', 'yesterday'], 'It must be a time like 2026-11-21T09:00:00Z, or 6h'],
-    ['an account', ['--since', '1h', '--merchant', 'NOBODY'], 'known accounts: '],
   ])('exits with 2 and the right spelling for %s', async (_, args, words) => {
     expect(await run(...args)).toMatchObject({ code: 2, err: expect.stringContaining(words) })
   })
