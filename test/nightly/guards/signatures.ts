@@ -112,8 +112,8 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/notification.ts',
-    text: "listHashExclusions(isRefund ? 'refund-ipn' : 'ipn', exclusions)",
-    mutation: "listHashExclusions(isRefund ? 'ipn' : 'ipn', exclusions)",
+    text: "const message = kind === 'refund' ? 'refund-ipn' : 'ipn'",
+    mutation: "const message = kind === 'refund' ? 'ipn' : 'ipn'",
     test: 'test/api/ipn/access.test.ts',
     claim:
       'the signature rule with {} exclusions apply to payment notifications, never to refund notifications',
