@@ -250,6 +250,10 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_retries_event', retry({ event_id: '2' })],
   ['webhook_retries_attempts_not_negative', retry({ attempts: '-1' })],
   ['data_keys_pkey', dataKey],
+  [
+    'migrations_created_at_key',
+    'insert into migrations (hash, created_at) select hash, created_at from migrations',
+  ],
   ['minute_figures_pkey', insert('minute_figures', MINUTE)],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['sessions_link', session({ token_hash: OTHER_HASH })],
