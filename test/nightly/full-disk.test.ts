@@ -5,7 +5,9 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
+import { Report, runCli } from '../support/cli.ts'
 import { isRoot, makeFolder, startHere } from '../support/embedded.ts'
+import { settingsFor } from '../support/process.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -43,6 +45,15 @@ it.skipIf(!isRoot)(
       500
     await waitUntil(isRefused, { what: 'a notification that finds no room' })
     expect(await ready()).toMatch(/^503 .*the disk of the database is full/)
+    const { out } = await runCli(['doctor', '--json'], settingsFor(url, 'http://127.0.0.1:9'))
+    expect(Report.parse(JSON.parse(out)).findings).toContainEqual({
+      id: 'disk',
+      severity: 'error',
+      finding: expect.stringMatching(
+        /^the disk of the database is full: nothing new can be stored/,
+      ),
+      action: 'look at the free space of the database server',
+    })
 
     rmSync(join(folder, 'full'))
     const isReady = async () => (await ready()).startsWith('200')
