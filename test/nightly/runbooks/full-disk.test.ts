@@ -1,21 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { createWriteStream, statfsSync } from 'node:fs'
+import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { isRoot, makeFolder } from '../../support/embedded.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { fillDisk } from '../fill-disk.ts'
 import { startInstallation } from './installation.ts'
 import { programs, readLines, startServer } from './shell.ts'
-
-/** Writes until nothing more fits. */
-async function fill(file: string): Promise<void> {
-  const bytes = function* () {
-    for (;;) yield Buffer.alloc(4_096)
-  }
-  await expect(pipeline(Readable.from(bytes()), createWriteStream(file))).rejects.toThrow('ENOSPC')
-}
 
 // Only root may mount a disk of its own.
 it.skipIf(!programs || !isRoot)(
@@ -29,7 +20,7 @@ it.skipIf(!programs || !isRoot)(
     const { url, shell } = await startServer(disk)
     const { readReady, untilServed, expectInOrder } = await startInstallation(shell, url)
     await untilServed()
-    await fill(join(disk, 'full'))
+    await fillDisk(join(disk, 'full'))
     const isFull = async () => (await readReady('web')).includes('the disk of the database is full')
     await waitUntil(isFull, { what: 'the disk is noticed', timeoutMs: 60_000 })
     const doctor = await shell.play('npm run -s cli -- doctor', [1])
