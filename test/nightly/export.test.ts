@@ -102,5 +102,5 @@ it.skipIf(process.platform !== 'linux')(
     )
     expect(quarters[3]).toBeLessThan(1.25 * (quarters[0] ?? 0))
   },
-  900_000,
+  1_800_000,
 )

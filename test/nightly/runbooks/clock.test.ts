@@ -27,5 +27,5 @@ it.skipIf(!programs)(
     await shell.play(look)
     await expectInOrder()
   },
-  420_000,
+  600_000,
 )

@@ -27,5 +27,5 @@ it.skipIf(!programs)(
     expect(await shell.play(`${key} node dist/main.js --check`, [1])).toMatch(/^FAIL +key /m)
     await expectInOrder()
   },
-  420_000,
+  600_000,
 )

@@ -26,5 +26,5 @@ it.skipIf(!programs)(
     await untilServed()
     await expectInOrder(other)
   },
-  420_000,
+  600_000,
 )

@@ -34,5 +34,5 @@ it.skipIf(!programs || !isRoot)(
     await untilServed()
     await expectInOrder()
   },
-  420_000,
+  600_000,
 )

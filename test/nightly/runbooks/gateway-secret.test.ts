@@ -27,5 +27,5 @@ it.skipIf(!programs)(
     await untilServed()
     await expectInOrder()
   },
-  420_000,
+  600_000,
 )
