@@ -19,6 +19,7 @@ const RUNS = [
 const RECHECKED = 500
 const IDLE_MS = 20_000
 
+type Cost = { cpu: Cpu; walBytes: number; seconds: number }
 type Show = (name: string, result: number, unit: string) => Measure
 
 /** What one notification costs, with the query and the payment that follow it. */
@@ -32,6 +33,13 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
   try {
     await settleAll(stage)
     const idle = await measureBoth(stage, worker, () => sleep(IDLE_MS))
+    const subtractIdle = ({ cpu, seconds }: Cost): Cpu => {
+      const share = seconds / idle.seconds
+      return {
+        own: cpu.own - share * idle.cpu.own,
+        postgres: cpu.postgres - share * idle.cpu.postgres,
+      }
+    }
     const measures = [
       show('cores of the idle service', idle.cpu.own / IDLE_MS, 'cores'),
       show('cores of Postgres beside it', idle.cpu.postgres / IDLE_MS, 'cores'),
@@ -39,16 +47,17 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
     for (const { name, count, connections, isFirst } of RUNS) {
       const before = await readSizes(sql)
       if (isFirst) await sql`checkpoint`
-      const { cpu, walBytes } = await measureBoth(stage, worker, async () => {
+      const cost = await measureBoth(stage, worker, async () => {
         await resetCalls(gateway)
         await stage.load.run({ urls: [web.url], kind: 'ipn', connections, count })
         await untilCalled(gateway, 'QUERY_PT', count)
         await untilFed(sql)
       })
+      const cpu = subtractIdle(cost)
       measures.push(
         show(`CPU of the service, ${name}`, cpu.own / count, 'ms'),
         show(`CPU of Postgres, ${name}`, cpu.postgres / count, 'ms'),
-        show(`WAL, ${name}`, walBytes / count / 1e3, 'kB'),
+        show(`WAL, ${name}`, cost.walBytes / count / 1e3, 'kB'),
       )
       if (isFirst) continue
       const after = await readSizes(sql)
@@ -57,7 +66,7 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
         if (each >= 1) measures.push(show(table, each, 'B'))
       }
     }
-    measures.push(...(await measureRechecks(stage, worker, show)))
+    measures.push(...(await measureRechecks(stage, worker, subtractIdle, show)))
     const memory = { web: await readRssMb(web.child), worker: await readRssMb(worker.child) }
     for (const [role, mb] of Object.entries(memory))
       measures.push(show(`memory, ${role}`, mb, 'MB'))
@@ -68,7 +77,12 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
 }
 
 /** A transaction that became final is asked about once more, a day later: here, now. */
-async function measureRechecks(stage: Stage, worker: Started, show: Show): Promise<Measure[]> {
+async function measureRechecks(
+  stage: Stage,
+  worker: Started,
+  subtractIdle: (cost: Cost) => Cpu,
+  show: Show,
+): Promise<Measure[]> {
   const { sql } = stage.database
   await sql`checkpoint`
   await resetCalls(stage.gateway)
@@ -76,14 +90,15 @@ async function measureRechecks(stage: Stage, worker: Started, show: Show): Promi
     update transactions set reconcile_at = now() where (merchant_code, transaction_id) in (
       select merchant_code, transaction_id from transactions where reconcile_at > now()
       order by reconcile_at desc limit ${RECHECKED})`
-  const { cpu, walBytes } = await measureBoth(stage, worker, async () => {
+  const cost = await measureBoth(stage, worker, async () => {
     await untilCalled(stage.gateway, 'QUERY_PT', RECHECKED)
     await untilFed(sql)
   })
+  const cpu = subtractIdle(cost)
   return [
     show('CPU of the service for a recheck', cpu.own / RECHECKED, 'ms'),
     show('CPU of Postgres for a recheck', cpu.postgres / RECHECKED, 'ms'),
-    show('WAL of a recheck', walBytes / RECHECKED / 1e3, 'kB'),
+    show('WAL of a recheck', cost.walBytes / RECHECKED / 1e3, 'kB'),
   ]
 }
 
@@ -92,15 +107,17 @@ async function measureBoth(
   { web, database: { sql } }: Stage,
   worker: Started,
   work: () => Promise<void>,
-): Promise<{ cpu: Cpu; walBytes: number }> {
+): Promise<Cost> {
+  const began = performance.now()
   const [from] = await sql`select pg_current_wal_lsn()::text as lsn`
   const { result, cpu } = await measureCpu(web.child, sql, async () => {
     return await measureCpu(worker.child, sql, work)
   })
   const [row] = await sql`
     select pg_wal_lsn_diff(pg_current_wal_lsn(), ${from?.lsn}::pg_lsn)::float8 as bytes`
+  const seconds = (performance.now() - began) / 1_000
   const own = cpu.own + result.cpu.own
-  return { cpu: { own, postgres: cpu.postgres }, walBytes: row?.bytes ?? 0 }
+  return { cpu: { own, postgres: cpu.postgres }, walBytes: row?.bytes ?? 0, seconds }
 }
 
 /** Until nothing is due or claimed, and every event is in the feed. */
@@ -109,7 +126,8 @@ async function untilFed(sql: postgres.Sql): Promise<void> {
     const rows = await sql`
       (select from transactions where due_at is not null limit 1) union all (select from event_outbox limit 1)`
     if (rows.length === 0) return
-    await sleep(50)
+    // Seldom: its own CPU counts as well.
+    await sleep(1_000)
   }
 }
 

@@ -82,6 +82,7 @@ export async function startInstallation(
     untilServed: (more = { notifications: 8, refunds: 8 }) => untilPromised(stage, load, more),
     /** Ends the load, waits until everything is at rest, and compares all that was acknowledged, stored and moved. */
     async expectInOrder(url = databaseUrl): Promise<void> {
+      const began = performance.now()
       await load.finish(60_000)
       await untilAtRest(url)
       const unended = "select from refunds where status <> 'succeeded'"
@@ -94,7 +95,7 @@ export async function startInstallation(
       const refunds = countBy(stored.refunds.map(({ status }) => status))
       const { notifications } = promised.acknowledged
       console.info(
-        `in order: ${notifications.length} notifications and ${load.taken.length} refunds acknowledged, ${promised.moved.movements.length} moved, refunds ${JSON.stringify(refunds)}`,
+        `in order: ${notifications.length} notifications and ${load.taken.length} refunds acknowledged, ${promised.moved.movements.length} moved, refunds ${JSON.stringify(refunds)}, ${((performance.now() - began) / 1_000).toFixed(0)} s after the last request`,
       )
     },
   }

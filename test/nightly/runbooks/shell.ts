@@ -61,6 +61,7 @@ function openShell(given: Record<string, string>): Shell {
       const output = join(folder, `output-${played}`)
       // Not a pipe: a server that the lines start would hold it open.
       const file = openSync(output, 'a')
+      const began = performance.now()
       const child = spawn('bash', ['-ec', PRELUDE + lines], {
         ...buildSpawnOptions(user),
         cwd: folder,
@@ -70,7 +71,8 @@ function openShell(given: Record<string, string>): Shell {
       closeSync(file)
       await once(child, 'exit')
       const printed = readFileSync(output, 'utf8')
-      console.info(`${lines.trim().replace(/^/gm, '$ ')}\n${printed}`)
+      const seconds = ((performance.now() - began) / 1_000).toFixed(1)
+      console.info(`${lines.trim().replace(/^/gm, '$ ')}\n${printed}(${seconds} s)`)
       if (!codes.includes(child.exitCode ?? -1)) {
         throw new Error(`${lines}\nended with ${child.exitCode}:\n${printed}`)
       }
