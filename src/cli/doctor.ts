@@ -37,8 +37,9 @@ const RENEWED_MS = 21 * 86_400_000
 /** What a check found, as a diagnosis: a failed one says what to do after a colon. */
 export function diagnose({ name: id, status, detail, expires = '9999' }: Finding): Diagnosis {
   if (status === 'failed') {
+    const parts = /^(.{12,}?)[:;] (.+)$/s.exec(detail) ?? /^(.{12,}?), (.+)$/s.exec(detail) ?? []
     const [, finding = detail, action = 'correct the setting; docs/reference.md has them all'] =
-      /^(.{12,}?)[:;,] (.+)$/s.exec(detail) ?? []
+      parts
     return { id, severity: 'error', finding, action }
   }
   const isEnding = Date.parse(expires) - Date.now() < RENEWED_MS

@@ -1,3 +1,4 @@
+import { measureCapacity } from './capacity.ts'
 import { measureAck, measureIntake } from './intake.ts'
 import { measureMemory } from './memory.ts'
 import { measureReads } from './reads.ts'
@@ -52,6 +53,7 @@ export const AT_EACH_SIZE: readonly Part[] = [
       return [...intake, ...cost]
     },
   },
+  { names: ['capacity'], measure: measureCapacity },
 ]
 
 /** Once, with the most stored. */

@@ -1,21 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { createWriteStream, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
+import { Report, runCli } from '../support/cli.ts'
 import { isRoot, makeFolder, startHere } from '../support/embedded.ts'
+import { settingsFor } from '../support/process.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
-
-/** Writes until nothing more fits. */
-async function fill(file: string): Promise<void> {
-  const bytes = function* () {
-    for (;;) yield Buffer.alloc(4_096)
-  }
-  await expect(pipeline(Readable.from(bytes()), createWriteStream(file))).rejects.toThrow('ENOSPC')
-}
+import { fillDisk } from './fill-disk.ts'
 
 // Only root may mount a file system of its own, which is small enough to be filled.
 it.skipIf(!isRoot)(
@@ -35,7 +28,7 @@ it.skipIf(!isRoot)(
     }
     expect(await ready()).toContain('200')
 
-    await fill(join(folder, 'full'))
+    await fillDisk(join(folder, 'full'))
     expect(await ready()).toMatch(/^503 .*the disk of the database is full/)
     // Into the space that the tables have left, until they have to grow.
     const isRefused = async () =>
@@ -43,6 +36,15 @@ it.skipIf(!isRoot)(
       500
     await waitUntil(isRefused, { what: 'a notification that finds no room' })
     expect(await ready()).toMatch(/^503 .*the disk of the database is full/)
+    const { out } = await runCli(['doctor', '--json'], settingsFor(url, 'http://127.0.0.1:9'))
+    expect(Report.parse(JSON.parse(out)).findings).toContainEqual({
+      id: 'disk',
+      severity: 'error',
+      finding: expect.stringMatching(
+        /^the disk of the database is full: nothing new can be stored/,
+      ),
+      action: 'look at the free space of the database server',
+    })
 
     rmSync(join(folder, 'full'))
     const isReady = async () => (await ready()).startsWith('200')

@@ -4,24 +4,32 @@ import { isIP } from 'node:net'
 /** A certificate with its key, both PEM. */
 export type Identity = { cert: string; key: string }
 
+const HOUR_MS = 3_600_000
+
 /**
- * A certificate authority for a test, and certificates it issues (X.509 v3, RFC 5280), valid for an hour
- * around now. Encoded as DER by hand, because neither Node nor a small library creates certificates.
+ * A certificate authority for a test, and certificates it issues (X.509 v3, RFC 5280), valid for an hour around now
+ * unless they end at another time from now. Encoded as DER by hand, because neither Node nor a small library creates
+ * certificates.
  */
-export function makeAuthority(): { cert: string; issue(name: string): Identity } {
+export function makeAuthority(): { cert: string; issue(name: string, endsMs?: number): Identity } {
   const name = writeName('Test authority')
   const own = makeKey()
   const basics = extension('551d13', sequence(tag(0x01, bytes('ff'))), true)
   const cert = certify({ subject: name, subjectKey: own, extensions: [basics] })
 
-  function certify(wanted: { subject: Buffer; subjectKey: KeyPair; extensions: Buffer[] }): string {
-    const { subject, subjectKey, extensions } = wanted
+  function certify(wanted: {
+    subject: Buffer
+    subjectKey: KeyPair
+    extensions: Buffer[]
+    endsMs?: number
+  }): string {
+    const { subject, subjectKey, extensions, endsMs = HOUR_MS } = wanted
     const body = sequence(
       tag(0xa0, tag(0x02, bytes('02'))),
       tag(0x02, Buffer.concat([bytes('01'), randomBytes(8)])),
       ECDSA_SHA256,
       name,
-      sequence(writeTime(-3_600_000), writeTime(3_600_000)),
+      sequence(writeTime(Math.min(0, endsMs) - HOUR_MS), writeTime(endsMs)),
       subject,
       subjectKey.publicKey.export({ type: 'spki', format: 'der' }),
       tag(0xa3, sequence(...extensions)),
@@ -35,7 +43,7 @@ export function makeAuthority(): { cert: string; issue(name: string): Identity }
   return {
     cert,
     /** For a host name or an IPv4 address. */
-    issue(host) {
+    issue(host, endsMs = HOUR_MS) {
       const subjectKey = makeKey()
       const alternative =
         isIP(host) === 4
@@ -43,7 +51,7 @@ export function makeAuthority(): { cert: string; issue(name: string): Identity }
           : tag(0x82, Buffer.from(host))
       const extensions = [extension('551d11', sequence(alternative))]
       const key = subjectKey.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-      return { cert: certify({ subject: writeName(host), subjectKey, extensions }), key }
+      return { cert: certify({ subject: writeName(host), subjectKey, extensions, endsMs }), key }
     },
   }
 }

@@ -11,10 +11,14 @@ export type Load = {
   finish(withinMs: number): Promise<void>
 }
 
-const PER_S = 8
+/** How many customers come in a second, and the code of a refusal that order systems wait out. */
+export type LoadOptions = { perS?: number; waitsFor?: string }
 
 /** Plays customers who pay, and order systems that request refunds until they are accepted. */
-export function startLoad({ gateway, apiUrl }: Pick<Stage, 'gateway' | 'apiUrl'>): Load {
+export function startLoad(
+  { gateway, apiUrl }: Pick<Stage, 'gateway' | 'apiUrl'>,
+  { perS = 8, waitsFor }: LoadOptions = {},
+): Load {
   const orders: Order[] = []
   const taken: TakenRefund[] = []
   const actors: Promise<void>[] = []
@@ -25,14 +29,15 @@ export function startLoad({ gateway, apiUrl }: Pick<Stage, 'gateway' | 'apiUrl'>
     await pay({ gateway }, order.transactionId, order.paymentId)
     orders.push(order)
     for (const request of order.refunds) {
-      const one = await requestUntilTaken(apiUrl, order.transactionId, request, () => !waiting)
+      const isOver = () => !waiting
+      const one = await requestUntilTaken(apiUrl, order.transactionId, request, isOver, waitsFor)
       if (one) taken.push(one)
     }
   }
   async function come(): Promise<void> {
     for (let n = 0; coming; n += 1) {
       actors.push(play(planOrder(n)))
-      await pause(1_000 / PER_S)
+      await pause(1_000 / perS)
     }
   }
   const source = come()

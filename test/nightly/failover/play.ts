@@ -57,7 +57,7 @@ export async function playFailover(stage: Stage, mode: ReplicationMode): Promise
     // Every order system learns of the loss, and repeats what it was promised.
     const repeated = mode === 'asynchronous' ? await repeatAll(stage, load, REPEAT_MS) : []
     if (mode === 'asynchronous') await confirmLoss(stage)
-    await untilAtRest(stage)
+    await untilAtRest(stage.replication.primary().url)
     const taken = [...load.taken, ...repeated]
     const atRest = await readPromised(stage, load.orders, taken, mode === 'asynchronous')
     const { stored } = await readDatabase(stage.replication.primary().url, NEVER)
@@ -79,8 +79,8 @@ export async function playFailover(stage: Stage, mode: ReplicationMode): Promise
 }
 
 /** Waits until so much more is acknowledged. */
-async function untilPromised(
-  stage: Stage,
+export async function untilPromised(
+  stage: Pick<Stage, 'gateway'>,
   load: Load,
   { notifications, refunds }: typeof BEFORE,
 ): Promise<void> {
@@ -154,12 +154,12 @@ const WORKING = `
   union all
   select transaction_id from transactions where lease_id is not null or due_at < now() - interval '5 seconds'`
 
-async function untilAtRest({ replication }: Stage): Promise<void> {
-  const isAtRest = async () => (await ask(replication.primary().url, WORKING)).length === 0
+export async function untilAtRest(url: string): Promise<void> {
+  const isAtRest = async () => (await ask(url, WORKING)).length === 0
   await waitUntil(isAtRest, { what: 'everything is at rest', everyMs: 200, timeoutMs: REST_MS })
 }
 
-function countBy(names: readonly string[]): Record<string, number> {
+export function countBy(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1
   return counts

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import { RECEIVER } from '../../support/ask.ts'
 import { ACCOUNT } from './stage.ts'
 
 /** A customer's payment, and the refunds that an order system requests of it, each with a key of its own. */
@@ -45,7 +46,7 @@ export function requestRefund(
   return call(apiUrl, `/v1/payments/${paymentId}/refunds`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': key },
-    body: JSON.stringify({ amount }),
+    body: JSON.stringify({ amount, receiver: RECEIVER }),
   })
 }
 

@@ -25,7 +25,7 @@ export type Answers = z.infer<typeof Answers>
 
 async function run(flood: z.infer<typeof Flood>, stopping: AbortSignal): Promise<Answers> {
   const { connections, localAddress, perS } = flood
-  const pool = new Pool(flood.url, { connections, pipelining: 1, connect: { localAddress } })
+  const pool = new Pool(flood.url, { connections, pipelining: 1, localAddress })
   const answers: Answers = {}
   let sent = 0
   let answered = 0

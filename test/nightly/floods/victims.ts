@@ -35,7 +35,7 @@ const PAUSE_MS = 5
 
 /** Posts notifications steadily on four connections; all of them have to be answered with 200. */
 export async function notifySteadily(url: string, sent: string[] = []): Promise<Latency> {
-  const pool = new Pool(url, { connections: 4, connect: { localAddress: '127.0.0.1' } })
+  const pool = new Pool(url, { connections: 4, localAddress: '127.0.0.1' })
   const times: number[] = []
   const post = async (): Promise<void> => {
     while (times.length < MEASURED) {

@@ -1,6 +1,17 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { migrateDatabase } from '../../../src/db/migrate.ts'
 import { inSchema } from '../../../src/platform/postgres/hosts.ts'
-import { Report, runCli } from '../../support/cli.ts'
+import { makeAuthority } from '../../support/certificates.ts'
+import { Report, runCli, spawnCli } from '../../support/cli.ts'
+import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { makeFolder } from '../../support/embedded.ts'
+import { listen } from '../../support/gateway.ts'
+import { pickPort } from '../../support/ports.ts'
+import { ask, findPrograms, prepareServer } from '../../support/postgres-server.ts'
+import { createMessageReader } from '../../support/postgres-wire.ts'
 import { settingsFor } from '../../support/process.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -70,7 +81,12 @@ it('names a schema that is older, and the command for it', async () => {
   await sql`create schema if not exists doctor_empty`
   onTestFinished(async () => void (await sql`drop schema doctor_empty cascade`))
   const found = await sick({ DATABASE_URL: url, DATABASE_SCHEMA: 'doctor_empty', MIGRATE: 'off' })
-  expect(found).toContainEqual(expect.objectContaining({ id: 'schema', severity: 'error' }))
+  expect(found).toContainEqual({
+    id: 'schema',
+    severity: 'error',
+    finding: expect.stringMatching(/^1 migration is pending, .* MIGRATE is off$/),
+    action: expect.stringMatching(/^run .*cli.* migrate/),
+  })
   expect(inSchema(url, 'doctor_empty')).toContain('doctor_empty')
 })
 
@@ -136,3 +152,95 @@ it('names a service without a worker', async () => {
     expect.objectContaining({ id: 'processes', severity: 'error' }),
   )
 })
+
+it('names wake-ups that do not arrive, as behind a pooler in transaction mode', async () => {
+  const proxy = await startDatabaseProxy(rig.database.url)
+  onTestFinished(() => proxy.stop())
+  const readers = new Map<object, ReturnType<typeof createMessageReader>>()
+  proxy.alter = (answer, session) => {
+    const read = readers.get(session) ?? createMessageReader('server')
+    readers.set(session, read)
+    // The server knows no session that listens: none gets a NotificationResponse.
+    const messages = read(answer).filter(({ type }) => type !== 'A')
+    return Buffer.concat(messages.map(({ bytes }) => bytes))
+  }
+  expect(await sick({ DATABASE_URL: proxy.url() })).toEqual([
+    {
+      id: 'wakeups',
+      severity: 'warning',
+      finding: expect.stringContaining('did not arrive within 2 s'),
+      action: expect.stringContaining('pooler in session mode'),
+    },
+  ])
+})
+
+it('names a standby that every commit waits for, and one that was given instead of the primary', async () => {
+  const folder = makeFolder()
+  const server = prepareServer(findPrograms(folder), folder, Number(await pickPort()))
+  onTestFinished(() => server.stop())
+  await server.run('initdb', ['-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8', '-N'])
+  await server.start()
+  await migrateDatabase(server.url)
+  const errors = async () =>
+    (await sick({ DATABASE_URL: server.url })).filter(({ severity }) => severity === 'error')
+  await ask(server.url, "alter system set synchronous_standby_names = 'absent'")
+  await ask(server.url, 'select pg_reload_conf()')
+  expect(await errors()).toEqual([
+    {
+      id: 'standby',
+      severity: 'error',
+      finding: expect.stringContaining('every commit waits'),
+      action: expect.stringMatching(/^start the standby, or empty synchronous_standby_names/),
+    },
+  ])
+
+  await server.stop()
+  writeFileSync(join(server.data, 'standby.signal'), '')
+  await server.start()
+  expect(await errors()).toEqual([
+    {
+      id: 'database',
+      severity: 'error',
+      finding: 'No server of DATABASE_URL accepts writes (25006)',
+      action: expect.stringMatching(/^promote a standby, or add the primary/),
+    },
+  ])
+})
+
+const HOUR_MS = 3_600_000
+
+it.each([
+  ['doctor', 'has ended', -HOUR_MS, 'error', 'CERT_HAS_EXPIRED', 'check the clock of this machine'],
+  ['probe', 'has ended', -HOUR_MS, 'error', 'CERT_HAS_EXPIRED', 'check the clock of this machine'],
+  [
+    'doctor',
+    'ends soon',
+    HOUR_MS,
+    'warning',
+    'certificate valid until',
+    "gateway's operator renew it",
+  ],
+])(
+  '%s names a certificate of the gateway that %s',
+  async (command, _, endsMs, severity, finding, action) => {
+    const authority = makeAuthority()
+    const NODE_EXTRA_CA_CERTS = join(makeFolder(), 'ca.pem')
+    writeFileSync(NODE_EXTRA_CA_CERTS, authority.cert)
+    const server = createServer(authority.issue('127.0.0.1', endsMs), (_, response) =>
+      response.end(),
+    )
+    const GATEWAY_BASE_URL = `https://127.0.0.1:${await listen(server)}`
+    const { out } = await spawnCli([command, '--json'], {
+      ...healthy,
+      GATEWAY_BASE_URL,
+      NODE_EXTRA_CA_CERTS,
+    })
+    const { findings } = Report.parse(JSON.parse(out))
+    expect(findings.find(({ id }) => id === 'gateway')).toEqual({
+      id: 'gateway',
+      severity,
+      finding: expect.stringContaining(finding),
+      action: expect.stringContaining(action),
+    })
+  },
+)
