@@ -7,12 +7,12 @@ import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
 import { findDiscrepancy } from '../discrepancies/store.ts'
 import { compareAmounts } from '../money.ts'
-import { Card, Facts, Identifier } from '../platform/html/components.tsx'
+import { Card, Identifier } from '../platform/html/components.tsx'
 import { readGrowth } from '../refunds/evidence.ts'
 import { type ExternalRecord, listExternalRefunds } from '../refunds/external-view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { Time } from './cells.tsx'
+import { FieldFacts, Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { ExternalCard, explainDiscrepancy, externalAction, OwnRefund } from './external.tsx'
 import { ActionForm, TextArea } from './forms.tsx'
@@ -104,25 +104,25 @@ function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | u
 
 function FactsCard({ shown: { view } }: { shown: ShownDiscrepancyPage }) {
   const { merchantCode, transactionId, paymentId, refundId } = view
-  const refund =
-    refundId !== null && can('refunds:read') ? (
-      <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
-    ) : null
-  const rows = [
-    [t('field.state'), <State view={view} />],
-    [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
-    [t('field.account'), merchantCode],
-    [t('field.transaction'), <a href={storyPath(view)}>{transactionId}</a>],
-    [t('field.order'), view.orderId],
-    [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
-    [t('field.refund'), refund],
-    [t('field.firstSeen'), <Time iso={view.firstSeenAt} />],
-    [t('field.lastSeen'), <Time iso={view.lastSeenAt} />],
-    [t('field.observed'), count('discrepancyPage.facts.times', view.times)],
-  ] as const
+  const refund = refundId !== null && can('refunds:read') && (
+    <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
+  )
   return (
     <Card title={t('discrepancyPage.about')}>
-      <Facts rows={rows.filter(([, value]) => value !== null)} />
+      <FieldFacts
+        of={{
+          state: <State view={view} />,
+          severity: t(`discrepancyPage.severities.${rateKind(view.kind)}`),
+          account: merchantCode,
+          transaction: <a href={storyPath(view)}>{transactionId}</a>,
+          order: view.orderId,
+          payment: paymentId && <Identifier>{paymentId}</Identifier>,
+          refund: refund || null,
+          firstSeen: <Time iso={view.firstSeenAt} />,
+          lastSeen: <Time iso={view.lastSeenAt} />,
+          observed: count('discrepancyPage.facts.times', view.times),
+        }}
+      />
     </Card>
   )
 }

@@ -11,7 +11,7 @@ import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
-import { listKeys, type NameIn } from './texts/text.ts'
+import type { NameIn } from './texts/text.ts'
 import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
@@ -125,7 +125,7 @@ function FilterField(props: {
 }) {
   const { name, given, problems, choices } = props
   const field = {
-    ...{ name, label: t(`lists.fields.${name}`), value: given[name], problem: problems[name] },
+    ...{ name, label: t(`field.${name}`), value: given[name], problem: problems[name] },
   }
   if (choices === undefined) {
     const type = findKind(name, false) === 'day' ? 'date' : 'text'
@@ -137,11 +137,16 @@ function FilterField(props: {
   return <Select {...field} options={options.map(([value, label]) => ({ value, label }))} />
 }
 
-type FilterName = NameIn<'lists.fields'>
+/** The filters that lists have, in the order of the page. */
+const NAMES = [
+  ...(['state', 'status', 'paymentMethod', 'kind', 'actor', 'outcome'] as const),
+  ...(['orderId', 'merchantTxnId', 'transactionId', 'objectId', 'paymentId'] as const),
+  ...(['requestedBy', 'amount', 'from', 'to'] as const),
+]
+
+type FilterName = (typeof NAMES)[number] | 'account'
 
 type FilterProblems = Partial<Record<string, string>>
-
-const NAMES = listKeys('lists.fields')
 
 function findKind(name: string, isChoice: boolean) {
   if (name === 'from' || name === 'to') return 'day'

@@ -8,7 +8,7 @@ import { findReceiverHints, Receiver } from '../refunds/receiver.ts'
 import { type PreviewedRefund, previewRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
 import type { RefundView } from '../refunds/view.ts'
-import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import { type ListColumn, link, money, state, TableCard, text, time } from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
 import { Choices, Form, Select, TextInput } from './forms.tsx'
 import { pageWith } from './kept.ts'
@@ -151,13 +151,9 @@ const REFUNDS: readonly ListColumn<RefundView>[] = [
   ]),
 ]
 
-export function RefundsSoFar({ subject: { refunds } }: { subject: RefundSubject }) {
-  if (refunds.length === 0) return null
-  return (
-    <Card title={t('refundForm.refunds.card')}>
-      <Rows caption={t('refundForm.refunds.caption')} columns={REFUNDS} rows={refunds} />
-    </Card>
-  )
+export function RefundsSoFar({ subject: { refunds: rows } }: { subject: RefundSubject }) {
+  if (rows.length === 0) return null
+  return <TableCard {...{ title: t('refundForm.refunds.card'), columns: REFUNDS, rows }} />
 }
 
 export function RefundFormCard(props: {

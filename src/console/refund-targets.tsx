@@ -13,7 +13,7 @@ import { describeSurplus, type SurplusDescription } from '../refunds/surplus.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../transactions/types.ts'
-import { id, type ListColumn, link, money, Rows } from './cells.tsx'
+import { FieldFacts, id, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
 import { formatMoney, t } from './view.ts'
@@ -97,15 +97,15 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
   const show = (amount: string) => formatMoney(amount, currency)
   return (
     <Card title={t('field.payment')}>
-      <Facts
-        rows={[
-          [t('field.payment'), <Identifier>{payment.id}</Identifier>],
-          [t('field.order'), payment.orderId ?? t('states.notStated')],
-          [t('field.method'), describeMethod(payment.paymentMethod)],
-          [t('field.paid'), show(payment.amount)],
-          [t('field.refunded'), show(payment.refundedAmount)],
-          [t('field.left'), show(payment.refundableAmount)],
-        ]}
+      <FieldFacts
+        of={{
+          payment: <Identifier>{payment.id}</Identifier>,
+          order: payment.orderId ?? t('states.notStated'),
+          paymentMethod: describeMethod(payment.paymentMethod),
+          paid: show(payment.amount),
+          refunded: show(payment.refundedAmount),
+          left: show(payment.refundableAmount),
+        }}
       />
       <p>
         <a href={storyPath({ merchantCode, transactionId })}>{t('refundForm.payment.story')}</a>

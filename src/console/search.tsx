@@ -21,7 +21,7 @@ import { renderConsolePage } from './layout.tsx'
 import { redirectWith } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
 import { showTasks } from './tasks.tsx'
-import { can, count, listTexts, nameIn, requireScope, t, usePerson } from './view.ts'
+import { can, count, listTexts, requireScope, t, usePerson } from './view.ts'
 import { signPayment, signRefund, signTransaction } from './words.ts'
 
 const MAX_HITS = 60
@@ -97,7 +97,7 @@ function pathOf(hit: Hit): string {
 
 const COLUMNS: readonly ListColumn<Hit>[] = [
   link('id', (hit) => [hit.id, pathOf(hit)]),
-  text('matched', ({ matched }) => nameIn('search.matched', matched)),
+  text('matched', ({ matched }) => t(`field.${matched}`)),
   state('state', ({ of, payment, refund }) =>
     refund
       ? signRefund(STATES[refund.status].shown)

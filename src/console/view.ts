@@ -110,11 +110,10 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
 export function formatMoney(amount: string, currency: string | null): string {
   const { language, plainAmounts } = useView()
   if (plainAmounts) return currency === null ? amount : `${amount} ${currency}`
-  const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
-  const find = (type: 'group' | 'decimal') => parts.find((part) => part.type === type)?.value ?? ''
-  const [whole = '', fraction] = amount.split('.')
-  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, find('group'))
-  const number = fraction === undefined ? grouped : `${grouped}${find('decimal')}${fraction}`
+  const decimals = amount.split('.')[1]?.length ?? 0
+  const format = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  // Given as a text it is not rounded to a floating-point number.
+  const number = new Intl.NumberFormat(language, format).format(amount as Intl.StringNumericLiteral)
   return currency === null ? number : `${number} ${currency}`
 }
 
