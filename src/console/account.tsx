@@ -232,7 +232,7 @@ export function Sessions({ of, path }: { of: readonly ListedSession[]; path: str
     cell('actions', ({ id }) => (
       <ActionForm
         {...{ action: `${path}/sessions/${id}/end`, submit: t('account.sessions.end') }}
-        quiet
+        style="quiet"
       />
     )),
   ]

@@ -1,6 +1,5 @@
 import { Card, Identifier } from '../platform/html/components.tsx'
 import type { RefundProof } from '../refunds/proof.ts'
-import type { RefundView } from '../refunds/view.ts'
 import {
   FieldFacts,
   id,
@@ -82,26 +81,6 @@ export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: Conso
 export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   const to = receiver ?? view.receiver
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
-}
-
-export function describeEvents(
-  { approval, resolution, failure }: RefundView,
-  reader: string,
-): string[] {
-  const lines: string[] = []
-  if (approval?.decision && approval.by !== null) {
-    const { decision, by: name } = approval
-    const own = decision === 'approved' ? 'youApproved' : 'youDeclined'
-    const others = () => t(`decisions.happened.${decision}`, { name })
-    lines.push(name === reader ? t(`decisions.happened.${own}`) : others())
-  }
-  if (resolution) {
-    const { by: name } = resolution
-    const outcome = nameKnown('decisions.outcomes', resolution.outcome)
-    const others = () => t('decisions.happened.decided', { name, outcome })
-    lines.push(name === reader ? t('decisions.happened.youDecided', { outcome }) : others())
-  }
-  return lines.length === 0 && failure ? [describeFailure(failure)] : lines
 }
 
 export function ProofCard({ proof }: { proof: RefundProof }) {

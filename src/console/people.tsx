@@ -181,7 +181,7 @@ export const personPage = definePage({
           </Card>
           <Card title={t('people.end.title')}>
             <p>{t('people.end.explain')}</p>
-            <ActionForm action={`${path}/end`} submit={t('people.end.title')} danger />
+            <ActionForm action={`${path}/end`} submit={t('people.end.title')} style="danger" />
           </Card>
         </>
       ),

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { Card, Facts, Notice } from '../platform/html/components.tsx'
+import { Badge, Card, Facts, Notice } from '../platform/html/components.tsx'
 import { findReceiverHints, Receiver } from '../refunds/receiver.ts'
 import { type PreviewedRefund, previewRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
 import type { RefundView } from '../refunds/view.ts'
-import { type ListColumn, link, money, state, TableCard, text, time } from './cells.tsx'
+import { cell, type ListColumn, link, money, State, TableCard, text, time } from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
 import { Choices, Form, Select, TextInput } from './forms.tsx'
 import { pageWith } from './kept.ts'
@@ -37,8 +37,7 @@ export const Shown = z.object({
   form: z.string().regex(/^[\w-]{24}$/),
   /** The version for `expectedVersion`. */
   seen: z.string(),
-  /** What was left to refund (decimal string), and the newest refund: they show what has changed since. */
-  left: z.string(),
+  /** The newest refund; empty where there was none. Those after it are new. */
   last: z.string(),
 })
 
@@ -140,9 +139,16 @@ function listHints(receiver: Receiver | undefined): string[] {
     .map((name) => t(`refundForm.preview.hints.${name}`))
 }
 
-const REFUNDS: readonly ListColumn<RefundView>[] = [
+type Listed = RefundView & { isNew: boolean }
+
+const REFUNDS: readonly ListColumn<Listed>[] = [
   money('amount', ({ amount, currency }) => [amount, currency]),
-  state('status', ({ status }) => signRefund(status)),
+  cell('status', ({ status, isNew }) => (
+    <>
+      <State of={signRefund(status)} />{' '}
+      {isNew && <Badge tone="warn">{t('refundForm.refunds.new')}</Badge>}
+    </>
+  )),
   text('requestedBy', ({ requestedBy }) => requestedBy),
   time('requestedAt', ({ requestedAt }) => requestedAt),
   link('refund', (refund) => [
@@ -151,8 +157,13 @@ const REFUNDS: readonly ListColumn<RefundView>[] = [
   ]),
 ]
 
-export function RefundsSoFar({ subject: { refunds: rows } }: { subject: RefundSubject }) {
-  if (rows.length === 0) return null
+/** The refunds that there are, newest first. @param last the newest that is known; undefined for all of them */
+export function RefundsSoFar(props: { refunds: readonly RefundView[]; last: string | undefined }) {
+  const { refunds, last } = props
+  if (refunds.length === 0) return null
+  const known = refunds.findIndex(({ id }) => id === last)
+  const isNew = (at: number) => last !== undefined && (known === -1 || at < known)
+  const rows = refunds.map((one, at) => ({ ...one, isNew: isNew(at) }))
   return <TableCard {...{ title: t('refundForm.refunds.card'), columns: REFUNDS, rows }} />
 }
 

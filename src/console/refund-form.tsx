@@ -2,14 +2,12 @@ import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { compareAmounts } from '../money.ts'
 import { Notice } from '../platform/html/components.tsx'
 import { listReasons } from '../refunds/reasons.ts'
 import { previewRefund, requestRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
-import { formatTime } from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
-import { type KeptForm, open, seal } from './kept.ts'
+import { open, seal } from './kept.ts'
 import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
 import { listUsualReasons } from './reasons.tsx'
@@ -25,7 +23,7 @@ import {
 } from './refund-check.tsx'
 import { explainRefundRefusal, parseValues, readValues } from './refund-fields.ts'
 import { PAYMENT, type RefundFlow, type RefundSubject, SURPLUS } from './refund-targets.tsx'
-import { formatMoney, t, useKept, usePerson } from './view.ts'
+import { t, useKept, usePerson } from './view.ts'
 
 export const refundFormRoutes: readonly Mount[] = [
   defineForm('/console/payments/:merchant/:id/refund', PAYMENT),
@@ -70,9 +68,9 @@ const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path }
 const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
   open(ctx, ownerOf(subject), token, Checked)
 
-function issueForm({ version, left, refunds }: RefundSubject): Shown {
+function issueForm({ version, refunds }: RefundSubject): Shown {
   const form = randomBytes(18).toString('base64url')
-  return { form, seen: version, left, last: refunds[0]?.id ?? '' }
+  return { form, seen: version, last: refunds[0]?.id ?? '' }
 }
 
 function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolean }) {
@@ -89,7 +87,10 @@ function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolea
         <Notice tone="warn">{warning}</Notice>
       ))}
       {subject.summary}
-      <RefundsSoFar subject={subject} />
+      <RefundsSoFar
+        refunds={subject.refunds}
+        last={shown.form === fields.form ? undefined : fields.last}
+      />
       {obstacle === undefined ? (
         <RefundFormCard {...{ subject, reasons, values, problems, hidden: shown }} />
       ) : null}
@@ -160,54 +161,24 @@ async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked)
 /** @throws the refusal, if it is not about the refund */
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
-  if (error instanceof DomainError) {
-    const explained = explainRefundRefusal(error, subject, values)
-    if (!explained) throw error
-    const { problems, alert } = explained
-    const { refundId } = error.extra
-    return new InvalidFieldsError(problems ?? {}, {
-      code: error.code,
-      alerts: [
-        ...(problems ? [t('refundForm.alerts.corrections')] : []),
-        ...(alert === undefined ? [] : [alert]),
-      ],
-      links: refundId === undefined ? [] : [linkTo(subject, refundId)],
-      // A key that belongs to a refund can make no other one.
-      fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
-    })
+  if (error instanceof StaleVersionError) {
+    // A new form; of the refunds that are listed with it, those behind the last one known are new.
+    const fields = { ...values, last: sent.last ?? '' }
+    return new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.stale')], fields })
   }
-  const { left, last } = sent
-  const known = subject.refunds.findIndex(({ id }) => id === last)
-  const added = known === -1 ? subject.refunds : subject.refunds.slice(0, known)
-  return new InvalidFieldsError(
-    {},
-    {
-      alerts: [t('refundForm.alerts.stale'), ...describeChanges(subject, left ?? '0', added)],
-      links: added.map(({ id }) => linkTo(subject, id)),
-      fields: values,
-    },
-  )
-}
-
-function linkTo(subject: RefundSubject, refundId: string): KeptForm['links'][number] {
-  const href = storyPath(subject, nameAnchor('refund', refundId))
-  return { text: t('refundForm.alerts.openRefund'), href }
-}
-
-function describeChanges(
-  { currency, left: now }: RefundSubject,
-  before: string,
-  added: RefundSubject['refunds'],
-): string[] {
-  const show = (amount: string) => formatMoney(amount, currency)
-  const changes = added.map(({ amount, requestedBy: by, requestedAt, status }) =>
-    t('refundForm.alerts.newRefund', {
-      ...{ amount: show(amount), by, at: formatTime(requestedAt) },
-      status: t(`states.refund.${status}`),
-    }),
-  )
-  if (compareAmounts(before, now) !== 0) {
-    changes.unshift(t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) }))
-  }
-  return changes.length > 0 ? changes : [t('refundForm.alerts.otherChange')]
+  const explained = error instanceof DomainError && explainRefundRefusal(error, subject, values)
+  if (!explained) throw error
+  const { problems, alert } = explained
+  const { refundId } = error.extra
+  const path = refundId && storyPath(subject, nameAnchor('refund', refundId))
+  return new InvalidFieldsError(problems ?? {}, {
+    code: error.code,
+    alerts: [
+      ...(problems ? [t('refundForm.alerts.corrections')] : []),
+      ...(alert === undefined ? [] : [alert]),
+    ],
+    links: path ? [{ text: t('refundForm.alerts.openRefund'), href: path }] : [],
+    // A key that belongs to a refund can make no other one.
+    fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
+  })
 }
