@@ -24,6 +24,8 @@ export type RefundSubject = {
   merchantCode: string
   transactionId: string
   paymentId: string | undefined
+  /** As the domain names it. */
+  target: { paymentId: string } | { transactionId: string }
   path: string
   title: string
   currency: string | null
@@ -37,20 +39,10 @@ export type RefundSubject = {
   summary: Child
 }
 
-export type RefundFlow = {
-  /** @throws DomainError when the person may not see it */
-  read(ctx: ConsoleContext, access: Access, merchant: string, id: string): Promise<RefundSubject>
-  target(subject: RefundSubject): { paymentId: string } | { transactionId: string }
-}
-
 type PaymentView = ReturnType<typeof showPayment>
 
-export const PAYMENT: RefundFlow = {
-  read: readPayment,
-  target: ({ paymentId = '' }) => ({ paymentId }),
-}
-
-async function readPayment(
+/** @throws DomainError when the person may not see it */
+export async function readPayment(
   ctx: ConsoleContext,
   access: Access,
   merchantCode: string,
@@ -69,6 +61,7 @@ async function readPayment(
     merchantCode,
     transactionId,
     paymentId: id,
+    target: { paymentId: id },
     path: refundPath(merchantCode, id),
     title: t('refundForm.paymentTitle', { paymentId: id }),
     currency: payment.currency,
@@ -116,12 +109,8 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
 
 const SHOWN_PAYMENTS = 50
 
-export const SURPLUS: RefundFlow = {
-  read: readSurplus,
-  target: ({ transactionId }) => ({ transactionId }),
-}
-
-async function readSurplus(
+/** @throws DomainError when the person may not see it */
+export async function readSurplus(
   ctx: ConsoleContext,
   access: Access,
   merchantCode: string,
@@ -140,6 +129,7 @@ async function readSurplus(
   return {
     ...key,
     paymentId,
+    target: { transactionId },
     path: surplusPath(key),
     title: t('refundForm.surplusTitle', { transactionId }),
     currency,
