@@ -15,7 +15,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { cell, FieldFacts, type ListColumn, Rows, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
-import { ActionForm, Select, TextInput } from './forms.tsx'
+import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { definePage, InvalidFieldsError, nameOperation, redirectWith } from './page.ts'
 import { recallPage } from './session.ts'
@@ -74,21 +74,19 @@ function Reading() {
   const { language, zone } = useView()
   const options = LANGUAGES.map((value) => ({ value, label: t(`account.languages.${value}`) }))
   return (
-    <Card title={t('account.reading.title')}>
-      <ActionForm
-        {...{ action: `${ACCOUNT}/reading`, submit: t('account.reading.save') }}
-        values={{ language, timeZone: zone }}
-      >
-        {(field) => (
-          <>
-            <Select {...field('language', t('account.reading.language'))} options={options} />
-            <TextInput
-              {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
-            />
-          </>
-        )}
-      </ActionForm>
-    </Card>
+    <FormCard
+      {...{ title: t('account.reading.title'), action: `${ACCOUNT}/reading` }}
+      {...{ submit: t('account.reading.save'), values: { language, timeZone: zone } }}
+    >
+      {(field) => (
+        <>
+          <Select {...field('language', t('account.reading.language'))} options={options} />
+          <TextInput
+            {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
+          />
+        </>
+      )}
+    </FormCard>
   )
 }
 

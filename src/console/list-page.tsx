@@ -4,8 +4,7 @@ import { DomainError } from '../errors.ts'
 import { Day } from '../http/fields.ts'
 import type { Page } from '../http/list.ts'
 import { readWrittenAmount } from '../money.ts'
-import { Card } from '../platform/html/components.tsx'
-import { type ListColumn, Rows } from './cells.tsx'
+import { type ListColumn, TableCard } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { Select, TextInput } from './forms.tsx'
@@ -95,14 +94,11 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
           <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
-      <Card title={t(`frame.pages.${list.name}`)} note={t('lists.rows')}>
-        <Rows
-          caption={t(`frame.pages.${list.name}`)}
-          isCompact
-          columns={list.columns}
-          rows={data}
-          empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
-        />
+      <TableCard
+        {...{ title: t(`frame.pages.${list.name}`), note: t('lists.rows'), isCompact: true }}
+        {...{ columns: list.columns, rows: data }}
+        empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
+      >
         {isShortened ? <p>{t('lists.shortened')}</p> : null}
         <div class="row">
           {cursor === undefined ? null : <a href={link({})}>{t('lists.first')}</a>}
@@ -112,7 +108,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
           <a href={link({ format: 'csv' })}>{t('lists.csv')}</a>
           <a href={link({ format: 'xlsx' })}>{t('lists.xlsx')}</a>
         </div>
-      </Card>
+      </TableCard>
     </>
   )
 }
