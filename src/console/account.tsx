@@ -9,13 +9,13 @@ import { DomainError } from '../errors.ts'
 import { createAddressFinder } from '../http/client-address.ts'
 import { isUuid } from '../http/fields.ts'
 import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
-import { Badge, Card, Facts } from '../platform/html/components.tsx'
+import { Badge, Card } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { cell, type ListColumn, Rows, text, time } from './cells.tsx'
+import { cell, FieldFacts, type ListColumn, Rows, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
-import { ActionForm, Select, TextInput } from './forms.tsx'
+import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { definePage, InvalidFieldsError, nameOperation, redirectWith } from './page.ts'
 import { recallPage } from './session.ts'
@@ -54,8 +54,9 @@ export const accountPage = definePage({
         if (!language || !timeZone.success) {
           throw new InvalidFieldsError({ timeZone: t('account.reading.problem') })
         }
-        await changeOwn(ctx, c, usePerson().id, async (tx, id) => {
-          await tx`update actors set language = ${language}, time_zone = ${timeZone.data} where id = ${id}`
+        const { id: personId } = usePerson()
+        await changePerson(ctx, c, { personId }, async (tx) => {
+          await tx`update actors set language = ${language}, time_zone = ${timeZone.data} where id = ${personId}`
         })
         return { notice: 'saved' }
       },
@@ -73,41 +74,42 @@ function Reading() {
   const { language, zone } = useView()
   const options = LANGUAGES.map((value) => ({ value, label: t(`account.languages.${value}`) }))
   return (
-    <Card title={t('account.reading.title')}>
-      <ActionForm
-        {...{ action: `${ACCOUNT}/reading`, submit: t('account.reading.save') }}
-        values={{ language, timeZone: zone }}
-      >
-        {(field) => (
-          <>
-            <Select {...field('language', t('account.reading.language'))} options={options} />
-            <TextInput
-              {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
-            />
-          </>
-        )}
-      </ActionForm>
-    </Card>
+    <FormCard
+      {...{ title: t('account.reading.title'), action: `${ACCOUNT}/reading` }}
+      {...{ submit: t('account.reading.save'), values: { language, timeZone: zone } }}
+    >
+      {(field) => (
+        <>
+          <Select {...field('language', t('account.reading.language'))} options={options} />
+          <TextInput
+            {...field('timeZone', t('account.reading.zone'), t('account.reading.zoneHint'))}
+          />
+        </>
+      )}
+    </FormCard>
   )
 }
 
-async function changeOwn(
+/** Changes a person, and records it: before the write, which may end the access of who does it. */
+export async function changePerson<T>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
-  objectId: string,
-  write: (tx: Tx, personId: string) => Promise<unknown>,
-): Promise<void> {
-  const { id } = usePerson()
-  await runInTransaction(ctx.sql, async (tx) => {
-    await lockPeople(tx, [id])
+  { personId, objectId = personId }: { personId: string; objectId?: string },
+  write: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  const access = c.get('access')
+  return await runInTransaction(ctx.sql, async (tx) => {
+    await lockPeople(tx, [access.id, personId])
     const entry = { operation: nameOperation(c), merchantCode: null, objectId }
-    await recordWrite(tx, ctx.log, c.get('access'), entry)
-    await write(tx, id)
+    await recordWrite(tx, ctx.log, access, entry)
+    return await write(tx)
   })
 }
 
-const endOwn = (ctx: ConsoleContext, c: ConsoleRequest, sessionId: string) =>
-  changeOwn(ctx, c, sessionId, (tx, id) => endOne(tx, id, sessionId))
+async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, objectId: string): Promise<void> {
+  const { id: personId } = usePerson()
+  await changePerson(ctx, c, { personId, objectId }, (tx) => endOne(tx, personId, objectId))
+}
 
 const PATH = '/console/sign-in'
 
@@ -206,12 +208,12 @@ export function PersonFacts(props: {
   const { email, roles, merchants } = props
   const own = ROLES.filter((role) => roles.includes(role))
   return (
-    <Facts
-      rows={[
-        ...(email ? [[t('field.email'), email] as const] : []),
-        [t('field.roles'), own.map((role) => <div>{t(`account.roles.${role}`)}</div>)],
-        [t('field.merchants'), merchants.map(nameMerchant).join(', ')],
-      ]}
+    <FieldFacts
+      of={{
+        email,
+        roles: own.map((role) => <div>{t(`account.roles.${role}`)}</div>),
+        merchants: merchants.map(nameMerchant).join(', '),
+      }}
     />
   )
 }
@@ -232,7 +234,7 @@ export function Sessions({ of, path }: { of: readonly ListedSession[]; path: str
     cell('actions', ({ id }) => (
       <ActionForm
         {...{ action: `${path}/sessions/${id}/end`, submit: t('account.sessions.end') }}
-        quiet
+        style="quiet"
       />
     )),
   ]

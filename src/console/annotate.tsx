@@ -49,7 +49,7 @@ export function Annotations(props: {
   const { name: me } = usePerson()
   const unassigned = t('decisions.review.unassigned')
   const people = [{ value: '', label: unassigned }, ...listOptions(deciders)]
-  const assign = { action: `${path}/assignee`, quiet: true }
+  const assign = { action: `${path}/assignee`, style: 'quiet' as const }
   return (
     <Card title={t('decisions.review.title')} id="review">
       <p>

@@ -28,6 +28,7 @@ import { refundFormRoutes } from './refund-form.tsx'
 import { searchRoutes } from './search.tsx'
 import { requireSession } from './session.ts'
 import { createTaskCount, taskRoutes } from './tasks.tsx'
+import { findText, type NameIn } from './texts/text.ts'
 import { storyRoutes } from './transaction.tsx'
 import { chooseLanguage, showTo, t, useView } from './view.ts'
 
@@ -84,7 +85,7 @@ function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
       app,
       onMethodNotAllowed: (c, methods) => {
         c.header('allow', methods.join(', '))
-        return respondRefusal(c, 405, describeError('wrongMethod'))
+        return respondRefusal(c, 405, 'wrongMethod')
       },
     }),
   )
@@ -120,7 +121,7 @@ function explainUnknownPages() {
     await next()
     const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
     if (c.res.status === 404 && isProblem) {
-      c.res = await respondRefusal(c, 404, describeError('notFound'))
+      c.res = await respondRefusal(c, 404, 'notFound')
     }
   })
 }
@@ -129,7 +130,7 @@ function explainUnknownPages() {
 const RETRY_S = 5
 
 function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
-  if (error instanceof ForeignFormError) return respondRefusal(c, 403, describeError('foreignForm'))
+  if (error instanceof ForeignFormError) return respondRefusal(c, 403, 'foreignForm')
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
     return c.redirect('/console/sign-in', 303)
@@ -142,7 +143,9 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   const waitS = retryAfterS ?? (status === 503 ? RETRY_S : undefined)
   if (waitS !== undefined) c.header('retry-after', String(waitS))
   if (status === 503 && isUnsafe(c)) return respondInterrupted(ctx, c)
-  return respondRefusal(c, status, describe(status, detail, requestId))
+  const [, name = 'refused'] = Object.entries(BY_STATUS).find(([of]) => of === String(status)) ?? []
+  const refresh = status === 503 ? { refreshS: RETRY_S } : {}
+  return respondRefusal(c, status, name, { ...refresh, detail, requestId })
 }
 
 /** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
@@ -150,7 +153,7 @@ function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   const { person } = useView()
   const form = { action: c.req.path, fields: readFields(c), isUnsent: true }
   const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
-  return respondRefusal(c, 503, { ...describeError('interrupted'), refreshS: RETRY_S, refreshTo })
+  return respondRefusal(c, 503, 'interrupted', { refreshS: RETRY_S, refreshTo })
 }
 
 /** The token of a sign-in link must not stand in the log. */
@@ -158,37 +161,30 @@ function hideToken(path: string): string {
   return path.replace(/^(\/console\/sign-in\/).+/, '$1{token}')
 }
 
-type Description = { title: string; body: string; refreshS?: number; refreshTo?: string }
+type Shown = { refreshS?: number; refreshTo?: string; detail?: string; requestId?: string }
 
-function describe(status: number, detail: string, requestId: string): Description {
-  if (status === 503) return { ...describeError('unavailable'), refreshS: RETRY_S }
-  if (status === 500)
-    return { title: t('errors.failed.title'), body: t('errors.failed.body', { requestId }) }
-  if (status === 403) return describeError('forbidden')
-  if (status === 404) return describeError('notFound')
-  return { title: t(`errors.${status === 429 ? 'limited' : 'refused'}.title`), body: detail }
-}
+const BY_STATUS = {
+  403: 'forbidden',
+  404: 'notFound',
+  429: 'limited',
+  500: 'failed',
+  503: 'unavailable',
+} as const satisfies Partial<Record<ContentfulStatusCode, RefusalName>>
 
-type Explained =
-  | 'forbidden'
-  | 'notFound'
-  | 'foreignForm'
-  | 'wrongMethod'
-  | 'interrupted'
-  | 'unavailable'
+type RefusalName =
+  Extract<NameIn<'errors'>, `${string}.title`> extends `${infer Name}.title` ? Name : never
 
-function describeError(name: Explained): Description {
-  return { title: t(`errors.${name}.title`), body: t(`errors.${name}.body`) }
-}
-
+/** A page that says why a request was refused. */
 function respondRefusal(
   c: ConsoleRequest,
   status: ContentfulStatusCode,
-  { body, ...shown }: Description,
+  name: RefusalName,
+  { detail, requestId = '', ...refresh }: Shown = {},
 ) {
+  const body = findText(useView().language, `errors.${name}.body`, { requestId }) ?? detail
   return renderConsolePage(
     c,
-    { ...shown, status },
+    { title: t(`errors.${name}.title`), status, ...refresh },
     <>
       <p>{body}</p>
       <p>

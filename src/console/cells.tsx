@@ -1,7 +1,14 @@
 import type { Child } from 'hono/jsx'
-import { Badge, Card, type ColumnStyle, Identifier, Table } from '../platform/html/components.tsx'
-import type { NameIn } from './texts/text.ts'
-import { describeZone, formatClock, formatMoney, t, useView } from './view.ts'
+import {
+  Badge,
+  Card,
+  type ColumnStyle,
+  Facts,
+  Identifier,
+  Table,
+} from '../platform/html/components.tsx'
+import type { NameIn, PlainKey } from './texts/text.ts'
+import { describeZone, formatClock, formatMoney, nameIn, t, useView } from './view.ts'
 import type { Sign } from './words.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
@@ -73,17 +80,23 @@ export function State({ of: [words, tone] }: { of: Sign }) {
   return <Badge tone={tone}>{words}</Badge>
 }
 
+/** A moment; the page shows `none` where there is none. */
 export function time<Row>(
   title: Title,
-  value: (row: Row) => string,
-  options: Options = {},
+  value: (row: Row) => string | null,
+  none: PlainKey = 'states.none',
 ): ListColumn<Row> {
   return {
     title,
     isTime: true,
-    value: (row) => ({ time: value(row) }),
-    cell: (row) => <Time iso={value(row)} bare />,
-    ...options,
+    value: (row) => {
+      const at = value(row)
+      return at === null ? null : { time: at }
+    },
+    cell: (row) => {
+      const at = value(row)
+      return at === null ? t(none) : <Time iso={at} bare />
+    },
   }
 }
 
@@ -93,20 +106,22 @@ export function nameColumn({ title, isTime }: Pick<ListColumn<never>, 'title' | 
   return isTime ? t('lists.inZone', { title: name, zone }) : name
 }
 
-export function Rows<Row>(props: {
+type RowsProps<Row> = {
   caption: string
   columns: readonly ListColumn<Row>[]
   rows: readonly Row[]
+  /** Instead of a table without rows. */
   empty?: string
   rowId?: (row: Row) => string
   isCompact?: boolean
-}) {
-  const { caption, columns, rows, empty, rowId, isCompact } = props
-  if (rows.length === 0 && empty !== undefined) return <p>{empty}</p>
+}
+
+export function Rows<Row>({ columns, empty, ...table }: RowsProps<Row>) {
+  if (table.rows.length === 0 && empty !== undefined) return <p>{empty}</p>
   const shown = columns
     .filter(({ exportOnly }) => !exportOnly)
     .map((column) => ({ ...column, title: nameColumn(column) }))
-  return <Table {...{ caption, columns: shown, rows, rowId, isCompact }} />
+  return <Table {...table} columns={shown} />
 }
 
 /** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
@@ -139,22 +154,23 @@ function writeClock(iso: string): string {
   return new Intl.DateTimeFormat(language, { ...CLOCK, timeZone }).format(Date.parse(iso))
 }
 
-export function TableCard<Row>(props: {
-  title: string
-  note?: Child
-  columns: readonly ListColumn<Row>[]
-  rows: readonly Row[]
-  empty: string
-  rowId?: (row: Row) => string
-  children?: Child
-}) {
-  const { title, note, children, ...table } = props
+type CardOptions = { title: string; id?: string; note?: Child; children?: Child }
+
+/** A table in a part of its own, with the title of that. */
+export function TableCard<Row>(props: CardOptions & Omit<RowsProps<Row>, 'caption'>) {
+  const { title, id, note, children, ...table } = props
   return (
-    <Card title={title} note={note}>
+    <Card {...{ title, id, note }}>
       <Rows caption={title} {...table} />
       {children}
     </Card>
   )
+}
+
+/** What is known about an object, by the names of fields; what has no value is left out. */
+export function FieldFacts({ of }: { of: { readonly [name in Title]?: Child } }) {
+  const rows = Object.entries(of).filter(([, value]) => value !== null && value !== undefined)
+  return <Facts rows={rows.map(([name, value]) => [nameIn('field', name), value])} />
 }
 
 export const id = <Row,>(title: Title, value: (row: Row) => string | null) =>

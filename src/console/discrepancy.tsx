@@ -2,21 +2,21 @@ import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
 import { addNote, assignDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
-import { findMayEnd, type MayEnd } from '../decisions/second-person.ts'
+import { findMayEnd } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
-import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
+import { showDiscrepancy } from '../discrepancies/routes.ts'
 import { findDiscrepancy } from '../discrepancies/store.ts'
 import { compareAmounts } from '../money.ts'
-import { Card, Facts, Identifier } from '../platform/html/components.tsx'
+import { Card, Identifier } from '../platform/html/components.tsx'
 import { readGrowth } from '../refunds/evidence.ts'
-import { type ExternalRecord, listExternalRefunds } from '../refunds/external-view.ts'
+import { listExternalRefunds } from '../refunds/external-view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { Time } from './cells.tsx'
+import { FieldFacts, Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
-import { ExternalCard, explainDiscrepancy, externalAction, OwnRefund } from './external.tsx'
-import { ActionForm, TextArea } from './forms.tsx'
-import { definePage, parseFields, requireText } from './page.ts'
+import { ExternalCard, externalAction, OwnRefund } from './external.tsx'
+import { FormCard, TextArea } from './forms.tsx'
+import { definePage, explainHoldsBack, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
 import { can, count, formatMoney, listTexts, t } from './view.ts'
 import { nameKind, nameSource } from './words.ts'
@@ -43,7 +43,7 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   },
   actions: {
     resolution: {
-      explain: explainDiscrepancy,
+      explain: explainHoldsBack,
       async run({ ctx, access, of, fields }) {
         await resolveDiscrepancy(ctx, access, of, parseFields(ResolutionFields, fields))
         return { notice: 'discrepancyResolved' }
@@ -56,24 +56,13 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
       assign: ({ ctx, access, of }, name) => assignDiscrepancy(ctx, access, of, name),
     }),
   },
-  async describe(ctx, c) {
-    const { resolvedAt, resolvedBy: name, resolution } = await findPathDiscrepancy(ctx, c)
-    if (resolvedAt === null) return []
-    const reason = resolution ?? ''
-    return [
-      name === null
-        ? t('decisions.happened.agreed')
-        : t('decisions.happened.resolved', { name, reason }),
-    ]
-  },
 })
 
 function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | undefined }) {
-  const { row } = shown
-  const help = Object.fromEntries(listTexts(`discrepancyHelp.${row.kind}`))
+  const { row, view, external, mayDecideExternal: mayDecide, deciders } = shown
   const { meaning, steps } = {
     ...Object.fromEntries(listTexts('discrepancyHelp.unknown')),
-    ...help,
+    ...Object.fromEntries(listTexts(`discrepancyHelp.${row.kind}`)),
   }
   const path = pathOf(shown)
   const isClosed = row.resolvedAt !== null
@@ -81,48 +70,48 @@ function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | u
     <>
       <Card title={t('discrepancyPage.meaning')}>
         <p>{meaning}</p>
-        <h3>{t('discrepancyPage.steps')}</h3>
+        <h3>{t('field.runbook')}</h3>
         <p>{steps}</p>
       </Card>
       <Card title={t('discrepancyPage.sides')}>
         <div class="sides">
           {(['ours', 'theirs'] as const).map((side) => (
             <div>
-              <h3>{nameSource(shown.view[side].source)}</h3>
+              <h3>{nameSource(view[side].source)}</h3>
               <p>{row[side]}</p>
             </div>
           ))}
         </div>
       </Card>
       <FactsCard shown={shown} />
-      {shown.external.length > 0 ? <ExternalCard {...{ path, shown, named }} /> : null}
+      {external.length > 0 && <ExternalCard {...{ path, external, mayDecide, named }} />}
       {isClosed ? null : <ResolveCard shown={shown} />}
-      <Annotations {...{ path, deciders: shown.deciders, review: row, isClosed }} />
+      <Annotations {...{ path, deciders, review: row, isClosed }} />
     </>
   )
 }
 
 function FactsCard({ shown: { view } }: { shown: ShownDiscrepancyPage }) {
   const { merchantCode, transactionId, paymentId, refundId } = view
-  const refund =
-    refundId !== null && can('refunds:read') ? (
-      <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
-    ) : null
-  const rows = [
-    [t('field.state'), <State view={view} />],
-    [t('field.severity'), t(`discrepancyPage.severities.${rateKind(view.kind)}`)],
-    [t('field.account'), merchantCode],
-    [t('field.transaction'), <a href={storyPath(view)}>{transactionId}</a>],
-    [t('field.order'), view.orderId],
-    [t('field.payment'), paymentId === null ? null : <Identifier>{paymentId}</Identifier>],
-    [t('field.refund'), refund],
-    [t('field.firstSeen'), <Time iso={view.firstSeenAt} />],
-    [t('field.lastSeen'), <Time iso={view.lastSeenAt} />],
-    [t('field.observed'), count('discrepancyPage.facts.times', view.times)],
-  ] as const
+  const refund = refundId !== null && can('refunds:read') && (
+    <a href={refundPagePath(merchantCode, refundId)}>{t('discrepancyPage.openRefund')}</a>
+  )
   return (
     <Card title={t('discrepancyPage.about')}>
-      <Facts rows={rows.filter(([, value]) => value !== null)} />
+      <FieldFacts
+        of={{
+          state: <State view={view} />,
+          severity: t(`discrepancyPage.severities.${rateKind(view.kind)}`),
+          account: merchantCode,
+          transaction: <a href={storyPath(view)}>{transactionId}</a>,
+          order: view.orderId,
+          payment: paymentId && <Identifier>{paymentId}</Identifier>,
+          refund: refund || null,
+          firstSeen: <Time iso={view.firstSeenAt} />,
+          lastSeen: <Time iso={view.lastSeenAt} />,
+          observed: count('discrepancyPage.facts.times', view.times),
+        }}
+      />
     </Card>
   )
 }
@@ -141,25 +130,26 @@ function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPag
 
 function ResolveCard({ shown }: { shown: ShownDiscrepancyPage }) {
   const { amount, mayResolve, view } = shown
+  const card = { title: t('discrepancyPage.resolve.title'), id: 'resolve' }
+  const own = <OwnRefund mayEnd={mayResolve} />
+  if (mayResolve === 'another') return <Card {...card}>{own}</Card>
   const effect = describeEffect(shown)
+  const lead = (
+    <>
+      {own}
+      <p>{t('discrepancyPage.resolve.lead')}</p>
+      {effect && <p>{effect}</p>}
+      {view.refundId && <p>{t('discrepancyPage.resolve.refundFirst')}</p>}
+    </>
+  )
   return (
-    <Card title={t('discrepancyPage.resolve.title')} id="resolve">
-      <OwnRefund mayEnd={mayResolve} />
-      {mayResolve === 'another' ? null : (
-        <>
-          <p>{t('discrepancyPage.resolve.lead')}</p>
-          {effect === undefined ? null : <p>{effect}</p>}
-          {view.refundId === null ? null : <p>{t('discrepancyPage.resolve.refundFirst')}</p>}
-          <ActionForm
-            action={`${pathOf(shown)}/resolution`}
-            fields={amount === undefined ? {} : { shownAmount: amount }}
-            submit={t('discrepancyPage.resolve.submit')}
-          >
-            {(field) => <TextArea {...field('reason', t('field.reason'))} required />}
-          </ActionForm>
-        </>
-      )}
-    </Card>
+    <FormCard
+      {...{ ...card, lead, action: `${pathOf(shown)}/resolution` }}
+      fields={amount === undefined ? {} : { shownAmount: amount }}
+      submit={t('discrepancyPage.resolve.submit')}
+    >
+      {(field) => <TextArea {...field('reason', t('field.reason'))} required />}
+    </FormCard>
   )
 }
 
@@ -174,18 +164,7 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
 /** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
 const MAX_EXTERNAL = 20
 
-type ShownDiscrepancyPage = {
-  row: DiscrepancyRow
-  view: DiscrepancyView
-  currency: string | null
-  /** Of `unexplained_growth`: the amount that resolving it enters (decimal string). */
-  amount: string | undefined
-  external: ExternalRecord[]
-  deciders: string[]
-  /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
-  mayResolve: MayEnd
-  mayDecideExternal: MayEnd
-}
+type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
 
 /**
  * Finds the discrepancy in the path, of an account that the person may see.
@@ -196,32 +175,25 @@ async function findPathDiscrepancy({ sql }: ConsoleContext, c: ConsoleRequest) {
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
 }
 
-async function readDiscrepancyPage(
-  ctx: ConsoleContext,
-  c: ConsoleRequest,
-  row: DiscrepancyRow,
-): Promise<ShownDiscrepancyPage> {
+async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: DiscrepancyRow) {
   const access = c.get('access')
-  const { merchantCode, paymentId, kind } = row
+  const { merchantCode, transactionId, paymentId, kind } = row
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
-  const [currency, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
-    readCurrency(ctx, row),
+  const [found, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
+    // It may be about a transaction that is not known.
+    findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined),
     payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
     payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
     listDeciders(ctx.sql, merchantCode),
     findMayEnd(ctx.sql, access, row),
     findMayEnd(ctx.sql, access, { merchantCode, paymentId, refundId: null }),
   ])
-  const amount = entersGrowth ? (growth?.unexplained ?? '0') : undefined
-  const view = showDiscrepancy(row)
-  const shown = { row, view, currency, amount, external: external.slice(0, MAX_EXTERNAL), deciders }
-  return { ...shown, mayResolve, mayDecideExternal }
-}
-
-/** A discrepancy may be about a transaction that is not known. */
-async function readCurrency(ctx: ConsoleContext, row: DiscrepancyRow): Promise<string | null> {
-  const { merchantCode, transactionId } = row
-  const found = await findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined)
-  return found?.transaction.currency ?? null
+  return {
+    ...{ row, view: showDiscrepancy(row), deciders, mayResolve, mayDecideExternal },
+    currency: found?.transaction.currency ?? null,
+    /** What resolving it enters (decimal string). */
+    amount: entersGrowth ? (growth?.unexplained ?? '0') : undefined,
+    external: external.slice(0, MAX_EXTERNAL),
+  }
 }

@@ -1,9 +1,17 @@
-import type { Child } from 'hono/jsx'
-import { Card, Facts, Identifier } from '../platform/html/components.tsx'
-import type { RefundIndication } from '../refunds/evidence.ts'
+import { Card, Identifier } from '../platform/html/components.tsx'
 import type { RefundProof } from '../refunds/proof.ts'
-import type { RefundView } from '../refunds/view.ts'
-import { id, List, type ListColumn, Rows, State, Time, text, time } from './cells.tsx'
+import {
+  FieldFacts,
+  id,
+  List,
+  type ListColumn,
+  Rows,
+  State,
+  TableCard,
+  Time,
+  text,
+  time,
+} from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { HoldFacts } from './holds.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
@@ -23,65 +31,50 @@ import {
   withMore,
 } from './words.ts'
 
-type Fact = readonly [name: string, value: Child]
-
 export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: ConsoleContext }) {
-  const { view } = shown
-  const rows = [...listRequest(shown, ctx), ...listResult(view)]
+  const { view, payment, found } = shown
+  const { currency, failure, approval, resolution, hold, accountHold, fee } = view
+  const { gatewayReference, gatewayReferenceSource: source } = view
+  const isHeld = Boolean(hold ?? accountHold ?? payment.payment.hold)
+  const reference = gatewayReference && (
+    <>
+      <Identifier>{gatewayReference}</Identifier> {source && t(`refunds.referenceSource.${source}`)}
+    </>
+  )
   return (
     <Card title={t('decisions.asked.title')}>
-      <Facts rows={rows.filter(([, value]) => value !== null)} />
-      {view.inferred ? <p class="soft">{t('refunds.inferred')}</p> : null}
-      {view.selfDecided ? <p class="soft">{t('refunds.decision.self')}</p> : null}
+      <FieldFacts
+        of={{
+          status: <State of={signRefund(view.status)} />,
+          nextStep: <Next step={describeNext(found.refund, isHeld, ctx.config)} />,
+          amount: formatMoney(view.amount, currency),
+          receiver: nameReceiver(shown),
+          requestedBy: nameRequester(view),
+          requestedAt: <Time iso={view.requestedAt} />,
+          reason: view.reason,
+          payment: <Identifier>{view.paymentId}</Identifier>,
+          paidAmount: formatMoney(payment.payment.amount, currency),
+          leftBeside: formatMoney(payment.refundable, currency),
+          paymentMethod: describeMethod(payment.payment.paymentMethod),
+          order: view.orderId,
+          account: view.merchantCode,
+          requestId: <Identifier>{view.id}</Identifier>,
+          gatewayReference: reference,
+          fee: fee && formatMoney(fee, currency),
+          failure: failure && describeFailure(failure),
+          approval: approval?.decision ? describeApproval(approval) : null,
+          decision: resolution && describeResolution(resolution),
+          hold: hold && <HoldFacts hold={hold} />,
+          accountHold: accountHold && <HoldFacts hold={accountHold} />,
+        }}
+      />
+      {view.inferred && <p class="soft">{t('refunds.inferred')}</p>}
+      {view.selfDecided && <p class="soft">{t('refunds.decision.self')}</p>}
       <p>
         <a href={storyPath(view, nameAnchor('refund', view.id))}>{t('decisions.asked.story')}</a>
       </p>
     </Card>
   )
-}
-
-function listRequest(shown: ShownRefundPage, ctx: ConsoleContext): Fact[] {
-  const { view, payment, found } = shown
-  const { amount, currency } = view
-  const isHeld = view.hold !== null || view.accountHold !== null || payment.payment.hold !== null
-  return [
-    [t('field.status'), <State of={signRefund(view.status)} />],
-    [t('field.nextStep'), <Next step={describeNext(found.refund, isHeld, ctx.config)} />],
-    [t('field.amount'), formatMoney(amount, currency)],
-    [t('field.receiver'), nameReceiver(shown)],
-    [t('field.requestedBy'), nameRequester(view)],
-    [t('field.requestedAt'), <Time iso={view.requestedAt} />],
-    [t('field.reason'), view.reason],
-    [t('field.payment'), <Identifier>{view.paymentId}</Identifier>],
-    [t('field.paidAmount'), formatMoney(payment.payment.amount, currency)],
-    [t('field.leftBeside'), formatMoney(payment.refundable, currency)],
-    [t('field.method'), describeMethod(payment.payment.paymentMethod)],
-    [t('field.order'), view.orderId],
-    [t('field.account'), view.merchantCode],
-    [t('field.requestId'), <Identifier>{view.id}</Identifier>],
-  ]
-}
-
-function listResult(view: RefundView): Fact[] {
-  const { failure, approval, resolution, hold, accountHold, fee, currency } = view
-  const { gatewayReference, gatewayReferenceSource: source } = view
-  return [
-    [
-      t('field.reference'),
-      gatewayReference && (
-        <>
-          <Identifier>{gatewayReference}</Identifier>{' '}
-          {source && t(`refunds.referenceSource.${source}`)}
-        </>
-      ),
-    ],
-    [t('field.fee'), fee && formatMoney(fee, currency)],
-    [t('field.failure'), failure && describeFailure(failure)],
-    [t('field.approval'), approval?.decision ? describeApproval(approval) : null],
-    [t('field.decision'), resolution && describeResolution(resolution)],
-    [t('field.hold'), hold && <HoldFacts hold={hold} />],
-    [t('field.accountHold'), accountHold ? <HoldFacts hold={accountHold} /> : null],
-  ]
 }
 
 /** Card payments go back the way they came. */
@@ -90,61 +83,39 @@ export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
 }
 
-export function describeEvents(
-  { approval, resolution, failure }: RefundView,
-  reader: string,
-): string[] {
-  const lines: string[] = []
-  if (approval?.decision && approval.by !== null) {
-    const { decision, by: name } = approval
-    const own = decision === 'approved' ? 'youApproved' : 'youDeclined'
-    const others = () => t(`decisions.happened.${decision}`, { name })
-    lines.push(name === reader ? t(`decisions.happened.${own}`) : others())
-  }
-  if (resolution) {
-    const { by: name } = resolution
-    const outcome = nameKnown('decisions.outcomes', resolution.outcome)
-    const others = () => t('decisions.happened.decided', { name, outcome })
-    lines.push(name === reader ? t('decisions.happened.youDecided', { outcome }) : others())
-  }
-  return lines.length === 0 && failure ? [describeFailure(failure)] : lines
-}
-
 export function ProofCard({ proof }: { proof: RefundProof }) {
-  const { indications, evidence } = proof
-  const pick = (supports: RefundIndication['supports']) =>
-    indications.filter((one) => one.supports === supports)
+  const neither = <Indications {...{ proof, supports: 'neither' }} />
   return (
     <Card title={t('decisions.proof.title')} id="proof">
       <div class="sides">
-        <Indications title={t('decisions.proof.succeeded')} rows={pick('succeeded')} />
-        <Indications title={t('decisions.proof.failed')} rows={pick('failed')} />
+        <Indications {...{ proof, supports: 'succeeded' }} />
+        <Indications {...{ proof, supports: 'failed' }} />
       </div>
-      {pick('neither').length === 0 ? null : (
-        <Indications title={t('decisions.proof.neither')} rows={pick('neither')} />
-      )}
+      {proof.indications.some(({ supports }) => supports === 'neither') ? neither : null}
       <h3>{t('decisions.proof.cause')}</h3>
-      <p>{evidence}</p>
+      <p>{proof.evidence}</p>
     </Card>
   )
 }
 
-function Indications({ title, rows }: { title: string; rows: readonly RefundIndication[] }) {
+function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'failed' | 'neither' }) {
+  const { proof, supports } = props
+  const items = proof.indications
+    .filter((one) => one.supports === supports)
+    .map(({ kind, at, text: said }) => (
+      <>
+        <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
+        <br />
+        {said}
+      </>
+    ))
   return (
     <div>
-      <h3>{title}</h3>
-      {rows.length === 0 ? (
+      <h3>{t(`decisions.proof.${supports}`)}</h3>
+      {items.length === 0 ? (
         <p class="soft">{t('decisions.proof.none')}</p>
       ) : (
-        <List
-          items={rows.map(({ kind, at, text }) => (
-            <>
-              <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
-              <br />
-              {text}
-            </>
-          ))}
-        />
+        <List items={items} />
       )}
     </div>
   )
@@ -191,19 +162,14 @@ function describeAnswer({ outcome, code, message }: RefundProof['attempts'][numb
 
 const STEPS: readonly ListColumn<RefundProof['transitions'][number]>[] = [
   time('at', ({ at }) => at),
-  text('from', ({ from }) => (from === null ? t('decisions.steps.begin') : nameStatus(from))),
-  text('to', ({ to }) => nameStatus(to)),
+  text('before', ({ from }) => (from === null ? t('decisions.steps.begin') : nameStatus(from))),
+  text('after', ({ to }) => nameStatus(to)),
   text('cause', ({ cause }) => cause),
 ]
 
-export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
-  const title = t('decisions.steps.title')
-  return (
-    <Card title={title}>
-      <Rows caption={title} columns={STEPS} rows={transitions} />
-    </Card>
-  )
-}
+export const StepsCard = ({ proof: { transitions } }: { proof: RefundProof }) => (
+  <TableCard {...{ title: t('decisions.steps.title'), columns: STEPS, rows: transitions }} />
+)
 
 function nameStatus(status: string): string {
   return status === 'sending' ? t('timeline.steps.sending') : nameKnown('states.refund', status)

@@ -16,7 +16,7 @@ import {
 } from '../refunds/external-view.ts'
 import { cell, type ListColumn, link, Rows, state, Time } from './cells.tsx'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
-import { type Action, explainRefusal, parseFields, requireText } from './page.ts'
+import { type Action, explainHoldsBack, parseFields, requireText } from './page.ts'
 import { formatMoney, t, useKept } from './view.ts'
 import { signExternal, withMore } from './words.ts'
 
@@ -38,11 +38,11 @@ const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
 
 export function ExternalCard(props: {
   path: string
-  shown: { external: readonly ExternalRecord[]; mayDecideExternal: MayEnd }
+  external: readonly ExternalRecord[]
+  mayDecide: MayEnd
   named: string | undefined
 }) {
-  const { path, shown } = props
-  const { external, mayDecideExternal: mayDecide } = shown
+  const { path, external, mayDecide } = props
   const { externalId: named = props.named } = useKept(`${path}/external`).fields
   const chosen =
     external.find(({ id }) => id === named) ??
@@ -52,46 +52,52 @@ export function ExternalCard(props: {
     <Card title={title} id="external">
       <p>{t('discrepancyPage.external.lead')}</p>
       <Rows caption={title} columns={listColumns(path)} rows={external} />
-      {chosen === undefined ? null : <DecideExternal {...{ path, chosen, mayDecide }} />}
+      {chosen && <DecideExternal {...{ path, chosen, mayDecide }} />}
     </Card>
   )
 }
 
 function DecideExternal(props: { path: string; chosen: ExternalRecord; mayDecide: MayEnd }) {
   const { path, chosen, mayDecide } = props
-  const judged = EXTERNAL_OUTCOMES.map((outcome) => ({
-    ...{ outcome, obstacle: findExternalObstacle(chosen, outcome) },
-    label: t(`discrepancyPage.external.outcomes.${outcome}`),
+  const judged = EXTERNAL_OUTCOMES.map((value) => ({
+    ...{ value, obstacle: findExternalObstacle(chosen, value) },
+    label: t(`discrepancyPage.external.outcomes.${value}`),
   }))
-  const possible = judged.filter(({ obstacle }) => obstacle === undefined)
+  const options = judged.filter(({ obstacle }) => obstacle === undefined)
   const amount = formatMoney(chosen.amount, chosen.currency)
+  const form = (
+    <ActionForm
+      action={`${path}/external`}
+      fields={{ externalId: chosen.id, state: deriveExternalState(chosen) }}
+      submit={t('decisions.decide.submit')}
+    >
+      {(field) => (
+        <>
+          <Choices
+            {...field('externalOutcome', t('discrepancyPage.external.outcome'))}
+            options={options}
+          />
+          <TextArea {...field('externalReason', t('field.reason'))} required />
+        </>
+      )}
+    </ActionForm>
+  )
   return (
     <>
       <h3>{t('discrepancyPage.external.decide', { amount })}</h3>
       <OwnRefund mayEnd={mayDecide} />
-      {judged.map(({ label: outcome, obstacle }) =>
-        obstacle === undefined || mayDecide === 'another' ? null : (
-          <p class="soft">
-            {withMore(outcome, t(`discrepancyPage.external.obstacles.${obstacle}`))}
-          </p>
-        ),
-      )}
-      {possible.length === 0 || mayDecide === 'another' ? null : (
-        <ActionForm
-          action={`${path}/external`}
-          fields={{ externalId: chosen.id, state: deriveExternalState(chosen) }}
-          submit={t('decisions.decide.submit')}
-        >
-          {(field) => (
-            <>
-              <Choices
-                {...field('externalOutcome', t('discrepancyPage.external.outcome'))}
-                options={possible.map(({ outcome, label }) => ({ value: outcome, label }))}
-              />
-              <TextArea {...field('externalReason', t('field.reason'))} required />
-            </>
+      {mayDecide === 'another' ? null : (
+        <>
+          {judged.map(
+            ({ label, obstacle }) =>
+              obstacle && (
+                <p class="soft">
+                  {withMore(label, t(`discrepancyPage.external.obstacles.${obstacle}`))}
+                </p>
+              ),
           )}
-        </ActionForm>
+          {options.length === 0 ? null : form}
+        </>
       )}
     </>
   )
@@ -113,15 +119,12 @@ const ExternalFields = z.object({
   againstEvidence: z.string().optional(),
 })
 
-export const explainDiscrepancy = (error: DomainError) =>
-  error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
-
 export const externalAction: Action<DiscrepancyRow> = {
   // A refund made elsewhere that cannot be decided so has not changed: its amount does not fit.
   explain: (error) =>
     error.code === 'not_decidable' && !error.changed
       ? t('discrepancyPage.refused.notFitting')
-      : explainDiscrepancy(error),
+      : explainHoldsBack(error),
   async run({ ctx, access, of: { merchantCode, paymentId }, fields }) {
     const parsed = parseFields(ExternalFields, fields)
     const { externalId, state, externalOutcome: outcome, externalReason: reason } = parsed

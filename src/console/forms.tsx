@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx'
-import { Field } from '../platform/html/components.tsx'
+import { Card, Field } from '../platform/html/components.tsx'
 import { List } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
 import { t, useKept, usePerson } from './view.ts'
@@ -140,26 +140,26 @@ export function Choices(props: {
 
 type ShownField = Pick<InputProps, 'name' | 'label' | 'hint' | 'value' | 'problem'>
 
-/**
- * The form of an action. What was typed and refused is shown again, and the evidence that a decision contradicts, with
- * its confirmation.
- */
-export function ActionForm(props: {
+type ActionFormProps = {
   action: string
   submit?: string
-  danger?: boolean
-  quiet?: boolean
+  style?: 'danger' | 'quiet'
   fields?: Readonly<Record<string, string>>
   /** What stands in the others before anything is typed. */
   values?: Readonly<Record<string, string>>
   buttons?: Child
   children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
-}) {
-  const { action, submit, danger, quiet, fields = {}, values = {}, buttons, children } = props
+}
+
+/**
+ * The form of an action. What was typed and refused is shown again, and the evidence that a decision contradicts, with
+ * its confirmation.
+ */
+export function ActionForm(props: ActionFormProps) {
+  const { action, submit, style, fields = {}, values = {}, buttons, children } = props
   const { fields: typed, problems, evidence } = useKept(action)
-  const style = danger ? 'danger' : quiet ? 'quiet' : undefined
   return (
-    <Form action={action} fields={fields} stacked={children !== undefined && !quiet}>
+    <Form action={action} fields={fields} stacked={children !== undefined && style !== 'quiet'}>
       {children?.((name, label, hint) => {
         return { name, label, hint, value: typed[name] ?? values[name], problem: problems[name] }
       })}
@@ -170,6 +170,17 @@ export function ActionForm(props: {
         </button>
       )}
     </Form>
+  )
+}
+
+/** A part of a page that is about one action: what it does, and its form. */
+export function FormCard(props: ActionFormProps & { title: string; id?: string; lead?: Child }) {
+  const { title, id, lead, ...form } = props
+  return (
+    <Card title={title} id={id}>
+      {typeof lead === 'string' ? <p>{lead}</p> : lead}
+      <ActionForm {...form} />
+    </Card>
   )
 }
 

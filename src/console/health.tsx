@@ -3,7 +3,7 @@ import { type Figures, POINTS, readFigures } from '../health/figures.ts'
 import { type Overview, readOverview, type SeenProcess } from '../health/overview.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
-import { cell, Rows, State, Time, text, time } from './cells.tsx'
+import { cell, Rows, State, TableCard, Time, text, time } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { definePage } from './page.ts'
 import { listKeys, type NameIn } from './texts/text.ts'
@@ -243,12 +243,10 @@ export const healthPage = definePage<Overview>({
               ))}
             </div>
           </Card>
-          <Card id="processes" title={t('health.processes')}>
-            <Rows
-              {...{ caption: t('health.processes'), columns: PROCESSES, rows: overview.processes }}
-              empty={t('health.noWorker')}
-            />
-          </Card>
+          <TableCard
+            {...{ id: 'processes', title: t('health.processes'), columns: PROCESSES }}
+            {...{ rows: overview.processes, empty: t('health.noWorker') }}
+          />
         </>
       ),
     }

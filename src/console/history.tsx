@@ -5,10 +5,10 @@ import type { ReceivedMessage } from '../transactions/read-messages.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import type { SentEvent } from '../webhooks/log.ts'
 import type { ListedWrite } from './audit-list.ts'
-import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
+import { type ListColumn, TableCard, Time, text, time } from './cells.tsx'
 import { refundPagePath } from './paths.ts'
 import type { History, Technical, TimelineEntry } from './story.ts'
-import { describeEntry, type EntryWords } from './timeline.ts'
+import { describeEntry } from './timeline.ts'
 import { formatMoney, t } from './view.ts'
 import { nameOperation } from './words.ts'
 
@@ -23,52 +23,41 @@ function isTold(entry: TimelineEntry): boolean {
 
 type Props = { shown: TransactionView; cursor: string | undefined }
 
-export function HistoryParts(props: Props & { history: History }) {
-  const { history, shown, cursor } = props
+export function HistoryParts({ history, shown, cursor }: Props & { history: History }) {
   const { timeline, writes } = history
-  const told = timeline.data.filter(isTold).map((entry) => ({
-    ...{ at: entry.at, order: 1 },
-    line: <Entry words={describeEntry(entry, shown.currency)} at={entry.at} />,
-  }))
-  const done = writes.map((write) => ({
-    ...{ at: write.at, order: 0 },
-    line: <Write {...{ write, history, shown }} />,
-  }))
-  const lines = [...done, ...told].sort(
-    (one, other) => Date.parse(one.at) - Date.parse(other.at) || one.order - other.order,
-  )
-  return (
-    <TimelineCard {...{ cursor, next: timeline.nextCursor, view: 'history' }}>
-      {lines.length === 0 ? <p>{t('story.sections.noHistory')}</p> : null}
-      <ol class="timeline">
-        {lines.map(({ line }) => (
-          <li>{line}</li>
-        ))}
-      </ol>
-    </TimelineCard>
-  )
+  const told = timeline.data.filter(isTold).map((entry) => {
+    return { at: entry.at, line: <Entry entry={entry} currency={shown.currency} /> }
+  })
+  const done = writes.map((write) => {
+    return { at: write.at, line: <Write {...{ write, history, shown }} /> }
+  })
+  // What somebody did goes before what came of it in the same moment.
+  const lines = [...done, ...told]
+    .sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
+    .map(({ line }) => line)
+  return <TimelineCard {...{ cursor, next: timeline.nextCursor, view: 'history', lines }} />
 }
 
 function Write(props: { write: ListedWrite; history: History; shown: TransactionView }) {
   const { write, history, shown } = props
   const { at, actor, operation, objectId } = write
-  const refund = history.refunds.get(objectId)?.refund
   const ofPayment = shown.payments.some(({ id }) => id === objectId)
   return (
     <Line {...{ at, who: actor, title: nameOperation(operation) }}>
-      {refund === undefined ? null : (
+      {history.refunds.has(objectId) ? (
         <a href={refundPagePath(shown.merchantCode, objectId)}>
-          {t('refunds.title', { amount: formatMoney(refund.amount, shown.currency) })}
+          {t('refunds.title', {
+            amount: formatMoney(history.refunds.get(objectId)?.refund.amount ?? '', shown.currency),
+          })}
         </a>
-      )}
+      ) : null}
       {ofPayment ? t('timeline.subject.payment', { id: objectId }) : null}
     </Line>
   )
 }
 
-type LineProps = { at: string; who: string; title: string; children?: Child }
-
-function Line({ at, who, title, children }: LineProps) {
+function Line(props: { at: string; who: string; title: string; children?: Child }) {
+  const { at, who, title, children } = props
   return (
     <>
       <span class="soft">
@@ -85,9 +74,9 @@ function TimelineCard(props: {
   view: 'history' | 'technical'
   cursor: string | undefined
   next: string | null
-  children: Child
+  lines: readonly Child[]
 }) {
-  const { view, cursor, next, children } = props
+  const { view, cursor, next, lines } = props
   const link = (text: string, more: string) => (
     <p>
       <a href={`?view=${view}${more}#timeline`}>{text}</a>
@@ -99,44 +88,42 @@ function TimelineCard(props: {
       title={t(view === 'history' ? 'story.views.history' : 'story.sections.timeline')}
       note={t('story.sections.timelineNote')}
     >
-      {cursor === undefined ? null : link(t('story.sections.firstEntries'), '')}
-      {children}
-      {next === null
-        ? null
-        : link(t('story.sections.laterEntries'), `&cursor=${encodeURIComponent(next)}`)}
+      {cursor !== undefined && link(t('story.sections.firstEntries'), '')}
+      {lines.length === 0 && <p>{t('story.sections.noHistory')}</p>}
+      <ol class="timeline">
+        {lines.map((line) => (
+          <li>{line}</li>
+        ))}
+      </ol>
+      {next !== null &&
+        link(t('story.sections.laterEntries'), `&cursor=${encodeURIComponent(next)}`)}
     </Card>
   )
 }
 
-function Entry({ words, at, id }: { words: EntryWords; at: string; id?: string }) {
+function Entry(props: { entry: TimelineEntry; currency: string | null; id?: string }) {
+  const { entry, currency, id } = props
+  const { actor, title, details, received } = describeEntry(entry, currency)
   return (
     <>
-      <Line {...{ at, who: t(`timeline.actors.${words.actor}`), title: words.title }} />
-      {words.details.length === 0 ? null : <div class="soft">{words.details.join(' · ')}</div>}
-      {words.received ? (
+      <Line {...{ at: entry.at, who: t(`timeline.actors.${actor}`), title }} />
+      {details.length > 0 && <div class="soft">{details.join(' · ')}</div>}
+      {received && (
         <details id={id}>
           <summary>{t('timeline.received')}</summary>
-          <pre>{words.received}</pre>
+          <pre>{received}</pre>
         </details>
-      ) : null}
+      )}
     </>
   )
 }
 
 export function Timeline({ technical, shown, cursor }: Props & { technical: Technical }) {
   const { data, nextCursor: next } = technical.timeline
-  const describe = (entry: TimelineEntry) => describeEntry(entry, shown.currency)
-  return (
-    <TimelineCard {...{ cursor, next, view: 'technical' }}>
-      <ol class="timeline">
-        {data.map((entry, at) => (
-          <li>
-            <Entry words={describe(entry)} at={entry.at} id={`entry-${at}`} />
-          </li>
-        ))}
-      </ol>
-    </TimelineCard>
-  )
+  const lines = data.map((entry, at) => (
+    <Entry {...{ entry, currency: shown.currency, id: `entry-${at}` }} />
+  ))
+  return <TimelineCard {...{ cursor, next, view: 'technical', lines }} />
 }
 
 export function RawFigures({ shown }: { shown: TransactionView }) {
@@ -153,59 +140,41 @@ export function RawFigures({ shown }: { shown: TransactionView }) {
 export function Messages({ messages }: { messages: readonly ReceivedMessage[] }) {
   return (
     <Card title={t('story.sections.messages')} note={t('story.sections.messagesNote')}>
-      {messages.length === 0 ? <p>{t('story.sections.noMessages')}</p> : null}
-      {messages.map((message) => (
-        <details id={`message-${message.type}-${message.id}`}>
+      {messages.length === 0 && <p>{t('story.sections.noMessages')}</p>}
+      {messages.map(({ type, id, at, members, text: received }) => (
+        <details id={`message-${type}-${id}`}>
           <summary>
-            {t(`story.messages.${message.type}`)} · <Time iso={message.at} />
+            {t(`story.messages.${type}`)} · <Time iso={at} />
           </summary>
-          <Body message={message} />
+          {members && <Facts rows={members.map(({ name, value }) => [name, value])} />}
+          {!members && (received ? <pre>{received}</pre> : <p>{t('story.messages.empty')}</p>)}
         </details>
       ))}
     </Card>
   )
 }
 
-function Body({ message: { members, text: received } }: { message: ReceivedMessage }) {
-  if (members !== undefined) return <Facts rows={members.map(({ name, value }) => [name, value])} />
-  return received === '' ? <p>{t('story.messages.empty')}</p> : <pre>{received}</pre>
-}
-
 const WEBHOOKS: readonly ListColumn<SentEvent>[] = [
   text('event', ({ type }) => type),
-  text('endpoint', ({ url }) => nameHost(url)),
-  text('result', ({ sentAt, attempt, error, status }) => {
+  // Only the host of an address: the rest may hold a secret.
+  text('endpoint', ({ url }) =>
+    url === null ? t('story.webhook.deleted') : (URL.parse(url)?.host ?? t('states.none')),
+  ),
+  text('outcome', ({ sentAt, attempt, error, status }) => {
     if (sentAt === null) return t('story.webhook.waiting')
     return error === null
-      ? t('story.webhook.delivered', { status: status ?? t('story.webhook.none') })
+      ? t('story.webhook.delivered', { status: status ?? t('states.none') })
       : t('story.webhook.failed', { attempt, error })
   }),
-  moment('sent', ({ sentAt }) => sentAt),
-  moment('next', ({ nextAttemptAt }) => nextAttemptAt),
+  time('sent', ({ sentAt }) => sentAt && toIso(sentAt)),
+  time('next', ({ nextAttemptAt }) => nextAttemptAt && toIso(nextAttemptAt)),
 ]
 
-function moment(title: 'sent' | 'next', value: (row: SentEvent) => string | null) {
-  return cell<SentEvent>(title, (row) => {
-    const at = value(row)
-    return at === null ? t('story.webhook.none') : <Time iso={toIso(at)} />
-  })
-}
-
-/** Of an endpoint's address only the host is shown: the rest may hold a secret. */
-function nameHost(url: string | null): string {
-  return url === null
-    ? t('story.webhook.deleted')
-    : (URL.parse(url)?.host ?? t('story.webhook.none'))
-}
-
-export function Webhooks({ webhooks }: { webhooks: readonly SentEvent[] }) {
-  const title = t('story.sections.webhooks')
+export function Webhooks({ webhooks: rows }: { webhooks: readonly SentEvent[] }) {
   return (
-    <Card title={title} note={t('story.sections.webhooksNote')}>
-      <Rows
-        {...{ caption: title, columns: WEBHOOKS, rows: webhooks }}
-        empty={t('story.sections.noWebhooks')}
-      />
-    </Card>
+    <TableCard
+      {...{ title: t('story.sections.webhooks'), note: t('story.sections.webhooksNote') }}
+      {...{ columns: WEBHOOKS, rows, empty: t('story.sections.noWebhooks') }}
+    />
   )
 }

@@ -4,12 +4,18 @@ import { changeHold, findSubject, type HoldSubject } from '../decisions/holds.ts
 import type { MayEnd } from '../decisions/second-person.ts'
 import { DomainError } from '../errors.ts'
 import type { StoredHold } from '../payments/view.ts'
-import { Reason } from '../refunds/request-schema.ts'
 import { Time } from './cells.tsx'
 import { ActionForm, TextInput } from './forms.tsx'
-import { type Asked, type Done, defineAction, parseFields } from './page.ts'
+import {
+  type Asked,
+  type Done,
+  defineAction,
+  explainHoldsBack,
+  parseFields,
+  requireText,
+} from './page.ts'
 import { holdPath, nameAnchor, storyPath } from './paths.ts'
-import { listTexts, t, useKept } from './view.ts'
+import { t, useKept } from './view.ts'
 
 const OPERATIONS = {
   held: 'PUT /v1/holds/{target}/{id}',
@@ -18,7 +24,7 @@ const OPERATIONS = {
 
 const HoldFields = z.object({
   held: z.string().optional(),
-  reason: z.string().refine((text) => Reason.min(1).safeParse(text).success, 'story.invalidReason'),
+  reason: requireText('decisions.problems.reason'),
 })
 
 export async function postHold(
@@ -32,9 +38,6 @@ export async function postHold(
   return { notice: done }
 }
 
-export const explainHold = ({ code }: DomainError) =>
-  listTexts('story.refusals').find(([refused]) => refused === code)?.[1]
-
 export const paymentHold = defineAction({
   path: '/console/payments/:merchant/:id/hold',
   scope: 'ops',
@@ -46,7 +49,7 @@ export const paymentHold = defineAction({
     throw new DomainError('not_found', 'Not a payment')
   },
   pageOf: (_, { transaction }) => storyPath(transaction),
-  explain: explainHold,
+  explain: explainHoldsBack,
   async run(asked) {
     const done = await postHold(asked, asked.of)
     const { transaction, id } = asked.of

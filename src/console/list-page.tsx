@@ -4,14 +4,13 @@ import { DomainError } from '../errors.ts'
 import { Day } from '../http/fields.ts'
 import type { Page } from '../http/list.ts'
 import { readWrittenAmount } from '../money.ts'
-import { Card } from '../platform/html/components.tsx'
-import { type ListColumn, Rows } from './cells.tsx'
+import { type ListColumn, TableCard } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { MAX_XLSX_ROWS, respondCsvFile, respondXlsxFile } from './export.ts'
 import { Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
-import { listKeys, type NameIn } from './texts/text.ts'
+import type { NameIn } from './texts/text.ts'
 import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
@@ -95,14 +94,11 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
           <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
         ) : null}
       </form>
-      <Card title={t(`frame.pages.${list.name}`)} note={t('lists.rows')}>
-        <Rows
-          caption={t(`frame.pages.${list.name}`)}
-          isCompact
-          columns={list.columns}
-          rows={data}
-          empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
-        />
+      <TableCard
+        {...{ title: t(`frame.pages.${list.name}`), note: t('lists.rows'), isCompact: true }}
+        {...{ columns: list.columns, rows: data }}
+        empty={t(nextCursor === null ? 'lists.none' : 'lists.noneSoFar')}
+      >
         {isShortened ? <p>{t('lists.shortened')}</p> : null}
         <div class="row">
           {cursor === undefined ? null : <a href={link({})}>{t('lists.first')}</a>}
@@ -112,7 +108,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
           <a href={link({ format: 'csv' })}>{t('lists.csv')}</a>
           <a href={link({ format: 'xlsx' })}>{t('lists.xlsx')}</a>
         </div>
-      </Card>
+      </TableCard>
     </>
   )
 }
@@ -125,7 +121,7 @@ function FilterField(props: {
 }) {
   const { name, given, problems, choices } = props
   const field = {
-    ...{ name, label: t(`lists.fields.${name}`), value: given[name], problem: problems[name] },
+    ...{ name, label: t(`field.${name}`), value: given[name], problem: problems[name] },
   }
   if (choices === undefined) {
     const type = findKind(name, false) === 'day' ? 'date' : 'text'
@@ -137,11 +133,16 @@ function FilterField(props: {
   return <Select {...field} options={options.map(([value, label]) => ({ value, label }))} />
 }
 
-type FilterName = NameIn<'lists.fields'>
+/** The filters that lists have, in the order of the page. */
+const NAMES = [
+  ...(['state', 'status', 'paymentMethod', 'kind', 'actor', 'outcome'] as const),
+  ...(['orderId', 'merchantTxnId', 'transactionId', 'objectId', 'paymentId'] as const),
+  ...(['requestedBy', 'amount', 'from', 'to'] as const),
+]
+
+type FilterName = (typeof NAMES)[number] | 'account'
 
 type FilterProblems = Partial<Record<string, string>>
-
-const NAMES = listKeys('lists.fields')
 
 function findKind(name: string, isChoice: boolean) {
   if (name === 'from' || name === 'to') return 'day'

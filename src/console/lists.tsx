@@ -48,7 +48,7 @@ export const LISTS: readonly Mount[] = [
       money('amount', (p) => [p.amount, p.currency]),
       money('refunded', (p) => [p.refundedAmount, p.currency], { wide: true }),
       text('currency', (p) => p.currency, { exportOnly: true }),
-      text('method', (p) => describeMethod(p.paymentMethod), { wide: true }),
+      text('paymentMethod', (p) => describeMethod(p.paymentMethod), { wide: true }),
       time('time', (p) => p.firstSeenAt),
       text('account', (p) => p.merchantCode, { wide: true }),
       text('transaction', (p) => p.transactionId, { exportOnly: true }),
@@ -71,7 +71,7 @@ export const LISTS: readonly Mount[] = [
       text('account', (r) => r.merchantCode, { wide: true }),
       text('payment', (r) => r.paymentId, { exportOnly: true }),
       text('transaction', (r) => r.transactionId, { exportOnly: true }),
-      text('reference', (r) => r.gatewayReference, { exportOnly: true }),
+      text('gatewayReference', (r) => r.gatewayReference, { exportOnly: true }),
       text('refund', (r) => r.id, { exportOnly: true }),
     ],
   }),
@@ -97,10 +97,10 @@ export const LISTS: readonly Mount[] = [
     choices: { outcome: 'states.audit' },
     columns: [
       time('at', (entry) => entry.at),
-      text('who', ({ actor }) => actor),
+      text('actor', ({ actor }) => actor),
       text('what', ({ operation }) => nameOperation(operation)),
       text('object', ({ objectId }) => objectId, { wide: true }),
-      state('result', ({ outcome }) =>
+      state('outcome', ({ outcome }) =>
         outcome === 'done'
           ? [t('states.audit.done'), 'good']
           : [withMore(t('states.audit.refused'), outcome), 'bad'],

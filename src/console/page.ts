@@ -40,15 +40,13 @@ export type PageDefinition<Subject> = Needs & {
   load(ctx: ConsoleContext, c: ConsoleRequest): Promise<Subject> | Subject
   show(ctx: ConsoleContext, c: ConsoleRequest, of: Subject): Promise<PageOptions & { body: Child }>
   actions?: Readonly<Record<string, Action<Subject>>>
-  /** What became of it while a person was about to act, for an action that was refused. */
-  describe?: ((ctx: ConsoleContext, c: ConsoleRequest) => Promise<string[]>) | undefined
 }
 
 export type Mount = (app: Hono<ConsoleEnv>, ctx: ConsoleContext) => void
 
 /** Defines a page. Every form of it ends in a redirect, so that Back and reload work everywhere. */
 export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
-  const { path, actions = {}, load, describe } = page
+  const { path, actions = {}, load } = page
   return (app, ctx) => {
     app.get(path, async (c) => {
       require(c, page)
@@ -62,7 +60,7 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
         return named.slice(0, named.length - parts).join('/')
       }
       const { scope = page.scope, role = page.role } = action
-      const definition = { ...action, scope, role, load, describe, pageOf }
+      const definition = { ...action, scope, role, load, pageOf }
       defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
     }
   }
@@ -71,7 +69,7 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
 /** Defines what a form does whose page has another path. */
 export function defineAction<Subject>(
   action: Action<Subject> &
-    Pick<PageDefinition<Subject>, 'path' | 'load' | 'describe'> & {
+    Pick<PageDefinition<Subject>, 'path' | 'load'> & {
       pageOf(c: ConsoleRequest, of: Subject): string
     },
 ): Mount {
@@ -118,7 +116,7 @@ export class InvalidFieldsError extends Error {
 async function carryOut<Subject>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
-  action: Action<Subject> & Pick<PageDefinition<Subject>, 'describe'>,
+  action: Action<Subject>,
   of: Subject,
   page: string,
 ): Promise<Response> {
@@ -138,8 +136,7 @@ async function carryOut<Subject>(
       error instanceof DomainError ? (action.explain ?? explainRefusal)(error) : undefined
     if (!(error instanceof DomainError) || alert === undefined) throw error
     c.set('refusal', error.code)
-    const meanwhile = (await action.describe?.(ctx, c)) ?? []
-    return leadBack({ alerts: [alert, ...meanwhile], evidence: [...error.evidence] })
+    return leadBack({ alerts: [alert], evidence: [...error.evidence] })
   }
 }
 
@@ -154,6 +151,10 @@ export function explainRefusal(error: DomainError): string | undefined {
   if (error.changed) return t('decisions.refused.changed')
   return listTexts('decisions.refused').find(([code]) => code === error.code)?.[1]
 }
+
+/** The same of what holds a refund back: whoever asked for that refund may not end it. */
+export const explainHoldsBack = (error: DomainError) =>
+  error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
 
 /** Line breaks of a text area become spaces: reasons are one line. */
 const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim())

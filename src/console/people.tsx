@@ -11,19 +11,23 @@ import {
   PersonEmail,
   PersonName,
 } from '../access/people.ts'
-import { lockPeople } from '../access/principal.ts'
-import { createSignInLink, formatSignInUrl, listSessions } from '../access/sessions.ts'
+import {
+  createSignInLink,
+  formatSignInUrl,
+  type ListedSession,
+  listSessions,
+} from '../access/sessions.ts'
 import { type Access, ROLES } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isUuid } from '../http/fields.ts'
-import { Card, Facts, Identifier } from '../platform/html/components.tsx'
+import { Card, Identifier } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
-import { endOne, nameMerchant, PersonFacts, Sessions } from './account.tsx'
-import { cell, type ListColumn, Rows, Time, text } from './cells.tsx'
+import { changePerson, endOne, nameMerchant, PersonFacts, Sessions } from './account.tsx'
+import { cell, FieldFacts, type ListColumn, TableCard, Time, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest, FormFields } from './env.ts'
-import { ActionForm, Choices, TextInput } from './forms.tsx'
+import { Choices, FormCard, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
 import { t, useKept, usePerson } from './view.ts'
@@ -49,9 +53,7 @@ const PEOPLE: readonly ListColumn<ListedPerson>[] = [
   text('sessions', ({ endedAt, sessions }) =>
     endedAt === null ? String(sessions) : t('people.ended'),
   ),
-  cell('lastSeen', ({ lastUsedAt }) =>
-    lastUsedAt === null ? t('people.never') : <Time iso={lastUsedAt} />,
-  ),
+  time('lastSeen', ({ lastUsedAt }) => lastUsedAt, 'people.never'),
 ]
 
 /** The admins' page: who may use the console, and the form that adds one. An admin sees those whose accounts they have all. */
@@ -60,18 +62,13 @@ export const peoplePage = definePage({
   role: 'admin',
   load: (ctx, c) => listPeople(ctx.sql, c.get('access')),
   async show(_, c, people) {
-    const title = t('people.caption')
     return {
       title: t('frame.pages.people'),
       current: 'people',
       body: (
         <>
-          <Card title={title}>
-            <Rows caption={title} columns={PEOPLE} rows={people} />
-          </Card>
-          <Card title={t('people.add.title')}>
-            <AddForm access={c.get('access')} />
-          </Card>
+          <TableCard {...{ title: t('people.caption'), columns: PEOPLE, rows: people }} />
+          <AddForm access={c.get('access')} />
         </>
       ),
     }
@@ -122,7 +119,7 @@ function AddForm({ access }: { access: Access }) {
   const roles = ROLES.map((role) => tick(roleField(role), t(`account.roles.${role}`)))
   const accounts = listGrantable(access).map((one) => tick(merchantField(one), nameMerchant(one)))
   return (
-    <ActionForm action={PATH} submit={t('people.add.button')}>
+    <FormCard {...{ title: t('people.add.title'), action: PATH, submit: t('people.add.button') }}>
       {(field) => (
         <>
           <TextInput
@@ -141,7 +138,7 @@ function AddForm({ access }: { access: Access }) {
           />
         </>
       )}
-    </ActionForm>
+    </FormCard>
   )
 }
 
@@ -156,58 +153,33 @@ export const personPage = definePage({
     const path = pathOf(person)
     const owner = { personId: usePerson().id, path }
     const made = open(ctx, owner, c.req.query('made') ?? '', MadeLink)
-    return {
-      title: person.name,
-      current: 'people',
-      body: (
-        <>
-          {made ? (
-            <Card title={t('people.link.made', { name: person.name })}>
-              <p>
-                <Identifier>{made.url}</Identifier>
-              </p>
-              <Facts rows={[[t('field.validUntil'), <Time iso={made.until} />]]} />
-            </Card>
-          ) : null}
-          <Card title={t('people.access')}>
-            <PersonFacts {...person} />
-          </Card>
-          <Card title={t('people.link.title')}>
-            <p>{t('people.link.explain')}</p>
-            <ActionForm action={`${path}/link`} submit={t('people.link.button')} />
-          </Card>
-          <Card title={t('field.sessions')}>
-            <Sessions of={await listSessions(ctx.sql, person.id)} path={path} />
-          </Card>
-          <Card title={t('people.end.title')}>
-            <p>{t('people.end.explain')}</p>
-            <ActionForm action={`${path}/end`} submit={t('people.end.title')} danger />
-          </Card>
-        </>
-      ),
-    }
+    const sessions = await listSessions(ctx.sql, person.id)
+    const body = <PersonBody {...{ person, path, sessions, made }} />
+    return { title: person.name, current: 'people', body }
   },
   actions: {
     link: {
-      async run({ ctx, c }) {
-        const path = c.req.path.replace(/\/link$/, '')
-        const made = await change(ctx, c, (tx, { id }) => createSignInLink(tx, id))
+      async run({ ctx, c, of }) {
+        const change = { personId: of.id }
+        const made = await changePerson(ctx, c, change, (tx) => createSignInLink(tx, of.id))
         const baseUrl = ctx.config.CONSOLE_BASE_URL ?? new URL(c.req.url).origin
         const content = { url: formatSignInUrl(baseUrl, made), until: made.expiresAt }
+        const path = pathOf(of)
         return { to: `${path}?made=${seal(ctx, { personId: usePerson().id, path }, content)}` }
       },
     },
     'sessions/:sessionId/end': {
-      async run({ ctx, c }) {
-        await change(ctx, c, (tx, { id }) => endOne(tx, id, c.req.param('sessionId') ?? ''))
+      async run({ ctx, c, of: { id: personId } }) {
+        const sessionId = c.req.param('sessionId') ?? ''
+        await changePerson(ctx, c, { personId }, (tx) => endOne(tx, personId, sessionId))
         return { notice: 'sessionEnded' }
       },
     },
     end: {
-      async run({ ctx, c }) {
-        await change(ctx, c, async (tx, { id }) => {
-          await endPerson(tx, id)
-          await endEndpoints(tx, id)
+      async run({ ctx, c, of: { id: personId } }) {
+        await changePerson(ctx, c, { personId }, async (tx) => {
+          await endPerson(tx, personId)
+          await endEndpoints(tx, personId)
         })
         return { to: PATH, notice: 'personEnded' }
       },
@@ -215,20 +187,39 @@ export const personPage = definePage({
   },
 })
 
-async function change<T>(
-  ctx: ConsoleContext,
-  c: ConsoleRequest,
-  write: (tx: Tx, person: Person) => Promise<T>,
-): Promise<T> {
-  return await runInTransaction(ctx.sql, async (tx) => {
-    const person = await findPathPerson(tx, c)
-    const access = c.get('access')
-    await lockPeople(tx, [access.id, person.id])
-    // Before the write, which may end the admin's own access.
-    const entry = { operation: nameOperation(c), merchantCode: null, objectId: person.id }
-    await recordWrite(tx, ctx.log, access, entry)
-    return await write(tx, person)
-  })
+function PersonBody(props: {
+  person: Person
+  path: string
+  sessions: readonly ListedSession[]
+  made: z.infer<typeof MadeLink> | undefined
+}) {
+  const { person, path, sessions, made } = props
+  return (
+    <>
+      {made && (
+        <Card title={t('people.link.made', { name: person.name })}>
+          <p>
+            <Identifier>{made.url}</Identifier>
+          </p>
+          <FieldFacts of={{ validUntil: <Time iso={made.until} /> }} />
+        </Card>
+      )}
+      <Card title={t('people.access')}>
+        <PersonFacts {...person} />
+      </Card>
+      <FormCard
+        {...{ title: t('people.link.title'), lead: t('people.link.explain') }}
+        {...{ action: `${path}/link`, submit: t('people.link.button') }}
+      />
+      <Card title={t('field.sessions')}>
+        <Sessions of={sessions} path={path} />
+      </Card>
+      <FormCard
+        {...{ title: t('people.end.title'), lead: t('people.end.explain') }}
+        {...{ action: `${path}/end`, submit: t('people.end.title'), style: 'danger' }}
+      />
+    </>
+  )
 }
 
 /** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */

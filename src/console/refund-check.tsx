@@ -1,14 +1,23 @@
 import type { Child } from 'hono/jsx'
 import { z } from 'zod'
-import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { Card, Facts, Notice } from '../platform/html/components.tsx'
+import { Badge, Card, Notice } from '../platform/html/components.tsx'
 import { findReceiverHints, Receiver } from '../refunds/receiver.ts'
 import { type PreviewedRefund, previewRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
 import type { RefundView } from '../refunds/view.ts'
-import { type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import {
+  cell,
+  FieldFacts,
+  type ListColumn,
+  link,
+  money,
+  State,
+  TableCard,
+  text,
+  time,
+} from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
 import { Choices, Form, Select, TextInput } from './forms.tsx'
 import { pageWith } from './kept.ts'
@@ -21,15 +30,9 @@ import {
   RECEIVER_FIELDS,
   type RefundValues,
 } from './refund-fields.ts'
-import type { RefundFlow, RefundSubject } from './refund-targets.tsx'
+import type { RefundSubject } from './refund-targets.tsx'
 import { formatMoney, t, usePerson } from './view.ts'
 import { describeReceiver, signRefund } from './words.ts'
-
-export type OpenedForm = {
-  flow: RefundFlow
-  subject: RefundSubject
-  reasons: readonly (readonly [value: string, text: string])[]
-}
 
 /** What a form was shown for. It travels with the form, which makes at most one refund, however often it is sent. */
 export const Shown = z.object({
@@ -37,8 +40,7 @@ export const Shown = z.object({
   form: z.string().regex(/^[\w-]{24}$/),
   /** The version for `expectedVersion`. */
   seen: z.string(),
-  /** What was left to refund (decimal string), and the newest refund: they show what has changed since. */
-  left: z.string(),
+  /** The newest refund; empty where there was none. Those after it are new. */
   last: z.string(),
 })
 
@@ -58,38 +60,52 @@ export const listSent = (checked: Checked): FormFields => ({
   ...{ ...checked.typed, ...checked.receiver, ...Shown.parse(checked) },
 })
 
-export const merchantsOf = (access: Access, { merchantCode }: RefundSubject) =>
-  narrowMerchants(access, merchantCode)
+/** A refund as the domain takes it. */
+export function toRequest(
+  { target }: RefundSubject,
+  of: Pick<Checked, 'seen' | 'reason'> & {
+    amount: string | undefined
+    receiver?: Receiver | undefined
+  },
+) {
+  const { amount, receiver, reason, seen: expectedVersion } = of
+  return { amount, receiver, reason, expectedVersion, ...target }
+}
 
 /** What would be sent, to be confirmed. A page of its own, so that it works without a script. */
 export async function renderCheck(
   ctx: ConsoleContext,
   access: Access,
-  { flow, subject }: OpenedForm,
+  subject: RefundSubject,
   checked: Checked,
   token: string,
 ): Promise<Child> {
-  const { path } = subject
-  const { amount, receiver, seen: expectedVersion, reason } = checked
-  const asked = { amount, receiver, reason, expectedVersion, ...flow.target(subject) }
-  const merchants = merchantsOf(access, subject)
-  const previewed = await previewRefund(ctx, access, merchants, asked).catch((error: unknown) => {
-    if (error instanceof DomainError || error instanceof StaleVersionError) return undefined
-    throw error
-  })
+  const { path, merchantCode } = subject
+  const { receiver } = checked
+  const request = toRequest(subject, checked)
+  const previewed = await previewRefund(ctx, access, [merchantCode], request).catch(
+    (error: unknown) => {
+      if (error instanceof DomainError || error instanceof StaleVersionError) return undefined
+      throw error
+    },
+  )
   const kept = { action: path, fields: listSent(checked) }
   const change = pageWith(ctx, usePerson().id, path, kept)
+  const hinted = new Set(findReceiverHints(receiver).map((hint) => hint.path))
+  const hints = (['accountNumber', 'swiftCode'] as const)
+    .filter((name) => hinted.has(`receiver.${name}`))
+    .map((name) => t(`refundForm.preview.hints.${name}`))
   return (
     <>
-      {previewed ? null : <Notice tone="warn">{t('refundForm.preview.changedSince')}</Notice>}
-      {listHints(receiver).map((hint) => (
+      {!previewed && <Notice tone="warn">{t('refundForm.preview.changedSince')}</Notice>}
+      {hints.map((hint) => (
         <Notice tone="warn">{hint}</Notice>
       ))}
       <Card title={t('refundForm.preview.card')}>
         <p>
           <strong>{describe(subject, checked)}</strong>
         </p>
-        <Facts rows={listFacts(subject, checked, previewed)} />
+        <CheckedFacts {...{ subject, checked, previewed }} />
         <Form action={path} fields={{ check: token }}>
           <div class="row">
             <button type="submit">{t('refundForm.preview.confirm')}</button>
@@ -114,35 +130,39 @@ function describe({ currency }: RefundSubject, { amount, receiver: to }: Checked
   return t('refundForm.preview.sentence', { amount: formatMoney(amount, currency), to: words })
 }
 
-function listFacts(
-  { currency, paymentId }: RefundSubject,
-  { amount, receiver, reason }: Checked,
-  previewed: (PreviewedRefund & { paymentId?: string }) | undefined,
-): (readonly [string, string])[] {
-  const show = (one: string) => formatMoney(one, currency)
+function CheckedFacts(props: {
+  subject: RefundSubject
+  checked: Checked
+  previewed: PreviewedRefund | undefined
+}) {
+  const { subject, checked, previewed } = props
+  const { currency, paymentId } = subject
+  const { amount, receiver, reason } = checked
   const approval = previewed?.needsApproval ? 'needsApproval' : 'needsNoApproval'
-  const to = receiver ? describeReceiver(receiver) : t('refundForm.preview.toPayer')
-  const rows: [name: string, value: string | undefined][] = [
-    [t('field.amount'), show(amount)],
-    [t('refundForm.preview.payment'), previewed?.paymentId ?? paymentId ?? ''],
-    [t('field.receiver'), to],
-    [t('refundForm.preview.after'), previewed && show(previewed.refundableAfter)],
-    [t('refundForm.preview.approval'), previewed && t(`refundForm.preview.${approval}`)],
-    [t('field.reason'), reason],
-  ]
-  return rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  return (
+    <FieldFacts
+      of={{
+        amount: formatMoney(amount, currency),
+        ofPayment: previewed?.paymentId ?? paymentId ?? '',
+        receiver: receiver ? describeReceiver(receiver) : t('refundForm.preview.toPayer'),
+        leftAfter: previewed && formatMoney(previewed.refundableAfter, currency),
+        secondPerson: previewed && t(`refundForm.preview.${approval}`),
+        reason,
+      }}
+    />
+  )
 }
 
-function listHints(receiver: Receiver | undefined): string[] {
-  const hinted = new Set(findReceiverHints(receiver).map(({ path }) => path))
-  return (['accountNumber', 'swiftCode'] as const)
-    .filter((name) => hinted.has(`receiver.${name}`))
-    .map((name) => t(`refundForm.preview.hints.${name}`))
-}
+type Listed = RefundView & { isNew: boolean }
 
-const REFUNDS: readonly ListColumn<RefundView>[] = [
+const REFUNDS: readonly ListColumn<Listed>[] = [
   money('amount', ({ amount, currency }) => [amount, currency]),
-  state('status', ({ status }) => signRefund(status)),
+  cell('status', ({ status, isNew }) => (
+    <>
+      <State of={signRefund(status)} />{' '}
+      {isNew && <Badge tone="warn">{t('refundForm.refunds.new')}</Badge>}
+    </>
+  )),
   text('requestedBy', ({ requestedBy }) => requestedBy),
   time('requestedAt', ({ requestedAt }) => requestedAt),
   link('refund', (refund) => [
@@ -151,13 +171,14 @@ const REFUNDS: readonly ListColumn<RefundView>[] = [
   ]),
 ]
 
-export function RefundsSoFar({ subject: { refunds } }: { subject: RefundSubject }) {
+/** The refunds that there are, newest first. @param last the newest that is known; undefined for all of them */
+export function RefundsSoFar(props: { refunds: readonly RefundView[]; last: string | undefined }) {
+  const { refunds, last } = props
   if (refunds.length === 0) return null
-  return (
-    <Card title={t('refundForm.refunds.card')}>
-      <Rows caption={t('refundForm.refunds.caption')} columns={REFUNDS} rows={refunds} />
-    </Card>
-  )
+  const known = refunds.findIndex(({ id }) => id === last)
+  const isNew = (at: number) => last !== undefined && (known === -1 || at < known)
+  const rows = refunds.map((one, at) => ({ ...one, isNew: isNew(at) }))
+  return <TableCard {...{ title: t('refundForm.refunds.card'), columns: REFUNDS, rows }} />
 }
 
 export function RefundFormCard(props: {

@@ -1,68 +1,81 @@
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { compareAmounts } from '../money.ts'
 import { Notice } from '../platform/html/components.tsx'
 import { listReasons } from '../refunds/reasons.ts'
 import { previewRefund, requestRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
-import { formatTime } from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
-import { type KeptForm, open, seal } from './kept.ts'
+import { open, seal } from './kept.ts'
 import { type Asked, type Done, definePage, InvalidFieldsError, type Mount } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
 import { listUsualReasons } from './reasons.tsx'
 import {
   Checked,
   listSent,
-  merchantsOf,
-  type OpenedForm,
   RefundFormCard,
   RefundsSoFar,
   renderCheck,
   Shown,
+  toRequest,
 } from './refund-check.tsx'
 import { explainRefundRefusal, parseValues, readValues } from './refund-fields.ts'
-import { PAYMENT, type RefundFlow, type RefundSubject, SURPLUS } from './refund-targets.tsx'
-import { formatMoney, t, useKept, usePerson } from './view.ts'
+import { type RefundSubject, readPayment, readSurplus } from './refund-targets.tsx'
+import { t, useKept, usePerson } from './view.ts'
 
 export const refundFormRoutes: readonly Mount[] = [
-  defineForm('/console/payments/:merchant/:id/refund', PAYMENT),
-  defineForm('/console/transactions/:merchant/:id/surplus', SURPLUS),
+  defineForm('/console/payments/:merchant/:id/refund', readPayment),
+  defineForm('/console/transactions/:merchant/:id/surplus', readSurplus),
 ]
 
+type Asking = Asked<RefundSubject>
+
 /** Defines a form in three steps: the form, a check of what it would do, and its confirmation. */
-function defineForm(path: string, flow: RefundFlow): Mount {
-  return definePage<OpenedForm>({
+function defineForm(path: string, read: typeof readPayment): Mount {
+  const load = (ctx: ConsoleContext, c: Asking['c']) => {
+    const { merchant = '', id = '' } = c.req.param()
+    return read(ctx, c.get('access'), merchant, id)
+  }
+  return definePage<RefundSubject>({
     path,
     scope: 'refunds:write',
-    load: (ctx, c) => openForm(ctx, flow, c.get('access'), c.req.param()),
-    async show(ctx, c, opened) {
-      const { subject } = opened
+    load,
+    async show(ctx, c, subject) {
       const token = c.req.query('check') ?? useKept(subject.path).fields.check
       const checked = token === undefined ? undefined : openCheck(ctx, subject, token)
       if (token !== undefined && checked) {
-        const title = t('refundForm.previewTitle')
-        return { title, body: await renderCheck(ctx, c.get('access'), opened, checked, token) }
+        const body = await renderCheck(ctx, c.get('access'), subject, checked, token)
+        return { title: t('refundForm.previewTitle'), body }
       }
-      return { title: subject.title, body: <FormBody opened={opened} isExpired={!!token} /> }
+      const reasons = await offerReasons(ctx, subject)
+      return { title: subject.title, body: <FormBody {...{ subject, reasons, token }} /> }
     },
-    // What is not about the refund has a page of its own.
-    actions: { '': { run: carryOut, explain: () => undefined } },
+    actions: {
+      '': {
+        // What is not about the refund has a page of its own.
+        explain: () => undefined,
+        async run(asked) {
+          const { ctx, c, of, fields } = asked
+          if (fields.check === undefined) c.set('isDryRun', true)
+          const checked = fields.check === undefined ? undefined : openCheck(ctx, of, fields.check)
+          if (fields.check !== undefined && !checked) throw expire({})
+          try {
+            return checked ? await confirm(asked, checked) : await check(asked)
+          } catch (error) {
+            const isRefused = error instanceof StaleVersionError || error instanceof DomainError
+            if (!isRefused) throw error
+            // What is refused stands beside its field or above the form, as it is now.
+            throw explain(error, await load(ctx, c), checked ? listSent(checked) : fields)
+          }
+        },
+      },
+    },
   })
 }
 
-async function openForm(
-  ctx: ConsoleContext,
-  flow: RefundFlow,
-  access: Access,
-  { merchant = '', id = '' }: Record<string, string>,
-): Promise<OpenedForm> {
-  const subject = await flow.read(ctx, access, merchant, id)
-  const own = await listReasons(ctx, subject.merchantCode)
-  const reasons = own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
-  return { flow, subject, reasons }
+async function offerReasons(ctx: ConsoleContext, { merchantCode }: RefundSubject) {
+  const own = await listReasons(ctx, merchantCode)
+  return own.length > 0 ? own.map((label) => [label, label] as const) : listUsualReasons()
 }
 
 const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path })
@@ -70,48 +83,32 @@ const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path }
 const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
   open(ctx, ownerOf(subject), token, Checked)
 
-function issueForm({ version, left, refunds }: RefundSubject): Shown {
-  const form = randomBytes(18).toString('base64url')
-  return { form, seen: version, left, last: refunds[0]?.id ?? '' }
-}
-
-function FormBody({ opened, isExpired }: { opened: OpenedForm; isExpired: boolean }) {
-  const { subject, reasons } = opened
-  const { obstacle, warnings } = subject
+function FormBody(props: {
+  subject: RefundSubject
+  reasons: Awaited<ReturnType<typeof offerReasons>>
+  token: string | undefined
+}) {
+  const { subject, reasons, token } = props
+  const { obstacle, warnings, version, refunds } = subject
   const { fields, problems } = useKept(subject.path)
+  const form = randomBytes(18).toString('base64url')
   // The same form: a refund that was requested by it without an answer is not requested again.
-  const shown = Shown.safeParse(fields).data ?? issueForm(subject)
+  const { data: again } = Shown.safeParse(fields)
+  const hidden = again ?? { form, seen: version, last: refunds[0]?.id ?? '' }
   const values = readValues({ amountKind: 'all', ...fields })
   return (
     <>
-      {isExpired ? <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice> : null}
+      {token && <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice>}
       {[obstacle ?? [], warnings].flat().map((warning) => (
         <Notice tone="warn">{warning}</Notice>
       ))}
       {subject.summary}
-      <RefundsSoFar subject={subject} />
-      {obstacle === undefined ? (
-        <RefundFormCard {...{ subject, reasons, values, problems, hidden: shown }} />
-      ) : null}
+      <RefundsSoFar refunds={refunds} last={again ? undefined : fields.last} />
+      {obstacle === undefined && (
+        <RefundFormCard {...{ subject, reasons, values, problems, hidden }} />
+      )}
     </>
   )
-}
-
-/** Checks or confirms a refund. What is refused stands beside its field or above the form, as it is now. */
-async function carryOut(asked: Asked<OpenedForm>): Promise<Done> {
-  const { ctx, c, access, of, fields } = asked
-  if (fields.check === undefined) c.set('isDryRun', true)
-  const checked = fields.check === undefined ? undefined : openCheck(ctx, of.subject, fields.check)
-  if (fields.check !== undefined && !checked) throw expire({})
-  try {
-    return checked ? await confirm(asked, checked) : await check(asked)
-  } catch (error) {
-    if (error instanceof StaleVersionError || error instanceof DomainError) {
-      const now = await openForm(ctx, of.flow, access, c.req.param())
-      throw explain(error, now.subject, checked ? listSent(checked) : fields)
-    }
-    throw error
-  }
 }
 
 /** What was typed is filled into a new form. */
@@ -121,17 +118,16 @@ const expire = (fields: FormFields) =>
     { alerts: [t('refundForm.alerts.expired')], fields: readValues(fields) },
   )
 
-async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Done> {
-  const { flow, subject, reasons } = of
+async function check({ ctx, access, of: subject, fields }: Asking): Promise<Done> {
   const shown = Shown.safeParse(fields)
   if (!shown.success) throw expire(fields)
   const values = readValues(fields)
-  const asked = { needsReceiver: subject.needsReceiver, reasons: reasons.map(([value]) => value) }
-  const parsed = parseValues(values, asked)
+  const reasons = (await offerReasons(ctx, subject)).map(([value]) => value)
+  const parsed = parseValues(values, { needsReceiver: subject.needsReceiver, reasons })
   const alerts = [t('refundForm.alerts.corrections')]
   if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
-  const refund = { ...parsed.refund, ...flow.target(subject), expectedVersion: shown.data.seen }
-  const previewed = await previewRefund(ctx, access, merchantsOf(access, subject), refund)
+  const request = toRequest(subject, { ...shown.data, ...parsed.refund })
+  const previewed = await previewRefund(ctx, access, [subject.merchantCode], request)
   // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
   const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
   const content: z.input<typeof Checked> = {
@@ -142,13 +138,12 @@ async function check({ ctx, access, of, fields }: Asked<OpenedForm>): Promise<Do
   throw new InvalidFieldsError({ reasonText: t('refundForm.problems.reasonLong') }, { alerts })
 }
 
-async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked): Promise<Done> {
-  const { flow, subject } = of
-  const { form, seen: expectedVersion, amount, receiver, reason } = checked
-  const asked = { amount, receiver, reason, expectedVersion, ...flow.target(subject) }
-  const merchants = merchantsOf(access, subject)
-  const requested = await requestRefund(ctx, access, merchants, `console-${form}`, asked)
-  const { refundId, merchantCode, replayed } = requested
+async function confirm({ ctx, access, of: subject }: Asking, checked: Checked): Promise<Done> {
+  const { merchantCode } = subject
+  const key = `console-${checked.form}`
+  const request = toRequest(subject, checked)
+  const requested = await requestRefund(ctx, access, [merchantCode], key, request)
+  const { refundId, replayed } = requested
   const { name, requestId } = access
   ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
   const to = storyPath(subject, nameAnchor('refund', refundId))
@@ -160,54 +155,24 @@ async function confirm({ ctx, access, of }: Asked<OpenedForm>, checked: Checked)
 /** @throws the refusal, if it is not about the refund */
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
-  if (error instanceof DomainError) {
-    const explained = explainRefundRefusal(error, subject, values)
-    if (!explained) throw error
-    const { problems, alert } = explained
-    const { refundId } = error.extra
-    return new InvalidFieldsError(problems ?? {}, {
-      code: error.code,
-      alerts: [
-        ...(problems ? [t('refundForm.alerts.corrections')] : []),
-        ...(alert === undefined ? [] : [alert]),
-      ],
-      links: refundId === undefined ? [] : [linkTo(subject, refundId)],
-      // A key that belongs to a refund can make no other one.
-      fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
-    })
+  if (error instanceof StaleVersionError) {
+    // A new form; of the refunds that are listed with it, those behind the last one known are new.
+    const fields = { ...values, last: sent.last ?? '' }
+    return new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.stale')], fields })
   }
-  const { left, last } = sent
-  const known = subject.refunds.findIndex(({ id }) => id === last)
-  const added = known === -1 ? subject.refunds : subject.refunds.slice(0, known)
-  return new InvalidFieldsError(
-    {},
-    {
-      alerts: [t('refundForm.alerts.stale'), ...describeChanges(subject, left ?? '0', added)],
-      links: added.map(({ id }) => linkTo(subject, id)),
-      fields: values,
-    },
-  )
-}
-
-function linkTo(subject: RefundSubject, refundId: string): KeptForm['links'][number] {
-  const href = storyPath(subject, nameAnchor('refund', refundId))
-  return { text: t('refundForm.alerts.openRefund'), href }
-}
-
-function describeChanges(
-  { currency, left: now }: RefundSubject,
-  before: string,
-  added: RefundSubject['refunds'],
-): string[] {
-  const show = (amount: string) => formatMoney(amount, currency)
-  const changes = added.map(({ amount, requestedBy: by, requestedAt, status }) =>
-    t('refundForm.alerts.newRefund', {
-      ...{ amount: show(amount), by, at: formatTime(requestedAt) },
-      status: t(`states.refund.${status}`),
-    }),
-  )
-  if (compareAmounts(before, now) !== 0) {
-    changes.unshift(t('refundForm.alerts.leftChanged', { before: show(before), now: show(now) }))
-  }
-  return changes.length > 0 ? changes : [t('refundForm.alerts.otherChange')]
+  const explained = error instanceof DomainError && explainRefundRefusal(error, subject, values)
+  if (!explained) throw error
+  const { problems, alert } = explained
+  const { refundId } = error.extra
+  const path = refundId && storyPath(subject, nameAnchor('refund', refundId))
+  return new InvalidFieldsError(problems ?? {}, {
+    code: error.code,
+    alerts: [
+      ...(problems ? [t('refundForm.alerts.corrections')] : []),
+      ...(alert === undefined ? [] : [alert]),
+    ],
+    links: path ? [{ text: t('refundForm.alerts.openRefund'), href: path }] : [],
+    // A key that belongs to a refund can make no other one.
+    fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
+  })
 }

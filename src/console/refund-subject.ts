@@ -1,10 +1,9 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
-import { type RefundReview, readRefundReview } from '../decisions/discrepancies.ts'
+import { readRefundReview } from '../decisions/discrepancies.ts'
 import {
   type Circumstances,
   DECISIONS,
-  type DecidableRefund,
   type Decision,
   describeDecidable,
   findObstacle,
@@ -14,17 +13,16 @@ import {
   OUTCOMES,
   type RefundOutcome,
 } from '../decisions/obstacles.ts'
-import { findMayRelease, type MayEnd, readStanding } from '../decisions/second-person.ts'
+import { findMayRelease, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
-import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
-import { type FoundPayment, findPayment } from '../payments/find-payments.ts'
+import { findPayment } from '../payments/find-payments.ts'
 import { isNotified, readGrowth } from '../refunds/evidence.ts'
 import { type FoundRefund, findRefund } from '../refunds/find.ts'
 import { mayBeItsOwnGrowth } from '../refunds/measure.ts'
-import { type RefundProof, readProof } from '../refunds/proof.ts'
-import { decryptReceiver, type Receiver } from '../refunds/receiver.ts'
-import { type RefundView, showRefund } from '../refunds/view.ts'
+import { readProof } from '../refunds/proof.ts'
+import { decryptReceiver } from '../refunds/receiver.ts'
+import { showRefund } from '../refunds/view.ts'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { can, t } from './view.ts'
 import { formatTimeLeft } from './words.ts'
@@ -32,24 +30,7 @@ import { formatTimeLeft } from './words.ts'
 /** Discrepancies of a transaction that are looked through for those of one refund. */
 const MAX_DISCREPANCIES = 50
 
-export type ShownRefundPage = {
-  found: FoundRefund
-  view: RefundView
-  payment: FoundPayment
-  /** Of what people decide by: a decision carries it, and is refused when it has changed. */
-  version: string
-  proof: RefundProof
-  review: RefundReview
-  discrepancies: DiscrepancyRow[]
-  decidable: DecidableRefund
-  /** How the person stands to it, and what else may be in the way of a decision. */
-  beside: Circumstances
-  /** Whole while it waits, for who asked for it and who may approve it; undefined for everybody else. */
-  receiver: Receiver | undefined
-  /** Whether the person may release its hold; undefined where there is none, or without the scope `ops`. */
-  mayRelease: MayEnd | undefined
-  deciders: string[]
-}
+export type ShownRefundPage = Awaited<ReturnType<typeof readRefundPage>>
 
 /** @throws DomainError `refund_not_found`, also for one of an account that the person may not see */
 export async function findPathRefund(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundRefund> {
@@ -62,7 +43,7 @@ export async function readRefundPage(
   ctx: ConsoleContext,
   c: ConsoleRequest,
   key: { merchantCode: string; refundId: string },
-): Promise<ShownRefundPage> {
+) {
   const access = c.get('access')
   const { merchantCode, refundId } = key
   const version = await readShownVersion(ctx.sql, key)
@@ -80,14 +61,15 @@ export async function readRefundPage(
   ])
   const growth = await readGrowth(ctx.sql, refund)
   const standing = await readStanding(ctx.sql, refund, access)
+  /** How the person stands to it, and what else may be in the way of a decision. */
+  const beside: Circumstances = {
+    ...standing,
+    notified: await isNotified(ctx.sql, refund),
+    grown: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
+  }
   return {
-    ...{ found, payment, version, proof, review, deciders, mayRelease },
+    ...{ found, payment, version, proof, review, deciders, mayRelease, beside },
     receiver: standing.asked || can('refunds:approve') ? readReceiver(ctx, found) : undefined,
-    beside: {
-      ...standing,
-      notified: await isNotified(ctx.sql, refund),
-      grown: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
-    },
     view: showRefund(ctx.encryption, found),
     discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),
     decidable: describeDecidable(refund, ctx.now()),
@@ -103,49 +85,38 @@ function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
   return decryptReceiver(encryption, receiver, 'receiver', refundId)
 }
 
-export type Offers = {
-  approve: boolean
-  decline: boolean
-  cancel: boolean
-  /** To say that it happened, of a refund whose success was only concluded. */
-  confirm: boolean
-  outcomes: RefundOutcome[]
-  /** Nobody else can decide, so the person may: it is recorded. */
-  alone: 'asked' | 'decided' | undefined
-  annotate: boolean
-  showsProof: boolean
-  obstacles: string[]
-}
+export type Offers = ReturnType<typeof findOffers>
 
 /** States in which the evidence stands beside the decision, or explains why there is none yet. */
 const SHOWS_PROOF = ['accepted', 'unknown', 'needs_review']
 
 /** Finds what a person may do with a refund now. The domain checks each of it again. */
-export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage): Offers {
+export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   const { found, view, decidable, beside } = shown
   const find = (decision: Decision) => findObstacle(decidable, decision, ctx.config, beside)
   const may = (decision: Decision) => can(DECISIONS[decision].scope)
   const isOffered = (decision: Decision) => may(decision) && find(decision) === undefined
   const outcomes = OUTCOMES.filter(isOffered)
-  const offered = { approve: isOffered('approve'), decline: isOffered('decline') }
-  const cancel = isOffered('cancel')
-  const unsent = isCancellable(found.refund)
+  const offered = { approve: isOffered('approve'), cancel: isOffered('cancel'), outcomes }
+  const isHeld = isCancellable(found.refund) && Boolean(view.hold ?? view.accountHold)
   const obstacles = [
     ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
     ...UNSENT.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
     ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
-    ...(unsent && (view.hold || view.accountHold) ? [t('decisions.notNow.hold')] : []),
+    ...(isHeld ? [t('decisions.notNow.hold')] : []),
   ]
-  const isIdle = !offered.approve && !cancel && outcomes.length === 0 && obstacles.length === 0
+  const isAny = offered.approve || offered.cancel || outcomes.length > 0 || obstacles.length > 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
   const isShown = SHOWS_PROOF.includes(decidable.status)
   return {
-    ...{ ...offered, cancel, outcomes },
+    ...{ ...offered, decline: isOffered('decline') },
+    /** To say that it happened, of a refund whose success was only concluded. */
     confirm: view.inferred && outcomes.includes('succeeded'),
-    alone: beside.asked && beside.alone ? 'asked' : again ? 'decided' : undefined,
+    /** Nobody else can decide, so the person may: it is recorded. */
+    alone: beside.asked && beside.alone ? ('asked' as const) : again ? ('decided' as const) : null,
     annotate: can('ops') && (isShown || shown.review.notes.length > 0),
     showsProof: isShown || outcomes.length > 0,
-    obstacles: isIdle ? [t('decisions.notNow.noScope')] : [...new Set(obstacles)],
+    obstacles: isAny ? [...new Set(obstacles)] : [t('decisions.notNow.noScope')],
   }
 }
 

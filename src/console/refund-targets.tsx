@@ -13,7 +13,7 @@ import { describeSurplus, type SurplusDescription } from '../refunds/surplus.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import type { ShownTransaction } from '../transactions/types.ts'
-import { id, type ListColumn, link, money, Rows } from './cells.tsx'
+import { FieldFacts, id, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
 import { formatMoney, t } from './view.ts'
@@ -24,6 +24,8 @@ export type RefundSubject = {
   merchantCode: string
   transactionId: string
   paymentId: string | undefined
+  /** As the domain names it. */
+  target: { paymentId: string } | { transactionId: string }
   path: string
   title: string
   currency: string | null
@@ -37,20 +39,10 @@ export type RefundSubject = {
   summary: Child
 }
 
-export type RefundFlow = {
-  /** @throws DomainError when the person may not see it */
-  read(ctx: ConsoleContext, access: Access, merchant: string, id: string): Promise<RefundSubject>
-  target(subject: RefundSubject): { paymentId: string } | { transactionId: string }
-}
-
 type PaymentView = ReturnType<typeof showPayment>
 
-export const PAYMENT: RefundFlow = {
-  read: readPayment,
-  target: ({ paymentId = '' }) => ({ paymentId }),
-}
-
-async function readPayment(
+/** @throws DomainError when the person may not see it */
+export async function readPayment(
   ctx: ConsoleContext,
   access: Access,
   merchantCode: string,
@@ -69,6 +61,7 @@ async function readPayment(
     merchantCode,
     transactionId,
     paymentId: id,
+    target: { paymentId: id },
     path: refundPath(merchantCode, id),
     title: t('refundForm.paymentTitle', { paymentId: id }),
     currency: payment.currency,
@@ -97,15 +90,15 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
   const show = (amount: string) => formatMoney(amount, currency)
   return (
     <Card title={t('field.payment')}>
-      <Facts
-        rows={[
-          [t('field.payment'), <Identifier>{payment.id}</Identifier>],
-          [t('field.order'), payment.orderId ?? t('states.notStated')],
-          [t('field.method'), describeMethod(payment.paymentMethod)],
-          [t('field.paid'), show(payment.amount)],
-          [t('field.refunded'), show(payment.refundedAmount)],
-          [t('field.left'), show(payment.refundableAmount)],
-        ]}
+      <FieldFacts
+        of={{
+          payment: <Identifier>{payment.id}</Identifier>,
+          order: payment.orderId ?? t('states.notStated'),
+          paymentMethod: describeMethod(payment.paymentMethod),
+          paid: show(payment.amount),
+          refunded: show(payment.refundedAmount),
+          left: show(payment.refundableAmount),
+        }}
       />
       <p>
         <a href={storyPath({ merchantCode, transactionId })}>{t('refundForm.payment.story')}</a>
@@ -116,12 +109,8 @@ function PaymentSummary({ payment }: { payment: PaymentView }) {
 
 const SHOWN_PAYMENTS = 50
 
-export const SURPLUS: RefundFlow = {
-  read: readSurplus,
-  target: ({ transactionId }) => ({ transactionId }),
-}
-
-async function readSurplus(
+/** @throws DomainError when the person may not see it */
+export async function readSurplus(
   ctx: ConsoleContext,
   access: Access,
   merchantCode: string,
@@ -140,6 +129,7 @@ async function readSurplus(
   return {
     ...key,
     paymentId,
+    target: { transactionId },
     path: surplusPath(key),
     title: t('refundForm.surplusTitle', { transactionId }),
     currency,

@@ -3,21 +3,21 @@ import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
 import { findSubject } from '../decisions/holds.ts'
 import { DECISIONS, type Decision, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
-import { Card, Facts } from '../platform/html/components.tsx'
+import { Card } from '../platform/html/components.tsx'
 import type { FoundRefund } from '../refunds/find.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { List } from './cells.tsx'
+import { FieldFacts, List } from './cells.tsx'
+import { nameReceiver, ProofCard, RefundFacts, StepsCard, SupportCard } from './evidence.tsx'
+import { Choices, FormCard, TextArea } from './forms.tsx'
+import { HoldForm, postHold } from './holds.tsx'
 import {
-  describeEvents,
-  nameReceiver,
-  ProofCard,
-  RefundFacts,
-  StepsCard,
-  SupportCard,
-} from './evidence.tsx'
-import { ActionForm, Choices, TextArea } from './forms.tsx'
-import { explainHold, HoldForm, postHold } from './holds.tsx'
-import { type Action, definePage, OptionalText, parseFields, requireText } from './page.ts'
+  type Action,
+  definePage,
+  explainHoldsBack,
+  OptionalText,
+  parseFields,
+  requireText,
+} from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
 import {
   findOffers,
@@ -81,7 +81,7 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
   cancellation: decide(DECISIONS.cancel, Cancellation),
   hold: {
     scope: 'ops',
-    explain: explainHold,
+    explain: explainHoldsBack,
     async run(asked) {
       const { merchantCode, refundId } = asked.of.refund
       const subject = await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId)
@@ -130,11 +130,6 @@ export const refundPage = definePage<FoundRefund>({
     }
   },
   actions: ACTIONS,
-  async describe(ctx, c) {
-    const { refund } = await findPathRefund(ctx, c)
-    const { view } = await readRefundPage(ctx, c, refund)
-    return describeEvents(view, c.get('access').name)
-  },
 })
 
 const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, view.id)
@@ -155,22 +150,27 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
       ) : null}
     </div>
   )
-  return (
-    <Card title={t('refunds.offers.approve')} id="approve">
+  const lead = (
+    <>
       <p>{t('decisions.approve.preview', { amount, payment: view.paymentId })}</p>
-      <Facts
-        rows={[
-          [t('field.amount'), <strong>{amount}</strong>],
-          [t('field.receiver'), nameReceiver(shown)],
-          [t('field.leftBeside'), formatMoney(payment.refundable, view.currency)],
-        ]}
+      <FieldFacts
+        of={{
+          amount: <strong>{amount}</strong>,
+          receiver: nameReceiver(shown),
+          leftBeside: formatMoney(payment.refundable, view.currency),
+        }}
       />
-      <ActionForm {...{ action: `${pathOf(shown)}/approval`, fields: { version }, buttons }}>
-        {(field) => (
-          <TextArea {...field('reason', t('field.reason'), t('decisions.approve.reasonHint'))} />
-        )}
-      </ActionForm>
-    </Card>
+    </>
+  )
+  return (
+    <FormCard
+      {...{ title: t('refunds.offers.approve'), id: 'approve', lead, buttons }}
+      {...{ action: `${pathOf(shown)}/approval`, fields: { version } }}
+    >
+      {(field) => (
+        <TextArea {...field('reason', t('field.reason'), t('decisions.approve.reasonHint'))} />
+      )}
+    </FormCard>
   )
 }
 
@@ -178,63 +178,56 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
 function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
   const reason = t('decisions.confirm.reason')
   return (
-    <Card title={t('decisions.confirm.title')} id="confirm">
-      <p>{t('decisions.confirm.lead')}</p>
-      <ActionForm
-        action={`${pathOf(shown)}/resolution`}
-        fields={{ version: shown.version, outcome: 'succeeded', reason }}
-        submit={t('decisions.confirm.submit')}
-      />
-    </Card>
+    <FormCard
+      {...{ title: t('decisions.confirm.title'), id: 'confirm', lead: t('decisions.confirm.lead') }}
+      action={`${pathOf(shown)}/resolution`}
+      fields={{ version: shown.version, outcome: 'succeeded', reason }}
+      submit={t('decisions.confirm.submit')}
+    />
   )
 }
 
 /** To decide the outcome. The confirmation appears once the decision turned out to contradict the evidence. */
 function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
   const { outcomes, alone } = offers
-  return (
-    <Card title={t('decisions.decide.title')} id="decide">
+  const options = outcomes.map((value) => ({
+    ...{ value, label: t(`decisions.outcomes.${value}`) },
+    hint: t(`decisions.outcomeHints.${value}`),
+  }))
+  const lead = (
+    <>
       <p>{t('decisions.decide.lead')}</p>
-      {alone ? <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p> : null}
-      <ActionForm
-        action={`${pathOf(shown)}/resolution`}
-        fields={{ version: shown.version }}
-        submit={t('decisions.decide.submit')}
-      >
-        {(field) => (
-          <>
-            <Choices
-              {...field('outcome', t('decisions.decide.outcome'))}
-              options={outcomes.map((value) => ({
-                value,
-                label: t(`decisions.outcomes.${value}`),
-                hint: t(`decisions.outcomeHints.${value}`),
-              }))}
-            />
-            <TextArea
-              {...field('reason', t('field.reason'), t('decisions.decide.reasonHint'))}
-              required
-            />
-          </>
-        )}
-      </ActionForm>
-    </Card>
+      {alone && <p class="warn">{t(`decisions.decide.alone.${alone}`)}</p>}
+    </>
+  )
+  return (
+    <FormCard
+      {...{ title: t('decisions.decide.title'), id: 'decide', lead }}
+      {...{ action: `${pathOf(shown)}/resolution`, fields: { version: shown.version } }}
+      submit={t('decisions.decide.submit')}
+    >
+      {(field) => (
+        <>
+          <Choices {...field('outcome', t('decisions.decide.outcome'))} options={options} />
+          <TextArea
+            {...field('reason', t('field.reason'), t('decisions.decide.reasonHint'))}
+            required
+          />
+        </>
+      )}
+    </FormCard>
   )
 }
 
 function CancelCard({ shown }: { shown: ShownRefundPage }) {
   return (
-    <Card title={t('decisions.cancel.title')} id="cancel">
-      <p>{t('decisions.cancel.lead')}</p>
-      <ActionForm
-        action={`${pathOf(shown)}/cancellation`}
-        fields={{ version: shown.version }}
-        submit={t('decisions.cancel.submit')}
-        danger
-      >
-        {(field) => <TextArea {...field('cancelReason', t('field.reason'))} required />}
-      </ActionForm>
-    </Card>
+    <FormCard
+      {...{ title: t('decisions.cancel.title'), id: 'cancel', lead: t('decisions.cancel.lead') }}
+      {...{ action: `${pathOf(shown)}/cancellation`, fields: { version: shown.version } }}
+      {...{ submit: t('decisions.cancel.submit'), style: 'danger' }}
+    >
+      {(field) => <TextArea {...field('cancelReason', t('field.reason'))} required />}
+    </FormCard>
   )
 }
 

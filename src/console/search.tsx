@@ -13,7 +13,7 @@ import { findObjects, type SearchHit } from '../search.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
-import { List, type ListColumn, link, money, Rows, state, text, time } from './cells.tsx'
+import { List, type ListColumn, link, money, state, TableCard, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
 import { Form, listOptions, Select } from './forms.tsx'
@@ -21,7 +21,7 @@ import { renderConsolePage } from './layout.tsx'
 import { redirectWith } from './page.ts'
 import { nameAnchor, storyPath } from './paths.ts'
 import { showTasks } from './tasks.tsx'
-import { can, count, listTexts, nameIn, requireScope, t, usePerson } from './view.ts'
+import { can, count, listTexts, requireScope, t, usePerson } from './view.ts'
 import { signPayment, signRefund, signTransaction } from './words.ts'
 
 const MAX_HITS = 60
@@ -97,7 +97,7 @@ function pathOf(hit: Hit): string {
 
 const COLUMNS: readonly ListColumn<Hit>[] = [
   link('id', (hit) => [hit.id, pathOf(hit)]),
-  text('matched', ({ matched }) => nameIn('search.matched', matched)),
+  text('matched', ({ matched }) => t(`field.${matched}`)),
   state('state', ({ of, payment, refund }) =>
     refund
       ? signRefund(STATES[refund.status].shown)
@@ -116,11 +116,7 @@ const COLUMNS: readonly ListColumn<Hit>[] = [
 
 function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
   if (hits.length === 0) return null
-  return (
-    <Card title={title} note={hits.length}>
-      <Rows caption={title} columns={COLUMNS} rows={hits} />
-    </Card>
-  )
+  return <TableCard {...{ title, note: hits.length, columns: COLUMNS, rows: hits }} />
 }
 
 function NothingFound({ q }: { q: string }) {

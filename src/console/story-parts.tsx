@@ -1,13 +1,13 @@
-import type { Child } from 'hono/jsx'
 import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
 import { isPositive } from '../money.ts'
-import { Badge, Identifier, Notice } from '../platform/html/components.tsx'
+import { Badge, Card, Identifier, Notice } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { ShownTransaction, TransactionWithPayments } from '../transactions/types.ts'
+import type { TransactionWithPayments } from '../transactions/types.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import {
   cell,
+  FieldFacts,
   id,
   type ListColumn,
   link,
@@ -33,14 +33,6 @@ import {
   signPayment,
   signTransaction,
 } from './words.ts'
-
-/** The clocks of database and process differ by less (ms). */
-const SLACK_MS = 1_000
-
-export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' | 'leaseId'>) {
-  if (leaseId !== null) return true
-  return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
-}
 
 type Props = { story: Story; shown: TransactionView }
 
@@ -74,38 +66,61 @@ export function Warnings({ story, shown }: Props) {
   )
 }
 
-export type Fact = readonly [name: string, value: Child]
-
-export const optional = (
-  name: 'expected' | 'nextQuery' | 'lastError',
-  value: Child | null,
-): Fact[] => (value === null || value === undefined ? [] : [[t(`field.${name}`), value]])
-
-export function listFacts(shown: TransactionView, open: NextStep | undefined): Fact[] {
-  const { orderId, merchantTxnId, expectedAmount, currency, transactionId, sync } = shown
+export function StoryFacts({
+  shown,
+  open,
+}: {
+  shown: TransactionView
+  open?: NextStep | undefined
+}) {
+  const { orderId, merchantTxnId, expectedAmount, currency, sync } = shown
   const name = (id: string | null) =>
     id === null ? t('states.notStated') : <Identifier>{id}</Identifier>
   const ofGateway: NextStep =
     sync.nextAttemptAt === null
       ? { text: t(shown.final ? 'story.next.final' : 'story.next.waits') }
       : { text: t('story.next.asked'), at: sync.nextAttemptAt }
-  return [
-    [t('field.nextStep'), <Next step={open ?? ofGateway} />],
-    [t('field.order'), name(orderId)],
-    ...optional('expected', expectedAmount && formatMoney(expectedAmount, currency)),
-    [t('field.merchantTxnId'), name(merchantTxnId)],
-    [t('field.transaction'), name(transactionId)],
-    [t('field.account'), shown.merchantCode],
-    [t('field.firstSeen'), <Time iso={shown.firstSeenAt} />],
-    [t('field.asOf'), nameAsOf(shown)],
-  ]
+  return (
+    <FieldFacts
+      of={{
+        nextStep: <Next step={open ?? ofGateway} />,
+        order: name(orderId),
+        expected: expectedAmount && formatMoney(expectedAmount, currency),
+        merchantTxnId: name(merchantTxnId),
+        transaction: name(shown.transactionId),
+        account: shown.merchantCode,
+        firstSeen: <Time iso={shown.firstSeenAt} />,
+        asOf: nameAsOf(shown),
+      }}
+    />
+  )
 }
 
-export const nameAsOf = ({ sync: { asOf } }: TransactionView) =>
+const nameAsOf = ({ sync: { asOf } }: TransactionView) =>
   asOf === null ? t('story.facts.never') : <Time iso={asOf} />
 
+export function SyncCard({ shown }: { shown: TransactionView }) {
+  const { nextAttemptAt, lastError } = shown.sync
+  return (
+    <Card title={t('story.sections.sync')}>
+      <FieldFacts
+        of={{
+          asOf: nameAsOf(shown),
+          nextQuery: nextAttemptAt && <Time iso={nextAttemptAt} />,
+          lastError,
+          updated: <Time iso={shown.updatedAt} />,
+        }}
+      />
+    </Card>
+  )
+}
+
+/** The clocks of database and process differ by less (ms). */
+const SLACK_MS = 1_000
+
 export function Actions({ story, shown }: Props) {
-  const { transaction } = story.found
+  const { leaseId, dueAt } = story.found.transaction
+  const isDue = dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
   const path = storyPath(shown)
   const maySurplus = story.surplus !== undefined && can('refunds:write')
   return (
@@ -116,7 +131,7 @@ export function Actions({ story, shown }: Props) {
           {t('story.actions.surplus')}
         </a>
       ) : null}
-      {isBeingAsked(transaction) ? (
+      {leaseId !== null || isDue ? (
         <span>
           {t('story.asking')} <a href={path}>{t('story.showCurrent')}</a>
         </span>
@@ -145,7 +160,7 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
     </>
   )),
   money('amount', ({ amount, currency }) => [amount, currency]),
-  text('method', ({ paymentMethod }) => describeMethod(paymentMethod)),
+  text('paymentMethod', ({ paymentMethod }) => describeMethod(paymentMethod)),
   money('refunded', ({ refundedAmount, currency }) => [refundedAmount, currency]),
   money('left', ({ refundableAmount, currency }) => [refundableAmount, currency]),
   cell(
@@ -193,10 +208,10 @@ const DISCREPANCIES: readonly ListColumn<DiscrepancyView>[] = [
 
 export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
   if (rows === undefined) return null
-  if (rows.length === 0) return <p class="soft">{t('story.sections.noDiscrepancies')}</p>
+  if (rows.length === 0) return <p class="soft">{t('tasks.sections.discrepancies.empty')}</p>
   return (
     <TableCard
-      {...{ title: t('frame.pages.discrepancies'), columns: DISCREPANCIES, empty: '' }}
+      {...{ title: t('frame.pages.discrepancies'), columns: DISCREPANCIES }}
       rows={rows.map(showDiscrepancy)}
     />
   )
@@ -215,7 +230,7 @@ export function SameOrder({ story, shown: { orderId: order } }: Props) {
   return (
     <TableCard
       {...{ title: t('story.sections.order'), note: t('story.sections.orderOf', { order }) }}
-      {...{ columns: TRANSACTIONS, rows: others, empty: '' }}
+      {...{ columns: TRANSACTIONS, rows: others }}
     />
   )
 }

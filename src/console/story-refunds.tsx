@@ -21,51 +21,50 @@ import { nameAnchor, refundPagePath } from './paths.ts'
 import type { Story } from './story.ts'
 import type { NameIn } from './texts/text.ts'
 import { can, formatMoney, t } from './view.ts'
-import {
-  describeApproval,
-  describeFailure,
-  describeNext,
-  describeReceiver,
-  describeResolution,
-  type NextStep,
-  nameRequester,
-  signExternal,
-  signRefund,
-} from './words.ts'
+import * as words from './words.ts'
 
-type Refund = { found: FoundRefund; shown: RefundView; isHeld: boolean }
+/** A refund of the story: whether a hold keeps it back, what comes next, and what the person may do about it. */
+export type StoryRefund = ReturnType<typeof listStoryRefunds>[number]
 
-const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] => [
-  cell('refund', ({ shown, isHeld }) => (
+export function listStoryRefunds(ctx: ConsoleContext, story: Story, shown: TransactionView) {
+  return (story.refunds?.listed ?? []).map((found) => {
+    const refund = showRefund(ctx.encryption, found)
+    const payment = shown.payments.find((one) => one.id === refund.paymentId)
+    const isHeld = Boolean(refund.hold ?? story.accountHold ?? payment?.hold)
+    const next = words.describeNext(found.refund, isHeld, ctx.config)
+    return { refund, isHeld, next, offer: nameOffer(ctx, found), isEnded: hasEnded(refund) }
+  })
+}
+
+const COLUMNS: readonly ListColumn<StoryRefund>[] = [
+  cell('refund', ({ refund, isHeld }) => (
     <>
-      <a href={refundPagePath(shown.merchantCode, shown.id)}>
-        {t('refunds.title', { amount: formatMoney(shown.amount, shown.currency) })}
+      <a href={refundPagePath(refund.merchantCode, refund.id)}>
+        {t('refunds.title', { amount: formatMoney(refund.amount, refund.currency) })}
       </a>{' '}
-      <State of={signRefund(shown.status)} />{' '}
-      {isHeld && isOpen(shown) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
+      <State of={words.signRefund(refund.status)} />{' '}
+      {isHeld && isOpen(refund) ? <Badge tone="warn">{t('states.held')}</Badge> : null}
     </>
   )),
-  cell('nextStep', ({ found, shown, isHeld }) => (
+  cell('nextStep', ({ refund, next }) => (
     <>
-      <Next step={describeNext(found.refund, isHeld, ctx.config)} />
-      {listOutcome(shown).map((line) => (
+      <Next step={next} />
+      {listOutcome(refund).map((line) => (
         <div class="soft">{line}</div>
       ))}
     </>
   )),
-  text('requestedBy', ({ shown }) => nameRequester(shown)),
-  text('reason', ({ shown }) => shown.reason ?? t('refunds.facts.noReason')),
-  time('requestedAt', ({ shown }) => shown.requestedAt),
+  text('requestedBy', ({ refund }) => words.nameRequester(refund)),
+  text('reason', ({ refund }) => refund.reason ?? t('refunds.facts.noReason')),
+  time('requestedAt', ({ refund }) => refund.requestedAt),
   cell(
     'actions',
-    ({ found, shown }) => {
-      const offer = nameOffer(ctx, found)
-      return offer === undefined ? null : (
-        <a class="button quiet" href={refundPagePath(shown.merchantCode, shown.id)}>
+    ({ refund, offer }) =>
+      offer && (
+        <a class="button quiet" href={refundPagePath(refund.merchantCode, refund.id)}>
           {t(`refunds.offers.${offer}`)}
         </a>
-      )
-    },
+      ),
     { kind: 'actions' },
   ),
 ]
@@ -73,62 +72,51 @@ const listRefundColumns = (ctx: ConsoleContext): readonly ListColumn<Refund>[] =
 function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): string[] {
   return [
     shown.hold && t('story.heldBy', shown.hold),
-    shown.failure && describeFailure(shown.failure),
-    shown.approval?.decision ? describeApproval(shown.approval) : null,
-    shown.resolution && describeResolution(shown.resolution),
-    receiver && `${t('field.receiver')} ${describeReceiver(receiver)}`,
-    gatewayReference && `${t('field.reference')} ${gatewayReference}`,
+    shown.failure && words.describeFailure(shown.failure),
+    shown.approval?.decision ? words.describeApproval(shown.approval) : null,
+    shown.resolution && words.describeResolution(shown.resolution),
+    receiver && `${t('field.receiver')} ${words.describeReceiver(receiver)}`,
+    gatewayReference && `${t('field.gatewayReference')} ${gatewayReference}`,
   ].filter((line) => line !== null)
 }
 
-export function Refunds(props: Shown) {
-  const { ctx, story } = props
-  const { refunds } = story
+export function Refunds({ story, rows }: { story: Story; rows: readonly StoryRefund[] }) {
   const title = t('frame.pages.refunds')
-  if (refunds === undefined) return <Card title={title}>{t('story.sections.refundsHidden')}</Card>
+  if (!story.refunds) return <Card title={title}>{t('story.sections.refundsHidden')}</Card>
+  const { hasMore, external } = story.refunds
   return (
     <>
       <TableCard
-        {...{ title, columns: listRefundColumns(ctx), empty: t('story.sections.noRefunds') }}
-        rows={refunds.listed.map((found) => showStoryRefund(props, found))}
-        rowId={(one) => nameAnchor('refund', one.shown.id)}
+        {...{ title, columns: COLUMNS, rows, empty: t('story.sections.noRefunds') }}
+        rowId={({ refund }) => nameAnchor('refund', refund.id)}
       >
-        {refunds.hasMore ? <p class="soft">{t('story.sections.moreRefunds')}</p> : null}
+        {hasMore && <p class="soft">{t('story.sections.moreRefunds')}</p>}
       </TableCard>
-      {refunds.external.length === 0 ? null : (
+      {external.length > 0 && (
         <TableCard
-          {...{ title: t('story.sections.external'), columns: EXTERNAL, empty: '' }}
-          rows={refunds.external.map(showExternalRefund)}
+          {...{ title: t('story.sections.external'), columns: EXTERNAL }}
+          rows={external.map(showExternalRefund)}
         />
       )}
     </>
   )
 }
 
-type Shown = { ctx: ConsoleContext; story: Story; shown: TransactionView }
-
-function showStoryRefund({ ctx, story, shown: of }: Shown, found: FoundRefund): Refund {
-  const shown = showRefund(ctx.encryption, found)
-  const hold = of.payments.find(({ id: paymentId }) => paymentId === shown.paymentId)?.hold
-  return { found, shown, isHeld: Boolean(shown.hold ?? story.accountHold ?? hold) }
-}
-
-export function findNextStep(of: Shown): NextStep | undefined {
-  const open = of.story.refunds?.listed.find(({ refund }) => !ENDED.includes(refund.status))
-  if (!open) return undefined
-  return describeNext(open.refund, showStoryRefund(of, open).isHeld, of.ctx.config)
-}
-
-export const Next = ({ step: { text: words, at } }: { step: NextStep }) => (
+export const Next = ({ step: { text: said, at } }: { step: words.NextStep }) => (
   <>
-    {words} {at && <Time iso={at} />}
+    {said} {at && <Time iso={at} />}
   </>
 )
 
-const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', 'unknown']
+type Status = Pick<RefundView, 'status'>
 
 /** A hold has an effect: it may be sent, for the first time or again. */
-export const isOpen = ({ status }: Pick<RefundView, 'status'>) => OPEN.includes(status)
+export const isOpen = ({ status }: Status) =>
+  status === 'awaiting_approval' || status === 'pending' || status === 'unknown'
+
+/** A person may decide it otherwise. */
+const hasEnded = ({ status }: { status: string }) =>
+  status === 'succeeded' || status === 'failed' || status === 'returned'
 
 function nameOffer(
   { config, now }: ConsoleContext,
@@ -136,7 +124,7 @@ function nameOffer(
 ): NameIn<'refunds.offers'> | undefined {
   const { status, attempts, inferred } = refund
   if (status === 'needs_review' && can('ops')) return 'decide'
-  if (ENDED.includes(status) && can('ops')) {
+  if (hasEnded(refund) && can('ops')) {
     const decidable = describeDecidable(refund, now())
     const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, UNHINDERED))
     return isOver ? undefined : inferred ? 'confirm' : 'correct'
@@ -146,12 +134,9 @@ function nameOffer(
   return isUnsent && can('refunds:write') ? 'cancel' : undefined
 }
 
-/** Statuses that a person may decide otherwise. */
-const ENDED: readonly FoundRefund['refund']['status'][] = ['succeeded', 'failed', 'returned']
-
 const EXTERNAL: readonly ListColumn<ReturnType<typeof showExternalRefund>>[] = [
   money('amount', (one) => [one.amount, one.currency]),
-  state('status', (one) => signExternal(one.state)),
+  state('status', (one) => words.signExternal(one.state)),
   id('payment', ({ paymentId }) => paymentId),
   text('source', ({ source }) => t(`refunds.external.${source}`)),
   id('requestId', ({ requestId }) => requestId),

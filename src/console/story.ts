@@ -2,70 +2,49 @@ import { readPage } from '../access/listing.ts'
 import type { Access } from '../access/types.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { readAccountHold } from '../decisions/holds.ts'
-import { findMayRelease, type MayEnd } from '../decisions/second-person.ts'
-import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
+import { findMayRelease } from '../decisions/second-person.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
-import { cutPage, type Page } from '../http/list.ts'
-import type { StoredHold } from '../payments/view.ts'
-import { type ExternalRecord, listExternalOfTransaction } from '../refunds/external-view.ts'
-import { type FoundRefund, listRefunds } from '../refunds/find.ts'
+import { cutPage } from '../http/list.ts'
+import { listExternalOfTransaction } from '../refunds/external-view.ts'
+import { listRefunds } from '../refunds/find.ts'
 import { readSurplus } from '../refunds/surplus.ts'
 import { listTransactions } from '../transactions/find-transactions.ts'
-import { type ReceivedMessage, readMessages } from '../transactions/read-messages.ts'
+import { readMessages } from '../transactions/read-messages.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
-import type { FoundTransaction, TransactionWithPayments } from '../transactions/types.ts'
-import { listSent, type SentEvent } from '../webhooks/log.ts'
-import { type ListedWrite, listWrites } from './audit-list.ts'
+import type { FoundTransaction } from '../transactions/types.ts'
+import { listSent } from '../webhooks/log.ts'
+import { listWrites } from './audit-list.ts'
 import type { ConsoleContext } from './env.ts'
 
-/** What the first page about a transaction shows, as far as the person may read it. */
-export type Story = {
-  found: FoundTransaction
-  accountHold: StoredHold
-  /** Whether the person may release the holds of payments, by their ids; empty without the scope `ops`. */
-  mayRelease: ReadonlyMap<string, MayEnd>
-  refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
-  /** A decimal string; undefined when there is none to refund. */
-  surplus: string | undefined
-  discrepancies: DiscrepancyRow[] | undefined
-  sameOrder: TransactionWithPayments[]
-}
-
 const LIMITS = {
-  refunds: 50,
-  external: 20,
-  discrepancies: 50,
-  timeline: 50,
-  history: 200,
-  messages: 10,
-  webhooks: 20,
-  sameOrder: 10,
+  ...{ refunds: 50, external: 20, discrepancies: 50, sameOrder: 10 },
+  ...{ timeline: 50, history: 200, messages: 10, webhooks: 20 },
 }
 
-export async function readStory(
-  ctx: ConsoleContext,
-  access: Access,
-  found: FoundTransaction,
-): Promise<Story> {
+export type Story = Awaited<ReturnType<typeof readStory>>
+
+/** What the first page about a transaction shows, as far as the person may read it; the rest is undefined. */
+export async function readStory(ctx: ConsoleContext, access: Access, found: FoundTransaction) {
   const { transaction: key, payments } = found
+  const { merchantCode } = key
   const withRefunds = access.scopes.includes('refunds:read')
   const isOperator = access.scopes.includes('ops')
   const held = isOperator ? payments.filter(({ hold }) => hold !== null) : []
-  const [accountHold, refunds, surplus, discrepancies, sameOrder, ...mayRelease] =
-    await Promise.all([
-      readAccountHold(ctx.sql, key.merchantCode),
-      withRefunds ? loadRefunds(ctx, key) : undefined,
-      withRefunds ? readSurplus(ctx.sql, key) : undefined,
-      isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
-      loadSameOrder(ctx, key),
-      ...held.map(async ({ paymentId: id }) => {
-        const { merchantCode } = key
-        const target = 'payment' as const
-        return [id, await findMayRelease(ctx.sql, access, { merchantCode, target, id })] as const
+  const [accountHold, refunds, surplus, discrepancies, sameOrder, mayRelease] = await Promise.all([
+    readAccountHold(ctx.sql, merchantCode),
+    withRefunds ? loadRefunds(ctx, key) : undefined,
+    withRefunds ? readSurplus(ctx.sql, key) : undefined,
+    isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
+    loadSameOrder(ctx, key),
+    Promise.all(
+      held.map(async ({ paymentId: id }) => {
+        const of = { merchantCode, target: 'payment', id } as const
+        return [id, await findMayRelease(ctx.sql, access, of)] as const
       }),
-    ])
+    ),
+  ])
   const read = { accountHold, refunds, surplus, discrepancies, sameOrder }
-  return { found, mayRelease: new Map(mayRelease), ...read }
+  return { found, ...read, mayRelease: new Map(mayRelease) }
 }
 
 async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }: TransactionKey) {
@@ -80,8 +59,8 @@ async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }:
 
 async function loadSameOrder(
   ctx: ConsoleContext,
-  { merchantCode, transactionId, orderId }: TransactionKey & { orderId: string | null },
-): Promise<TransactionWithPayments[]> {
+  { merchantCode, transactionId, orderId }: FoundTransaction['transaction'],
+) {
   if (orderId === null) return []
   const filter = { merchants: [merchantCode], orderId }
   const { rows } = await listTransactions(ctx, filter, LIMITS.sameOrder, undefined)
@@ -92,11 +71,7 @@ async function loadSameOrder(
 
 export type TimelineEntry = TimelineRow['entry']
 
-export type History = {
-  timeline: Page<TimelineEntry>
-  writes: ListedWrite[]
-  refunds: ReadonlyMap<string, FoundRefund>
-}
+export type History = Awaited<ReturnType<typeof readHistory>>
 
 /** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readHistory(
@@ -104,7 +79,7 @@ export async function readHistory(
   { scopes }: Access,
   { transaction: key, payments }: FoundTransaction,
   cursor: string | undefined,
-): Promise<History> {
+) {
   const withRefunds = scopes.includes('refunds:read')
   const [{ timeline, from: after }, listed] = await Promise.all([
     readTimelinePage(ctx, key, withRefunds, LIMITS.history, cursor),
@@ -121,11 +96,7 @@ export async function readHistory(
   return { timeline, writes, refunds }
 }
 
-export type Technical = {
-  timeline: Page<TimelineEntry>
-  messages: ReceivedMessage[]
-  webhooks: SentEvent[]
-}
+export type Technical = Awaited<ReturnType<typeof readTechnical>>
 
 /** @throws DomainError `invalid_request` for a cursor that was not issued */
 export async function readTechnical(
@@ -133,7 +104,7 @@ export async function readTechnical(
   { scopes }: Access,
   { transaction: key }: FoundTransaction,
   cursor: string | undefined,
-): Promise<Technical> {
+) {
   const withRefunds = scopes.includes('refunds:read')
   const [{ timeline }, messages, webhooks] = await Promise.all([
     readTimelinePage(ctx, key, withRefunds, LIMITS.timeline, cursor),
@@ -143,13 +114,14 @@ export async function readTechnical(
   return { timeline, messages, webhooks }
 }
 
+/** A page of the timeline, and the time behind which it begins. */
 async function readTimelinePage(
   ctx: ConsoleContext,
   key: TransactionKey,
   withRefunds: boolean,
   limit: number,
   cursor: string | undefined,
-): Promise<{ timeline: Page<TimelineEntry>; from: string | undefined }> {
+) {
   let from: string | undefined
   const locate = ({ position }: TimelineRow) => position
   const timeline = await readPage(ctx, cursor, undefined, async (after) => {

@@ -8,12 +8,13 @@ import { describeDecidable, findObstacle, UNHINDERED } from '../decisions/obstac
 import { isOwnRequest } from '../decisions/second-person.ts'
 import { type DiscrepancyKind, type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../discrepancies/store.ts'
-import { cutPage, type Position } from '../http/list.ts'
+import { cutPage, type Page, type Position } from '../http/list.ts'
 import { Identifier, type Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import {
   listRefunds,
   listWaitingRefunds,
+  type RefundRecord,
   WAITING_PAGE,
   type WaitingRefund,
   type WaitingStatus,
@@ -30,21 +31,18 @@ import type { NameIn } from './texts/text.ts'
 import { count, formatMoney, t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
 
-export type Start = { cursor?: string | undefined; kind?: string | undefined }
-
-type SectionPage<Row> = { rows: readonly Row[]; next: Record<string, string> | null }
-
-export type Loaded = {
-  count: number
-  next: SectionPage<unknown>['next']
-  table(limit: number): Child
-}
+/** For whom a section is read, and from where on. */
+type Given = { ctx: ConsoleContext; access: Access; cursor: string | undefined }
 
 export type Section = {
   name: SectionName
   scopes: readonly Scope[]
   lead(ctx: ConsoleContext): string
-  load(ctx: ConsoleContext, access: Access, start: Start): Promise<Loaded>
+  load(given: Given): Promise<{
+    count: number
+    nextCursor: string | null
+    table(limit: number): Child
+  }>
 }
 
 type Behind<Key> = Key extends `${infer Name}.title` ? Name : never
@@ -54,21 +52,21 @@ export type SectionName = Behind<NameIn<'tasks.sections'>>
 function define<Row>(
   name: SectionName,
   scopes: readonly Scope[],
-  read: (ctx: ConsoleContext, access: Access, start: Start) => Promise<SectionPage<Row>>,
-  columns: (ctx: ConsoleContext, access: Access) => readonly ListColumn<Row>[],
+  read: (given: Given) => Promise<Page<Row>>,
+  columns: (given: Given) => readonly ListColumn<Row>[],
   lead?: (ctx: ConsoleContext) => string,
 ): Section {
   return {
     name,
     scopes,
     lead: lead ?? (() => (name === 'overdue' ? '' : t(`tasks.sections.${name}.lead`))),
-    async load(ctx, access, start) {
-      const { rows, next } = await read(ctx, access, start)
+    async load(given) {
+      const { data, nextCursor } = await read(given)
       const caption = t(`tasks.sections.${name}.title`)
       const table = (limit: number) => (
-        <Rows {...{ caption, columns: columns(ctx, access), rows: rows.slice(0, limit) }} />
+        <Rows {...{ caption, columns: columns(given), rows: data.slice(0, limit) }} />
       )
-      return { count: rows.length, next, table }
+      return { count: data.length, nextCursor, table }
     },
   }
 }
@@ -79,10 +77,18 @@ const OVERDUE_MS = 86_400_000
 const readOverdueMs = ({ config }: ConsoleContext) =>
   Math.min(OVERDUE_MS, config.REFUND_RESOLVE_FOR_MS)
 
-const REFUND: readonly ListColumn<WaitingRefund>[] = [
-  link('refund', (row) => [formatMoney(row.amount, row.currency), pathOf(row)]),
-  text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+type Refund = RefundRecord['refund'] & OrderFacts
+
+const ORDER = text<OrderFacts>('order', ({ orderId }) => orderId ?? t('states.notStated'))
+const REFUND: readonly ListColumn<Refund>[] = [
+  link('refund', ({ amount, currency, merchantCode, refundId }) => [
+    formatMoney(amount, currency),
+    refundPagePath(merchantCode, refundId),
+  ]),
+  ORDER,
 ]
+const STATUS = state<Refund>('status', ({ status }) => signRefund(STATES[status].shown))
+const REASON = text<Refund>('reason', ({ reason }) => reason ?? t('refunds.facts.noReason'))
 const SINCE = time<WaitingRefund>('since', ({ waitingSince }) => toIso(waitingSince))
 const ASSIGNEE = text<{ assignee: string | null }>(
   'assignee',
@@ -145,36 +151,32 @@ const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
 const PAID_TWICE: readonly DiscrepancyKind[] = ['order_paid_twice', 'duplicate_payment']
 
 export const SECTIONS: readonly Section[] = [
-  define('paidTwice', ['refunds:write'], readPaidTwice, (ctx) => [
-    text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+  define('paidTwice', ['refunds:write'], readPaidTwice, ({ ctx }) => [
+    ORDER,
     link('transaction', (one) => [one.transactionId, storyPath(one)]),
     cell('surplus', (one) => <Surplus {...{ ctx, one }} />, { kind: 'number' }),
     time('time', ({ at }) => toIso(at)),
     ASSIGNEE,
   ]),
   define('own', ['refunds:write'], readOwn, () => [
-    link('refund', ({ refund, order }) => [
-      formatMoney(refund.amount, order.currency),
-      pathOf(refund),
-    ]),
-    text('order', ({ order: facts }) => facts.orderId ?? t('states.notStated')),
-    state('status', ({ refund }) => signRefund(STATES[refund.status].shown)),
-    text('reason', ({ refund }) => refund.reason ?? t('refunds.facts.noReason')),
-    time('requestedAt', ({ refund }) => toIso(refund.requestedAt)),
+    ...REFUND,
+    STATUS,
+    REASON,
+    time('requestedAt', ({ requestedAt }) => toIso(requestedAt)),
   ]),
   define(
     'approvals',
     ['refunds:approve', 'refunds:write'],
-    readWaiting('awaiting_approval'),
-    (_, viewer) => [
+    readWaiting(['awaiting_approval']),
+    ({ access }) => [
       ...REFUND,
       text('requestedBy', nameRequester),
-      text('reason', ({ reason }) => reason ?? t('refunds.facts.noReason')),
+      REASON,
       SINCE,
-      text('nextStep', (row) => explainApproval(row, viewer)),
+      text('nextStep', (row) => explainApproval(row, access)),
     ],
   ),
-  define('reviews', ['ops'], readWaiting('needs_review'), () => [
+  define('reviews', ['ops'], readWaiting(['needs_review']), () => [
     ...REFUND,
     text('reason', ({ review }) => t(`tasks.review.${review ?? 'contradicted'}`)),
     SINCE,
@@ -183,24 +185,23 @@ export const SECTIONS: readonly Section[] = [
   define(
     'overdue',
     ['ops'],
-    (ctx, access, start) =>
-      readWaiting('accepted', 'unknown')(ctx, access, start, readOverdueMs(ctx)),
-    (ctx) => [
+    readWaiting(['accepted', 'unknown'], readOverdueMs),
+    ({ ctx }) => [
       ...REFUND,
-      state('status', ({ status }) => signRefund(STATES[status].shown)),
+      STATUS,
       time('sent', ({ waitingSince }) => toIso(waitingSince)),
       text('nextStep', (row) => explainWait(row, ctx)),
       ASSIGNEE,
     ],
     (ctx) => t('tasks.sections.overdue.lead', { age: formatDuration(readOverdueMs(ctx)) }),
   ),
-  define('discrepancies', ['ops'], readDiscrepancies, () => [
+  define('discrepancies', ['ops'], readDiscrepancies(), () => [
     state('severity', ({ kind }) => [
       t(`tasks.severities.${rateKind(kind)}`),
       TONES[rateKind(kind)],
     ]),
     link('kind', (one) => [nameKind(one.kind), discrepancyPath(one.merchantCode, one.id)]),
-    text('order', ({ orderId }) => orderId ?? t('states.notStated')),
+    ORDER,
     link('transaction', (one) => [one.transactionId, storyPath(one)]),
     time('time', ({ at }) => toIso(at)),
     ASSIGNEE,
@@ -208,78 +209,70 @@ export const SECTIONS: readonly Section[] = [
   define('endpoints', ['webhooks:write'], readEndpoints, () => ENDPOINTS),
 ]
 
-type PaidTwice = DiscrepancyRow & OrderFacts
+type OpenDiscrepancy = DiscrepancyRow & OrderFacts
 
 /** What is left of it now: a refund that is under way is no task any more. */
-async function Surplus({ ctx, one }: { ctx: ConsoleContext; one: PaidTwice }) {
+async function Surplus({ ctx, one }: { ctx: ConsoleContext; one: OpenDiscrepancy }) {
   const surplus = await readSurplus(ctx.sql, one)
   return <>{surplus ? formatMoney(surplus, one.currency) : t('tasks.surplus.none')}</>
 }
 
 /** The transactions of an order that was paid twice tell the same; the one that was found first stands for them. */
-async function readPaidTwice(ctx: ConsoleContext, access: Access, start: Start) {
-  const { rows, next } = await readDiscrepancies(ctx, access, start, PAID_TWICE)
-  const orderOf = ({ merchantCode, orderId, transactionId }: PaidTwice) =>
+async function readPaidTwice(given: Given): Promise<Page<OpenDiscrepancy>> {
+  const { data, nextCursor } = await readDiscrepancies(PAID_TWICE)(given)
+  const orderOf = ({ merchantCode, orderId, transactionId }: OpenDiscrepancy) =>
     JSON.stringify(orderId === null ? [merchantCode, null, transactionId] : [merchantCode, orderId])
-  const byOrder = new Map(rows.toReversed().map((one) => [orderOf(one), one]))
-  return { rows: [...byOrder.values()].toReversed(), next }
+  const byOrder = new Map(data.toReversed().map((one) => [orderOf(one), one]))
+  return { data: [...byOrder.values()].toReversed(), nextCursor }
 }
 
 /** What a person asked for so long ago is not shown to them any more (ms). */
 const OWN_FOR_MS = 7 * 86_400_000
 
 /** The refunds that a person asked for lately and that did not arrive. */
-async function readOwn(ctx: ConsoleContext, { merchants, name: requestedBy }: Access) {
+async function readOwn({ ctx, access: { merchants, name: requestedBy } }: Given) {
   const from = new Date(ctx.now().getTime() - OWN_FOR_MS).toISOString()
   const read = (status: 'failed' | 'returned') =>
     listRefunds(ctx, { merchants, requestedBy, status, from }, WAITING_PAGE, undefined)
   const [failed, returned] = await Promise.all([read('failed'), read('returned')])
-  return { rows: [...returned.rows, ...failed.rows].slice(0, WAITING_PAGE), next: null }
+  const rows = [...returned.rows, ...failed.rows].slice(0, WAITING_PAGE)
+  return { data: rows.map(({ refund, order }) => ({ ...refund, ...order })), nextCursor: null }
 }
 
-function readWaiting(...statuses: readonly WaitingStatus[]) {
-  return async (ctx: ConsoleContext, { merchants }: Access, { cursor }: Start, forMs = 0) => {
-    const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
-      return { time: waitingSince, id, merchantCode }
-    }
-    const { data: rows, nextCursor } = await readPage(ctx, cursor, z.uuid(), async (after) => {
-      const found = await listWaitingRefunds(ctx, { merchants, statuses, forMs }, after)
-      return cutPage({ rows: found }, WAITING_PAGE, locate, (row) => row)
+/** @param readMs how long they have waited at least */
+function readWaiting(statuses: readonly WaitingStatus[], readMs = (_: ConsoleContext) => 0) {
+  const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
+    return { time: waitingSince, id, merchantCode }
+  }
+  return async ({ ctx, access: { merchants }, cursor }: Given) =>
+    await readPage(ctx, cursor, z.uuid(), async (after) => {
+      const filter = { merchants, statuses, forMs: readMs(ctx) }
+      const rows = await listWaitingRefunds(ctx, filter, after)
+      return cutPage({ rows }, WAITING_PAGE, locate, (row) => row)
     })
-    return { rows, next: nextCursor === null ? null : { cursor: nextCursor } }
-  }
 }
 
-async function readDiscrepancies(
-  ctx: ConsoleContext,
-  { merchants }: Access,
-  { cursor, kind = '' }: Start,
-  only?: readonly DiscrepancyKind[],
-): Promise<SectionPage<DiscrepancyRow & OrderFacts>> {
-  const locate = ({ at, id, merchantCode }: DiscrepancyRow): Position => {
-    return { time: at, id: String(id), merchantCode }
+/** They are in the order of their kinds: the kind belongs to the position. */
+function readDiscrepancies(only?: readonly DiscrepancyKind[]) {
+  const locate = ({ at, kind, id, merchantCode }: OpenDiscrepancy): Position => {
+    return { time: at, id: `${kind} ${id}`, merchantCode }
   }
-  const idForm = z.string().regex(/^\d{1,18}$/)
-  const filter = { merchants, ...(only ? { only } : {}) }
-  const { data: rows, nextCursor } = await readPage(ctx, cursor, idForm, async (after) => {
-    const found = await listOpenDiscrepancies(ctx, filter, after && { ...after, kind })
-    return cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
-  })
-  const last = rows.at(-1)
-  const isLast = nextCursor === null || !last
-  return { rows, next: isLast ? null : { cursor: nextCursor, kind: last.kind } }
+  return async ({ ctx, access: { merchants }, cursor }: Given) =>
+    await readPage(ctx, cursor, z.string().regex(/^\w+ \d{1,18}$/), async (after) => {
+      const [kind = '', id = ''] = after?.id.split(' ') ?? []
+      const filter = { merchants, ...(only ? { only } : {}) }
+      const rows = await listOpenDiscrepancies(ctx, filter, after && { ...after, kind, id })
+      return cutPage({ rows }, OPEN_PAGE, locate, (row) => row)
+    })
 }
 
 /** More than this many failing endpoints are one problem, not many. */
 const MAX_ENDPOINTS = 50
 
-async function readEndpoints(ctx: ConsoleContext, access: Access) {
+async function readEndpoints({ ctx, access }: Given): Promise<Page<TroubledEndpoint>> {
   const owners = listVisibleOwners(access, undefined)
-  return { rows: await listTroubledEndpoints(ctx, owners, MAX_ENDPOINTS), next: null }
+  return { data: await listTroubledEndpoints(ctx, owners, MAX_ENDPOINTS), nextCursor: null }
 }
-
-const pathOf = ({ merchantCode, refundId }: Pick<WaitingRefund, 'merchantCode' | 'refundId'>) =>
-  refundPagePath(merchantCode, refundId)
 
 function explainApproval(row: WaitingRefund, viewer: Access): string {
   if (isOwnRequest(viewer, row)) return t('tasks.own')

@@ -10,7 +10,7 @@ import { isUnsafe } from './form-guard.ts'
 import { renderConsolePage } from './layout.tsx'
 import { defineAction } from './page.ts'
 import { TASKS_PATH } from './paths.ts'
-import { type Loaded, SECTIONS, type Section, type SectionName } from './task-sections.tsx'
+import { SECTIONS, type Section } from './task-sections.tsx'
 import { t, usePerson } from './view.ts'
 
 const SHOWN = 10
@@ -39,24 +39,26 @@ export function createTaskCount(ctx: ConsoleContext) {
 
 async function countTasks(ctx: ConsoleContext, access: Access): Promise<string | undefined> {
   const sections = await loadSections(ctx, access, listVisible(access))
-  const sum = sections.reduce((total, { loaded }) => total + loaded.count, 0)
-  const isMore = sections.some(({ loaded }) => loaded.next !== null)
+  const sum = sections.reduce((total, { count }) => total + count, 0)
+  const isMore = sections.some(({ nextCursor }) => nextCursor !== null)
   return sum === 0 ? undefined : `${sum}${isMore ? '+' : ''}`
 }
 
 const listVisible = ({ scopes: own }: Access) =>
   SECTIONS.filter(({ scopes }) => scopes.some((scope) => own.includes(scope)))
 
+type Shown = Omit<Section, 'load'> & Awaited<ReturnType<Section['load']>>
+
 async function loadSections(
   ctx: ConsoleContext,
   access: Access,
   sections: readonly Section[],
-  start: Record<string, string> = {},
-): Promise<{ section: Section; loaded: Loaded }[]> {
+  cursor?: string,
+): Promise<Shown[]> {
   return await ctx.reads.run(access.chainId, (database) =>
     Promise.all(
-      sections.map(async (section) => {
-        return { section, loaded: await section.load({ ...ctx, ...database }, access, start) }
+      sections.map(async ({ load, ...section }) => {
+        return { ...section, ...(await load({ ctx: { ...ctx, ...database }, access, cursor })) }
       }),
     ),
   )
@@ -66,74 +68,66 @@ async function loadSections(
 export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise<Response> {
   const access = c.get('access')
   const visible = listVisible(access)
-  const { section: named, ...start } = c.req.query()
+  const { section: named, cursor } = c.req.query()
   const only = visible.find(({ name }) => name === named)
   const sections = only
-    ? await loadSections(ctx, access, [only], start)
+    ? await loadSections(ctx, access, [only], cursor)
     : await loadSections(ctx, access, visible)
-  const limit = only ? Number.POSITIVE_INFINITY : SHOWN
-  const isFirst = start.cursor === undefined
-  const isIdle = !only && visible.length > 0 && sections.every(({ loaded }) => loaded.count === 0)
+  const isIdle = !only && visible.length > 0 && sections.every(({ count }) => count === 0)
+  const title = t(only ? `tasks.sections.${only.name}.title` : 'frame.pages.tasks')
   return await renderConsolePage(
     c,
-    {
-      title: t(only ? `tasks.sections.${only.name}.title` : 'frame.pages.tasks'),
-      current: 'tasks',
-    },
+    { title, current: 'tasks' },
     <>
-      {visible.length === 0 ? (
+      {visible.length === 0 && (
         <Card title={t('tasks.nothingToDo.title')}>
           <p>{t('tasks.nothingToDo.body')}</p>
         </Card>
-      ) : null}
-      {isIdle ? <p>{t('tasks.allDone')}</p> : null}
-      {sections.map(({ section, loaded }) => (
-        <SectionCard {...{ name: section.name, lead: section.lead(ctx), loaded, limit, isFirst }} />
+      )}
+      {isIdle && <p>{t('tasks.allDone')}</p>}
+      {sections.map((of) => (
+        <SectionCard {...{ of, lead: of.lead(ctx), isWhole: only !== undefined, cursor }} />
       ))}
-      {only ? (
+      {only && (
         <p>
           <a href={TASKS_PATH}>{t('tasks.back')}</a>
         </p>
-      ) : null}
+      )}
     </>,
   )
 }
 
-type SectionProps = { name: SectionName; lead: string; loaded: Loaded; limit: number }
-
-function SectionCard({ name, lead, loaded, limit, isFirst }: SectionProps & { isFirst: boolean }) {
-  const { count: n, next, table } = loaded
+/** The first entries lead to the section, and that to its next page. */
+function SectionCard(props: {
+  of: Shown
+  lead: string
+  isWhole: boolean
+  cursor: string | undefined
+}) {
+  const { lead, isWhole, cursor } = props
+  const { name, count: n, nextCursor, table } = props.of
+  const note = cursor === undefined ? `${n}${nextCursor === null ? '' : '+'}` : undefined
+  const link = (more: Record<string, string>, words: string, rel?: string) => (
+    <p>
+      <a href={`${TASKS_PATH}?${new URLSearchParams({ section: name, ...more })}`} rel={rel}>
+        {words}
+      </a>
+    </p>
+  )
+  const rest = t(nextCursor === null ? 'tasks.more' : 'tasks.moreThan', { count: n - SHOWN })
   return (
-    <Card
-      id={name}
-      title={t(`tasks.sections.${name}.title`)}
-      note={isFirst ? `${n}${next === null ? '' : '+'}` : undefined}
-    >
+    <Card {...{ id: name, title: t(`tasks.sections.${name}.title`), note }}>
       {n === 0 ? (
         <p>{t(`tasks.sections.${name}.empty`)}</p>
       ) : (
         <>
           <p class="soft">{lead}</p>
-          {table(limit)}
-          <Further {...{ name, loaded, limit }} />
+          {table(isWhole ? n : SHOWN)}
+          {!isWhole && n > SHOWN && link({}, rest)}
+          {isWhole && nextCursor !== null && link({ cursor: nextCursor }, t('tasks.next'), 'next')}
         </>
       )}
     </Card>
-  )
-}
-
-/** Leads on: from the first entries of a section to the section, from there to its next page. */
-function Further({ name, loaded: { count: n, next }, limit }: Omit<SectionProps, 'lead'>) {
-  const isMore = n > limit
-  if (!isMore && (next === null || limit === SHOWN)) return null
-  const query = new URLSearchParams({ section: name, ...(isMore ? {} : next) })
-  const rest = t(next === null ? 'tasks.more' : 'tasks.moreThan', { count: n - limit })
-  return (
-    <p>
-      <a href={`${TASKS_PATH}?${query}`} rel={isMore ? undefined : 'next'}>
-        {isMore ? rest : t('tasks.next')}
-      </a>
-    </p>
   )
 }
 

@@ -76,7 +76,7 @@ function listAnswer(
 
 function describeChange(entry: Of<'change'>, currency: string | null): string {
   const { paymentId, refundId, before, after } = entry
-  const field = nameIn('timeline.fields', entry.field)
+  const field = nameIn('field', entry.field)
   const id = refundId ?? paymentId
   const of =
     id === null

@@ -2,12 +2,11 @@ import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { type Child, Fragment } from 'hono/jsx'
 import { narrowMerchants } from '../access/authenticate.ts'
-import { Card, Facts } from '../platform/html/components.tsx'
+import { Card } from '../platform/html/components.tsx'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { FoundTransaction } from '../transactions/types.ts'
 import { showTransaction } from '../transactions/view.ts'
-import { Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { HistoryParts, Messages, RawFigures, Timeline, Webhooks } from './history.tsx'
 import { paymentHold } from './holds.tsx'
@@ -19,14 +18,13 @@ import { readHistory, readStory, readTechnical } from './story.ts'
 import {
   Actions,
   Discrepancies,
-  listFacts,
-  nameAsOf,
-  optional,
   Payments,
   SameOrder,
+  StoryFacts,
+  SyncCard,
   Warnings,
 } from './story-parts.tsx'
-import { findNextStep, Refunds } from './story-refunds.tsx'
+import { listStoryRefunds, Refunds } from './story-refunds.tsx'
 import { requireScope, t } from './view.ts'
 import { describeState } from './words.ts'
 
@@ -34,10 +32,7 @@ const PATH = '/console/transactions/:merchant/:id'
 
 type Showing = { ctx: ConsoleContext; c: ConsoleRequest; found: FoundTransaction }
 
-/** The parts of a view that the script replaces one by one, by name. */
-type Parts = [name: string, part: Child][]
-
-/** What clerks need, who did what, and what came over the wire. */
+/** What clerks need, who did what, and what came over the wire: parts by name, which the script replaces one by one. */
 const VIEWS = { story: showStory, history: showHistory, technical: showTechnical }
 
 const VIEW_NAMES = ['story', 'history', 'technical'] as const
@@ -47,10 +42,12 @@ const readView = (c: ConsoleRequest) =>
 
 /** Of the state the script reads the heading aloud when that changes. */
 async function renderParts(ctx: ConsoleContext, c: ConsoleRequest, found: FoundTransaction) {
-  const parts = await ctx.reads.run(c.get('access').chainId, (database) =>
-    VIEWS[readView(c)]({ ctx: { ...ctx, ...database }, c, found }),
+  const parts = await ctx.reads.run(
+    c.get('access').chainId,
+    (database): Promise<Record<string, Child>> =>
+      VIEWS[readView(c)]({ ctx: { ...ctx, ...database }, c, found }),
   )
-  const shown = parts.map(([name, part]) => (
+  const shown = Object.entries(parts).map(([name, part]) => (
     <div id={`part-${name}`} data-live={name === 'state' ? 'announce' : ''} tabindex={-1}>
       {part}
     </div>
@@ -128,53 +125,40 @@ const askAction = defineAction<FoundTransaction>({
   },
 })
 
-async function showStory({ ctx, c, found }: Showing): Promise<Parts> {
+async function showStory({ ctx, c, found }: Showing) {
   const story = await readStory(ctx, c.get('access'), found)
   const shown = showTransaction(found)
-  return [
-    [
-      'state',
+  const refunds = listStoryRefunds(ctx, story, shown)
+  return {
+    state: (
       <Card title={describeState(shown)} id="state">
         <Warnings {...{ story, shown }} />
-        <Facts rows={listFacts(shown, findNextStep({ ctx, story, shown }))} />
+        <StoryFacts shown={shown} open={refunds.find(({ isEnded }) => !isEnded)?.next} />
         <Actions {...{ story, shown }} />
-      </Card>,
-    ],
-    ['payments', <Payments {...{ story, shown }} />],
-    ['refunds', <Refunds {...{ ctx, story, shown }} />],
-    ['order', <SameOrder {...{ story, shown }} />],
-    ['discrepancies', <Discrepancies rows={story.discrepancies} />],
-  ]
+      </Card>
+    ),
+    payments: <Payments {...{ story, shown }} />,
+    refunds: <Refunds {...{ story, rows: refunds }} />,
+    order: <SameOrder {...{ story, shown }} />,
+    discrepancies: <Discrepancies rows={story.discrepancies} />,
+  }
 }
 
-async function showHistory({ ctx, c, found }: Showing): Promise<Parts> {
+async function showHistory({ ctx, c, found }: Showing) {
   const cursor = c.req.query('cursor')
   const history = await readHistory(ctx, c.get('access'), found, cursor)
-  const shown = showTransaction(found)
-  return [['history', <HistoryParts {...{ history, cursor, shown }} />]]
+  return { history: <HistoryParts {...{ history, cursor, shown: showTransaction(found) }} /> }
 }
 
-async function showTechnical({ ctx, c, found }: Showing): Promise<Parts> {
+async function showTechnical({ ctx, c, found }: Showing) {
   const cursor = c.req.query('cursor')
   const technical = await readTechnical(ctx, c.get('access'), found, cursor)
   const shown = showTransaction(found)
-  const { sync, updatedAt } = shown
-  const facts = [
-    [t('field.asOf'), nameAsOf(shown)] as const,
-    ...optional('nextQuery', sync.nextAttemptAt && <Time iso={sync.nextAttemptAt} />),
-    ...optional('lastError', sync.lastError),
-    [t('field.updated'), <Time iso={updatedAt} />] as const,
-  ]
-  return [
-    [
-      'sync',
-      <Card title={t('story.sections.sync')}>
-        <Facts rows={facts} />
-      </Card>,
-    ],
-    ['timeline', <Timeline {...{ technical, shown, cursor }} />],
-    ['messages', <Messages messages={technical.messages} />],
-    ['webhooks', <Webhooks webhooks={technical.webhooks} />],
-    ['raw', <RawFigures shown={shown} />],
-  ]
+  return {
+    sync: <SyncCard shown={shown} />,
+    timeline: <Timeline {...{ technical, shown, cursor }} />,
+    messages: <Messages messages={technical.messages} />,
+    webhooks: <Webhooks webhooks={technical.webhooks} />,
+    raw: <RawFigures shown={shown} />,
+  }
 }

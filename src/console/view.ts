@@ -110,11 +110,10 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
 export function formatMoney(amount: string, currency: string | null): string {
   const { language, plainAmounts } = useView()
   if (plainAmounts) return currency === null ? amount : `${amount} ${currency}`
-  const parts = new Intl.NumberFormat(language).formatToParts(1_234_567.5)
-  const find = (type: 'group' | 'decimal') => parts.find((part) => part.type === type)?.value ?? ''
-  const [whole = '', fraction] = amount.split('.')
-  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, find('group'))
-  const number = fraction === undefined ? grouped : `${grouped}${find('decimal')}${fraction}`
+  const decimals = amount.split('.')[1]?.length ?? 0
+  const format = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  // Given as a text it is not rounded to a floating-point number.
+  const number = new Intl.NumberFormat(language, format).format(amount as Intl.StringNumericLiteral)
   return currency === null ? number : `${number} ${currency}`
 }
 
@@ -149,38 +148,32 @@ function startOfDay(zone: string, midnight: number): string {
   return new Date(Math.min(Math.max(start, EARLIEST), LATEST)).toISOString()
 }
 
-const OFFSET = /([+-])(\d\d):(\d\d)(?::(\d\d))?/
-
 /** How far a zone's clocks are ahead of UTC (ms). */
 function readOffset(zone: string, at: number): number {
-  const [, sign, ...parts] = OFFSET.exec(nameZone(zone, 'longOffset', at)) ?? []
-  const [hours = 0, minutes = 0, seconds = 0] = parts.map((part) => Number(part ?? 0))
-  const ahead = ((hours * 60 + minutes) * 60 + seconds) * 1000
-  return sign === '-' ? -ahead : ahead
+  const second = Math.floor(Math.min(Math.max(at, EARLIEST), LATEST - DAY_MS) / 1000) * 1000
+  return Date.parse(`${writeClock(zone, second).replace(' ', 'T')}Z`) - second
 }
 
-export function describeZone(zone: string, at: number): string {
-  return nameZone(zone, 'short', at)
-}
-
-function nameZone(zone: string, timeZoneName: 'short' | 'longOffset', at: number): string {
-  const format = formatFor(zone, timeZoneName)
-  return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? zone
+export function describeZone(timeZone: string, at: number): string {
+  const format = formatFor('en', { timeZone, timeZoneName: 'short' })
+  return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? timeZone
 }
 
 /** Formats a time (ISO 8601) to the second as the clocks of a zone show it, for files: `2026-11-22 17:00:00`. */
-export function formatClock(zone: string, iso: string): string {
-  const at = Date.parse(iso)
-  const local = new Date(at + readOffset(zone, at)).toISOString()
-  return `${local.slice(0, 10)} ${local.slice(11, 19)}`
-}
+export const formatClock = (zone: string, iso: string) => writeClock(zone, Date.parse(iso))
+
+/** Swedish is written as ISO 8601 is, but for the year, which has four digits there. */
+const writeClock = (timeZone: string, at: number) =>
+  formatFor('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
+    .format(at)
+    .padStart(19, '0')
 
 const FORMATS = new Map<string, Intl.DateTimeFormat>()
 
 /** Making a format takes longer than using it. */
-function formatFor(timeZone: string, timeZoneName: 'short' | 'longOffset'): Intl.DateTimeFormat {
-  const name = `${timeZone} ${timeZoneName}`
-  const known = FORMATS.get(name) ?? new Intl.DateTimeFormat('en', { timeZone, timeZoneName })
+function formatFor(locale: string, options: Intl.DateTimeFormatOptions & { timeZone: string }) {
+  const name = `${locale} ${options.timeZone}`
+  const known = FORMATS.get(name) ?? new Intl.DateTimeFormat(locale, options)
   FORMATS.set(name, known)
   return known
 }

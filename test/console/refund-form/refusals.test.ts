@@ -153,7 +153,7 @@ describe('every refusal that a refund can get', () => {
   const subject: RefundSubject = {
     ...{ merchantCode: 'M', transactionId: 'T', paymentId: 'P', path: '/', title: '' },
     ...{ currency: 'VND', left: '70', needsReceiver: false, version: '', refunds: [] },
-    ...{ obstacle: undefined, warnings: [], summary: '' },
+    ...{ obstacle: undefined, warnings: [], summary: '', target: { paymentId: 'P' } },
   }
   const explain = (code: RefusalCode, extra = {}, amountKind = 'part') => {
     const values = readValues({ amountKind })

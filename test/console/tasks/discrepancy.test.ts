@@ -114,7 +114,7 @@ describe('a discrepancy', () => {
     const late = await sendForm(lab, people.operator, page, form, { reason: 'accepted' })
     expect(late.status).toBe(200)
     expect(late.text).toContain('this discrepancy is resolved already')
-    expect(late.text).toContain(`${people.admin.name} resolved it: refunded`)
+    expect(late.text).toContain(`by ${people.admin.name}: refunded`)
     const [row] = await lab.database.sql`select resolution from discrepancies where id = ${id}`
     expect(row).toEqual({ resolution: 'refunded' })
   })

@@ -80,7 +80,7 @@ describe('a hold on a refund of one’s own', () => {
     expect(readHidden(page.html, action)).toBeUndefined()
     const forged = await submitBack(lab, asker, action, { held: 'false', reason: 'x' })
     expect(forged.status).toBe(200)
-    expect(await forged.text()).toContain(TEXTS['story.refusals.same_person'][0])
+    expect(await forged.text()).toContain(TEXTS['discrepancyPage.refused.same_person'][0])
     expect(readHidden((await openAs(lab, other, path)).html, action)).toBeDefined()
   })
 

@@ -132,7 +132,7 @@ describe('a refund that waits for an approval', () => {
     expect((await send()).status).toBe(303)
     const again = await send()
     expect(again.status).toBe(200)
-    expect(again.text).toContain('You have approved it already; it was not done twice.')
+    expect(again.text).toContain(`Approved by ${people.approver.name}`)
     const steps = await lab.database.sql`
       select after from changes where refund_id = ${id} and after = 'pending'`
     expect(steps).toHaveLength(1)
@@ -408,7 +408,7 @@ describe('the evidence beside the decision', () => {
       reason: 'x',
     })
     expect(late.status).toBe(200)
-    expect(late.text).toContain(`${people.admin.name} decided: The money moved.`)
+    expect(late.text).toContain(`${people.admin.name} decided that it succeeded`)
     expect(await status(id)).toBe('succeeded')
   })
 })
@@ -462,7 +462,7 @@ describe('a cancellation', () => {
     const form = `${pathOf(id)}/cancellation`
     const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
     expect(refused.status).toBe(200)
-    expect(refused.text).toContain(`${people.approver.name} approved it.`)
+    expect(refused.text).toContain(`Approved by ${people.approver.name}`)
     expect(await status(id)).toBe('pending')
   })
 })
