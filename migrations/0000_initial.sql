@@ -177,6 +177,7 @@ CREATE TABLE "hold_changes" (
 	"held" boolean NOT NULL,
 	"reason" text NOT NULL,
 	"actor" text NOT NULL,
+	"principal" text,
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "hold_changes_pkey" PRIMARY KEY("merchant_code","id")
 );

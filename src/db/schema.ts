@@ -172,6 +172,7 @@ export const holdChanges = define('hold_changes', {
   ...requiredTexts('targetId'),
   held: boolean('held').notNull(),
   ...requiredTexts('reason', 'actor'),
+  ...texts('principal'), // Null on the command line.
   ...timesFromNow('at'),
 }).rules((t) => [key('hold_changes_pkey', t.merchantCode, t.id)])
 

@@ -196,9 +196,10 @@ async function recordHold(
   own: readonly OwnRefund[],
 ): Promise<void> {
   const { merchantCode, target, id } = subject
+  const principal = actor.id === null ? null : actor.principal
   await tx`
-    insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
-    values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name})`
+    insert into hold_changes (merchant_code, target, target_id, held, reason, actor, principal)
+    values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name}, ${principal})`
   const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
   const released = target === 'merchant' ? 'hold of the account released' : 'hold released'
   const change = {
