@@ -79,10 +79,9 @@ export async function resolveExternalRefund(
           { kind: 'external_refund_contradicted', ours: name },
         ],
       })
-      const again = await judgeGrowthAgain(tx, key, external)
+      const again = await judgeGrowthAgain(ctx, tx, key, external)
       const discrepancies = [...recorded, ...again.found]
-      const touched = [...own.map(({ refundId }) => refundId), ...again.doubted]
-      const refundIds = [...new Set(touched)]
+      const refundIds = [...new Set([...own.map(({ refundId }) => refundId), ...again.doubted])]
       return {
         ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
         buildEvents: async () => [
@@ -127,10 +126,9 @@ export function findExternalObstacle(
 }
 
 const EXPLAINED = {
-  already: () => 'it is decided already',
-  nothing_deducted: () => 'nothing is deducted for it any more',
-  own: ({ id }: ExternalRow) =>
-    `it is a refund of this service, which is decided with POST /v1/refunds/${id}/resolution`,
+  own: 'it is a refund of this service, which is decided with POST /v1/refunds/{id}/resolution',
+  already: 'it is decided already',
+  nothing_deducted: 'nothing is deducted for it any more',
 }
 
 /**
@@ -139,21 +137,22 @@ const EXPLAINED = {
  * @throws DomainError when it is refused
  */
 function judge(
-  { draft: { now }, payment, locked }: LockedExternal,
+  external: LockedExternal,
   found: ExternalRecord,
   { outcome, againstEvidence = false }: ExternalResolution,
 ): string | null {
+  const { now } = external.draft
   const before = deriveExternalState(found)
   if (deriveExternalState(now) !== before) {
     throw refuse(now, `it was ${before} when the decision was requested`)
   }
   const obstacle = findExternalObstacle(now, outcome)
-  if (obstacle) throw refuse(now, EXPLAINED[obstacle](now))
+  if (obstacle) throw refuse(now, EXPLAINED[obstacle])
   const contrary = findContrary(now)
   if (contrary !== null && !againstEvidence) {
     throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuse(now, detail))
   }
-  if (outcome === 'part_of_first_sight') requireFirstSight(now, payment, locked)
+  if (outcome === 'part_of_first_sight') requireFirstSight(external)
   return contrary
 }
 
@@ -168,23 +167,18 @@ function findContrary(row: ExternalRow): string | null {
   return 'the refunded amount showed it when the payment was first seen'
 }
 
-/**
- * Checks that as much of what was refunded when the payment was first seen is not known to be other refunds.
- * @throws DomainError `not_decidable`
- */
-function requireFirstSight(
-  row: ExternalRow,
-  { paymentId, explainedAtFirst, refundedAtFirst }: LockedPayment,
-  { drafts }: LockedRefunds,
-): void {
-  const own = drafts.flatMap(({ now }) =>
-    now.paymentId === paymentId && now.inFirstSight ? [now.amount] : [],
-  )
-  const left = new Big(refundedAtFirst).minus(addAmounts([explainedAtFirst, ...own]))
-  if (left.gte(row.amount)) return
+/** @throws DomainError unless as much of what was refunded at first is not known to be other refunds */
+function requireFirstSight({ draft, payment, locked }: LockedExternal): void {
+  const own = locked.drafts.filter(({ now }) => now.inFirstSight && isOf(payment, now))
+  const explained = [payment.explainedAtFirst, ...own.map(({ now }) => now.amount)]
+  const left = new Big(payment.refundedAtFirst).minus(addAmounts(explained))
+  if (left.gte(draft.now.amount)) return
   const detail = `only ${left.toFixed()} of what was refunded when the payment was first seen is not explained by other refunds`
-  throw refuse(row, detail)
+  throw refuse(draft.now, detail)
 }
+
+const isOf = ({ paymentId }: LockedPayment, one: { paymentId: string }) =>
+  one.paymentId === paymentId
 
 /** @throws DomainError `not_decidable` when no growth is left that may be it */
 function applyDecision(
@@ -195,23 +189,15 @@ function applyDecision(
 ): void {
   const { draft, payment, locked } = external
   const { id, amount } = draft.now
-  if (outcome === 'matched' && !fitsGrowth(draft.now, payment, locked)) takeEntered(external)
+  const isMatched = outcome === 'matched'
+  const fits = new Big(measureUnmatched(payment, locked.drafts)).gte(amount)
+  if (isMatched && !fits) takeEntered(external)
   const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
   const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${id})`
-  const isMatched = outcome === 'matched'
   const state = { matched: isMatched, outcome: isMatched ? null : outcome }
   changeExternal(draft, { ...state, resolution }, { reason: cause })
   countExternal(locked)
-}
-
-/** Whether the part of the payment's growth that matches no refund is at least as large as the external refund. */
-function fitsGrowth(
-  { amount }: ExternalRow,
-  payment: LockedPayment,
-  { drafts }: LockedRefunds,
-): boolean {
-  return compareAmounts(amount, '0') > 0 && new Big(measureUnmatched(payment, drafts)).gte(amount)
 }
 
 /**
@@ -220,9 +206,9 @@ function fitsGrowth(
  * @throws DomainError `not_decidable` when none is large enough
  */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
-  const { amount, id, paymentId } = draft.now
+  const { amount, id } = draft.now
   const [entered] = locked.external
-    .filter(({ now }) => now.paymentId === paymentId && now.source === 'person')
+    .filter(({ now }) => isOf(payment, now) && now.source === 'person')
     .filter(({ now }) => now.matched && now.outcome === null)
     .filter(({ now }) => compareAmounts(now.amount, amount) >= 0)
     .toSorted((a, b) => compareAmounts(a.now.amount, b.now.amount))
@@ -246,13 +232,14 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
  * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
  */
 async function judgeGrowthAgain(
+  { config }: Pick<Context, 'config'>,
   tx: Tx,
   key: TransactionKey,
   { payment, locked: { drafts } }: LockedExternal,
 ): Promise<{ found: RecordedDiscrepancy[]; doubted: string[] }> {
   rejudgeInferred(payment, drafts)
   const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
-  for (const draft of doubted) await saveDraft(tx, { ...draft, dueInMs: null })
+  for (const draft of doubted) await saveDraft(tx, config, { ...draft, dueInMs: null })
   const { paymentId } = payment
   const unexplained = measureUnexplained(payment, drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
@@ -270,22 +257,18 @@ async function judgeGrowthAgain(
  * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */
 export async function enterExternalRefund(
+  ctx: Pick<Context, 'now'>,
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  paymentId: string,
-  {
-    access,
-    reason,
-    decidedAt,
-  }: { access: Pick<Access, 'name' | 'isPerson'>; reason: string; decidedAt: Date },
+  { merchantCode, transactionId, paymentId }: TransactionKey & { paymentId: string },
+  access: Pick<Access, 'name' | 'isPerson'>,
+  reason: string,
 ): Promise<{ amount: string; events: NewEvent[] } | undefined> {
   const key = { merchantCode, transactionId }
   const locked = await lockRefunds(tx, key, null)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)
   const amount = payment ? measureUnexplained(payment, locked.drafts) : '0'
   if (compareAmounts(amount, '0') <= 0) return undefined
-  const decided = { outcome: 'matched', reason, by: access.name, againstEvidence: null }
-  const resolution = { ...decided, decidedAt: decidedAt.toISOString() }
+  const resolution = describeResolution(ctx, { outcome: 'matched', reason }, access, null)
   const cause = `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`
   const row = { id: `entered-${randomUUID()}`, paymentId, amount, resolution }
   enterExternal(locked, { ...row, externalId: randomUUID() }, { reason: cause })

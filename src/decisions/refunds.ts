@@ -9,7 +9,6 @@ import { violatesConstraint } from '../platform/postgres/errors.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { formatApproved } from '../refunds/attempt.ts'
 import { lockRefunds } from '../refunds/case.ts'
-import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
 import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
@@ -79,8 +78,7 @@ export async function decideRefund(
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
         const found = await apply(ctx, tx, { draft, locked, access, beside }, request)
-        await saveDraft(tx, draft)
-        if (decision !== 'approve') await scheduleReceiverErasure(tx, ctx.config, draft)
+        await saveDraft(tx, ctx.config, draft)
         return {
           ...{ value: undefined, changed: [key], log },
           buildEvents: async () => [

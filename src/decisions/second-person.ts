@@ -78,13 +78,10 @@ export function describeSelfDecided(
 
 const MAX_NAMED = 5
 
-/** The transactions of refunds, each once. */
-export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] {
-  const [first] = own
-  if (!first) return []
-  const { merchantCode } = first
-  const ids = new Set(own.map(({ transactionId }) => transactionId))
-  return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
+/** The transactions of an account's refunds, each once. */
+export function listTransactionsOf(own: readonly TransactionKey[]): TransactionKey[] {
+  const keys = new Map(own.map(({ merchantCode, transactionId }) => [transactionId, merchantCode]))
+  return [...keys].sort().map(([transactionId, merchantCode]) => ({ merchantCode, transactionId }))
 }
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */

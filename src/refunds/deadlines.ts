@@ -1,11 +1,7 @@
 import { Big } from 'big.js'
-import { and, eq, sql } from 'drizzle-orm'
 import type { Config } from '../config/config.ts'
-import { refunds } from '../db/schema.ts'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { repoll } from '../platform/concurrency/timing.ts'
-import { build } from '../platform/postgres/drizzle.ts'
-import type { Tx } from '../platform/postgres/types.ts'
 import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
 import type { Disagreement, LockedPayment } from './types.ts'
 
@@ -239,18 +235,4 @@ function listConfirmations(
 ): number[] {
   const sinceShown = noGrowthSince === null ? [] : [waitMs - (sinceNoGrowthMs ?? 0)]
   return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
-}
-
-/** Schedules the deletion of a finished refund's receiver, which is kept while the outcome may still be revised. */
-export async function scheduleReceiverErasure(
-  tx: Tx,
-  config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
-  { now }: RefundDraft,
-): Promise<void> {
-  if (now.status === 'needs_review') return
-  const ms = config.REFUND_CONFIRM_FAILED_MS
-  await build(tx)
-    .update(refunds)
-    .set({ eraseReceiverAt: sql`now() + ${ms}::float8 * interval '1 millisecond'` })
-    .where(and(eq(refunds.merchantCode, now.merchantCode), eq(refunds.refundId, now.refundId)))
 }

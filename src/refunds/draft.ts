@@ -5,24 +5,12 @@ import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { mayResend, scheduleNextCheck, scheduleReceiverErasure } from './deadlines.ts'
-import {
-  isDue,
-  isOver,
-  isResting,
-  type RefundDraft,
-  type RefundStatus,
-  STATES,
-} from './lifecycle.ts'
+import { mayResend, scheduleNextCheck } from './deadlines.ts'
+import { isDue, isResting, type RefundDraft, type RefundStatus, STATES } from './lifecycle.ts'
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */
-export function hasVisibleChange({ before, now, transitions }: RefundDraft): boolean {
-  return (
-    transitions.length > 0 ||
-    before.inferred !== now.inferred ||
-    before.fee !== now.fee ||
-    before.notifiedReference !== now.notifiedReference
-  )
+function hasVisibleChange(draft: RefundDraft): boolean {
+  return draft.transitions.length > 0 || looksDifferent(draft)
 }
 
 /** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
@@ -47,19 +35,25 @@ const SHOWN = [
  * Writes the draft of a decision, as `writeDraft` does.
  * @throws Error when no rule admits the decision: it is not made
  */
-export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
+export async function saveDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
   const { missing, now } = draft
   if (missing) {
     throw new Error(
       `no rule: refund ${now.refundId} is ${missing.status}, not to be ${missing.move}`,
     )
   }
-  await writeDraft(tx, draft)
+  await writeDraft(tx, config, draft)
 }
 
-/** Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. */
-async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
+type EraseSettings = Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>
+
+/**
+ * Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. The
+ * receiver of one that has ended is kept while its outcome may still be revised.
+ */
+async function writeDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
+  const hasEnded = transitions.length > 0 && STATES[now.status].ended
   const isDueChanged = dueInMs !== before.dueInMs
   if (now === before && notes.length === 0 && !isDueChanged) return
   const { merchantCode, transactionId, paymentId, refundId } = now
@@ -71,9 +65,8 @@ async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         status: now.status,
         ...pickChanged(draft),
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
-        ...(isDueChanged
-          ? { dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'` }
-          : {}),
+        ...(isDueChanged ? { dueAt: afterMs(dueInMs) } : {}),
+        ...(hasEnded ? { eraseReceiverAt: afterMs(config.REFUND_CONFIRM_FAILED_MS) } : {}),
       })
       .where(
         and(
@@ -106,6 +99,8 @@ async function writeDraft(tx: Tx, draft: RefundDraft): Promise<void> {
     throw new Error(`refund ${refundId} was changed by another transaction`)
   }
 }
+
+const afterMs = (ms: number | null) => sql`now() + ${ms}::float8 * interval '1 millisecond'`
 
 const TABLE = getTableColumns(refunds)
 const NAMES = Object.keys(TABLE).filter((name): name is keyof typeof TABLE => name in TABLE)
@@ -141,10 +136,7 @@ export async function saveDrafts(
     const { before, now } = draft
     changed ||= hasVisibleChange(draft) || before.matched !== now.matched
     changed ||= before.inFirstSight !== now.inFirstSight
-    await writeDraft(tx, draft)
-    if (isOver(draft) && draft.transitions.length > 0) {
-      await scheduleReceiverErasure(tx, config, draft)
-    }
+    await writeDraft(tx, config, draft)
   }
   return changed
 }

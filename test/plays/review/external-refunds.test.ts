@@ -257,9 +257,10 @@ describe("a person's decision about an external refund", () => {
 describe('growth that a person enters as a refund made elsewhere', () => {
   const enter = (payment: LabPayment) =>
     runInTransaction(lab.service.ctx.sql, async (tx) => {
-      const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
-      const who = { access: { name: 'test' }, reason: 'seen on the portal', decidedAt: new Date() }
-      const entered = await enterExternalRefund(tx, key, payment.id, who)
+      const { merchantCode } = MERCHANT
+      const of = { merchantCode, transactionId: payment.transactionId, paymentId: payment.id }
+      const { ctx } = lab.service
+      const entered = await enterExternalRefund(ctx, tx, of, { name: 'test' }, 'seen on the portal')
       await recordEvents(tx, entered?.events ?? [])
       return entered?.amount
     })

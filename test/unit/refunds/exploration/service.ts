@@ -2,13 +2,13 @@ import { judgeFall, NOTHING_ODD } from '../../../../src/payments/odd-readings.ts
 import { applyAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
-import { judge } from '../../../../src/refunds/judge.ts'
 import {
   type RefundDraft,
   type RefundRow,
   STATES,
   startDraft,
 } from '../../../../src/refunds/lifecycle.ts'
+import { judge } from '../../../../src/refunds/reconcile.ts'
 import type {
   ExternalRow,
   Finding,
