@@ -10,7 +10,7 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { looksDifferent } from '../refunds/draft.ts'
 import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
-import { listExternalIds, readExternalRefunds } from '../refunds/external-view.ts'
+import { readExternalRefunds } from '../refunds/external-view.ts'
 import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
@@ -70,8 +70,7 @@ async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const external: Awaited<ReturnType<typeof readExternalRefunds>> = []
   for (const { key, refunds, moved = [] } of items) {
     const ids = refunds?.externalChanges.map(({ externalId }) => externalId) ?? []
-    const shown = new Set([...ids, ...(await listExternalIds(tx, key.merchantCode, moved))])
-    external.push(...(await readExternalRefunds(tx, key.merchantCode, [...shown])))
+    external.push(...(await readExternalRefunds(tx, key.merchantCode, ids, moved)))
   }
   return { transactions, refunds: refunds.flat(), external }
 }
