@@ -97,20 +97,20 @@ export async function resolveExternalRefund(
 }
 
 function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExternal {
-  const draft = locked.external.find(({ now }) => now.externalId === found.id)
+  const draft = locked.external.find(({ now }) => now.id === found.id)
   const payment = locked.payments.find(({ paymentId }) => paymentId === found.paymentId)
   if (draft && payment) return { draft, payment, locked }
   const detail = 'its payment has just moved to another transaction; try again'
-  throw refuse({ ...found, externalId: found.id }, detail)
+  throw refuse(found, detail)
 }
 
 /** Creates the refusal of a decision about an external refund, with its state and the decision before. */
 function refuse(
-  row: Pick<ExternalRow, 'externalId' | 'matched' | 'outcome' | 'resolution'>,
+  row: Pick<ExternalRow, 'id' | 'matched' | 'outcome' | 'resolution'>,
   detail: string,
 ): DomainError {
   const state = deriveExternalState(row)
-  const text = `External refund ${row.externalId} is ${state}: ${detail}${describeDecided(row.resolution)}`
+  const text = `External refund ${row.id} is ${state}: ${detail}${describeDecided(row.resolution)}`
   return new DomainError('not_decidable', text, { extra: { state } })
 }
 
@@ -188,13 +188,13 @@ function applyDecision(
   decider: string,
 ): void {
   const { draft, payment, locked } = external
-  const { id, amount } = draft.now
+  const { requestId, amount } = draft.now
   const isMatched = outcome === 'matched'
   const fits = new Big(measureUnmatched(payment, locked.drafts)).gte(amount)
   if (isMatched && !fits) takeEntered(external)
   const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${id})`
+  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
   const state = { matched: isMatched, outcome: isMatched ? null : outcome }
   changeExternal(draft, { ...state, resolution }, { reason: cause })
   countExternal(locked)
@@ -206,7 +206,7 @@ function applyDecision(
  * @throws DomainError `not_decidable` when none is large enough
  */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
-  const { amount, id } = draft.now
+  const { amount, requestId } = draft.now
   const [entered] = locked.external
     .filter(({ now }) => isOf(payment, now) && now.source === 'person')
     .filter(({ now }) => now.matched && now.outcome === null)
@@ -218,7 +218,7 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
   }
   const left = new Big(entered.now.amount).minus(amount)
   const rest = left.gt(0) ? `; ${left.toFixed()} is left of it` : ''
-  const reason = `a notified refund of ${amount} (request ${id}) takes its place${rest}`
+  const reason = `a notified refund of ${amount} (request ${requestId}) takes its place${rest}`
   const taken = left.gt(0)
     ? { amount: left.toFixed() }
     : ({ matched: false, outcome: 'released' } as const)
@@ -270,8 +270,8 @@ export async function enterExternalRefund(
   if (compareAmounts(amount, '0') <= 0) return undefined
   const resolution = describeResolution(ctx, { outcome: 'matched', reason }, access, null)
   const cause = `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`
-  const row = { id: `entered-${randomUUID()}`, paymentId, amount, resolution }
-  enterExternal(locked, { ...row, externalId: randomUUID() }, { reason: cause })
+  const row = { id: randomUUID(), requestId: `entered-${randomUUID()}`, paymentId, amount }
+  enterExternal(locked, { ...row, resolution }, { reason: cause })
   const changes = await saveExternalRefunds(tx, key, locked)
   return { amount, events: await readExternalEvents(tx, merchantCode, changes) }
 }

@@ -58,9 +58,9 @@ export function matchPayments(
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)
-    markExternal(locked, payment, match.matchedExternal, { matched: true }, snapshot.callId)
+    markExternal(locked, match.matchedExternal, { matched: true }, snapshot.callId)
     const early = { outcome: 'part_of_first_sight' } as const
-    markExternal(locked, payment, match.firstSightExternal, early, snapshot.callId)
+    markExternal(locked, match.firstSightExternal, early, snapshot.callId)
     countExternal(locked)
     matched.findings.push(...findGrowth(payment, drafts))
     if (snapshot.changed || freed || externalChanged || changesAnything(match)) {

@@ -38,6 +38,13 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
+/** A receiver as it is stored and shown. Its masked account number does not have the form that a request requires. */
+export const ShownReceiver = z.strictObject({
+  accountName: z.string(),
+  accountNumber: z.string(),
+  swiftCode: z.string(),
+})
+
 /** What a masked account number begins with. */
 const MASK = '••••'
 
@@ -119,52 +126,32 @@ export function decryptReceiver(
   column: ReceiverColumn,
   refundId: string,
 ): Receiver | undefined {
-  const text = decrypt(encryption, encrypted, placeReceiver(column, refundId))
-  if (text === undefined) return undefined
-  const { accountName, accountNumber, swiftCode } = STORED.parse(JSON.parse(text))
-  return { accountName, accountNumber, swiftCode }
-}
-
-function decrypt(
-  encryption: Pick<Encryption, 'decrypt'>,
-  encrypted: Buffer,
-  place: Place,
-): string | undefined {
   try {
-    return encryption.decrypt(encrypted, place)
+    const text = encryption.decrypt(encrypted, placeReceiver(column, refundId))
+    return ShownReceiver.parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof DomainError) throw error
     return undefined
   }
 }
 
-/** Not `Receiver`: a masked account number does not have the form that a request requires. */
-const STORED = z.object({
-  accountName: z.string(),
-  accountNumber: z.string(),
-  swiftCode: z.string(),
-})
-
 /** The usual form of the members that have one. */
 const USUAL = [
-  {
-    member: 'accountNumber',
-    form: /^[0-9A-Za-z]{4,34}$/,
-    name: 'an account number of 4 to 34 letters and digits',
-  },
-  {
-    member: 'swiftCode',
-    form: /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/,
-    name: 'a SWIFT/BIC code of 8 or 11 characters',
-  },
+  ['accountNumber', /^[0-9A-Za-z]{4,34}$/, 'an account number of 4 to 34 letters and digits'],
+  ['swiftCode', /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/, 'a SWIFT/BIC code of 8 or 11 characters'],
 ] as const
 
 /**
  * Finds what is unusual about a receiver. The specification (4.3.2) knows three texts without a form, so the gateway
  * may accept it even so.
  */
-export function findReceiverHints(receiver: Receiver | undefined): FieldError[] {
-  return findUnusual(receiver).map(({ path, name }) => ({ path, message: `is not ${name}` }))
+export function findReceiverHints(receiver: Receiver | undefined, verb = 'is not'): FieldError[] {
+  if (!receiver) return []
+  const unusual = USUAL.filter(([member, form]) => !form.test(receiver[member]))
+  return unusual.map(([member, , name]) => ({
+    path: `receiver.${member}`,
+    message: `${verb} ${name}`,
+  }))
 }
 
 /** Refuses an unusual receiver with `REFUND_RECEIVER_CHECK=strict`. */
@@ -172,16 +159,8 @@ export function refuseReceiver(
   { REFUND_RECEIVER_CHECK: check }: Pick<Config, 'REFUND_RECEIVER_CHECK'>,
   receiver: Receiver | undefined,
 ): void {
-  const unusual = findUnusual(receiver)
-  if (check === 'lenient' || unusual.length === 0) return
-  const errors = unusual.map(({ path, name }) => ({ path, message: `must be ${name}` }))
+  const errors = check === 'lenient' ? [] : findReceiverHints(receiver, 'must be')
+  if (errors.length === 0) return
   const detail = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
   throw new DomainError('invalid_request', detail, { errors })
-}
-
-function findUnusual(receiver: Receiver | undefined): { path: string; name: string }[] {
-  if (!receiver) return []
-  return USUAL.filter(({ member, form }) => !form.test(receiver[member])).map(
-    ({ member, name }) => ({ path: `receiver.${member}`, name }),
-  )
 }

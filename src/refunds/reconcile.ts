@@ -132,7 +132,7 @@ export function judge(
     const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
-  const unmatched = findUnmatchedExternal(locked.payments, settings.REFUND_RESOLVE_FOR_MS)
+  const unmatched = findUnmatchedExternal(locked.external, settings.REFUND_RESOLVE_FOR_MS)
   return {
     findings: [...notified, ...matched.findings, ...timedOut, ...unmatched],
     rematched: matched.rematched,

@@ -66,23 +66,20 @@ async function saveExternal(
   { before, now }: ExternalDraft,
 ): Promise<void> {
   if (now === before) return
-  const { externalId: id, id: requestId, paymentId, source } = now
-  const { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution } = now
-  const state = { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution }
-  const notifiedAt = source === 'person' ? null : now.knownAt
+  const e = externalRefunds
   const saved = before
     ? await build(tx)
-        .update(externalRefunds)
-        .set(state)
-        .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
-        .returning({ id: externalRefunds.id })
+        .update(e)
+        .set(now)
+        .where(and(eq(e.merchantCode, merchantCode), eq(e.id, now.id)))
+        .returning({ id: e.id })
     : await build(tx)
-        .insert(externalRefunds)
-        .values({ id, merchantCode, requestId, paymentId, source, notifiedAt, ...state })
+        .insert(e)
+        .values({ ...now, merchantCode, firstSeenAt: sql`now()` })
         .onConflictDoNothing()
-        .returning({ id: externalRefunds.id })
+        .returning({ id: e.id })
   if (saved.length !== 1) {
-    throw new Error(`external refund ${requestId} was changed by another transaction`)
+    throw new Error(`external refund ${now.requestId} was changed by another transaction`)
   }
 }
 

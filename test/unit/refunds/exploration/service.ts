@@ -98,7 +98,7 @@ function save(world: World, locked: LockedRefunds, found: readonly string[]): Wo
   const external = locked.external.map(
     ({ now }): ExternalRow => ({
       ...now,
-      ...{ knownAt: 'then', ipnEventId: 1 },
+      ...{ notifiedAt: 'then', firstSeenAt: 'then', ipnEventId: 1 },
       failureNotifiedAt: now.failureNotifiedAt === null ? null : 'then',
     }),
   )
