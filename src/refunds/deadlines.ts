@@ -2,7 +2,15 @@ import { Big } from 'big.js'
 import type { Config } from '../config/config.ts'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { repoll } from '../platform/concurrency/timing.ts'
-import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
+import {
+  isAwaited,
+  isDue,
+  isResting,
+  move,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+} from './lifecycle.ts'
 import type { Disagreement, LockedPayment } from './types.ts'
 
 export type RefundSettings = Pick<
@@ -235,4 +243,58 @@ function listConfirmations(
 ): number[] {
   const sinceShown = noGrowthSince === null ? [] : [waitMs - (sinceNoGrowthMs ?? 0)]
   return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
+}
+
+export type SendingTurn = {
+  /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
+  had: boolean
+  /** The query was answered; without an answer, waiting refunds back off. */
+  answered: boolean
+  /** Refund calls of the account are paused: due refunds are checked again after this time (ms). */
+  pausedMs?: number | undefined
+}
+
+/** Sets the refund's next check where it changes; otherwise the refund stays due or keeps its time. */
+export function scheduleDraft(
+  draft: RefundDraft,
+  drafts: readonly RefundDraft[],
+  turn: SendingTurn,
+  settings: RefundSettings,
+): void {
+  const { now, transitions } = draft
+  if (isResting(draft)) {
+    draft.dueInMs = null
+    return
+  }
+  const waits = now.status === 'pending' && transitions.length === 0
+  if (waits && isUnblocked(drafts, now.paymentId)) {
+    draft.dueInMs = 0
+    return
+  }
+  if (turn.pausedMs !== undefined && isDue(draft) && couldBeSent(draft, settings)) {
+    draft.dueInMs = turn.pausedMs
+    return
+  }
+  if (waits && turn.answered && !(turn.had && now.requestedBeforeSnapshot)) return
+  if (transitions.length === 0 && !isDue(draft)) return
+  // Progress restarts the backoff; a resend that changed nothing, or never left, does not.
+  const progressed = transitions.some(({ to }) => to === 'accepted') || now.attempts === 1
+  const restarts = transitions.length > 0 && progressed && now.status !== 'pending'
+  draft.now = { ...now, polls: restarts ? 1 : now.polls + 1 }
+  draft.dueInMs = scheduleNextCheck(draft, settings)
+}
+
+/** Whether only the pause keeps the refund from being considered for sending. */
+function couldBeSent({ now, transitions }: RefundDraft, settings: RefundSettings): boolean {
+  if (transitions.length > 0) return false
+  if (now.status === 'pending') return settings.REFUNDS_ENABLED || now.attempts > 0
+  return mayResend(now, settings)
+}
+
+/** Whether the attempt that blocked other refunds of the payment has ended in this commit. */
+function isUnblocked(drafts: readonly RefundDraft[], paymentId: string): boolean {
+  const own = drafts.filter(({ now }) => now.paymentId === paymentId)
+  const blocks = (status: RefundRow['status']) => status === 'unknown' || status === 'sending'
+  const ended = own.some(({ before, now }) => blocks(before.status) && now.status !== 'pending')
+  return ended && !own.some(({ now }) => blocks(now.status))
 }

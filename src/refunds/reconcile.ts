@@ -10,8 +10,7 @@ import {
   type SentAttempt,
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
-import { applyDeadlines, type RefundSettings } from './deadlines.ts'
-import type { SendingTurn } from './draft.ts'
+import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
 import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'

@@ -11,7 +11,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'each event in each status success notified',
   },
   {
-    file: 'src/refunds/draft.ts',
+    file: 'src/refunds/save.ts',
     text: '  if (missing) {',
     mutation: '  if (missing && now.attempts < 0) {',
     test: 'test/api/discrepancies/discrepancies.test.ts',
