@@ -10,7 +10,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { chooseSendable, failCheck, startAttempt } from './choose.ts'
 import type { RefundDraft, RefundRow } from './lifecycle.ts'
 import { isStillSurplus } from './order-surplus.ts'
-import { decryptReceiver, type Receiver } from './receiver.ts'
+import { decryptReceiver, maskCall, type Receiver } from './receiver.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
 
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
@@ -30,7 +30,7 @@ export type Attempt = {
   before: RefundRow
   recorded: RefundRow
   snapshotCallId: number
-  /** The receiver's account number, masked in the gateway's message before it is stored. */
+  /** The receiver's account number, masked in whatever the gateway answers. */
   accountNumber: string | undefined
   permit: SendPermit
 }
@@ -207,9 +207,10 @@ async function insertAttempt(
  * @param signal cuts the call short when the process stops
  */
 export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
-  const { prepared, permit } = attempt
+  const { prepared, permit, accountNumber } = attempt
   if (performance.now() < permit.sendBefore) {
-    return { attempt, call: await prepared.send(signal, permit.breaker) }
+    const call = await prepared.send(signal, permit.breaker)
+    return { attempt, call: maskCall(call, accountNumber) }
   }
   permit.breaker.release()
   const reason = 'the lease would have expired during the call'

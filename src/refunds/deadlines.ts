@@ -65,8 +65,8 @@ function expireUnsent(
 }
 
 /**
- * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
- * gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves one to a person if what
+ * the gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(
@@ -141,7 +141,8 @@ function judgeNotifiedFailure(
   if (!isConfirmed(draft, snapshot, waitMs)) return false
   const { callId } = snapshot
   const reason = `${notified}, and two later queries, ${waitMs} ms apart, show no increase of the refunded amount`
-  const failureMessage = explainFailure(failureCode, failureWords)
+  const explained = explainCode(failureCode, failureWords ?? '')
+  const failureMessage = explained || 'the gateway notified that the refund failed'
   const failure = { failureReason: failureCode, failureMessage }
   move(draft, 'failure_confirmed', { reason, callId }, failure)
   return true
@@ -168,10 +169,6 @@ function judgeRefusal(
   const reason = `${refused}; the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)`
   sendToReview(draft, 'refusal_unclear', 'no_evidence', { reason, callId })
   return true
-}
-
-function explainFailure(code: string, words: string | null): string {
-  return explainCode(code, words ?? '') || 'the gateway notified that the refund failed'
 }
 
 /** Whether nothing but the refusal of its only attempt is known of the refund. */

@@ -1,11 +1,13 @@
+import { z } from '@hono/zod-openapi'
 import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import type { Filter } from '../access/listing.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { isUuid } from '../http/fields.ts'
+import { AmountParameter, Id, isUuid, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
 import { accountHoldColumn, orderColumn, selectOfOrder } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
@@ -26,22 +28,31 @@ export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFa
 /** A refund as it is read by itself, with the hold of its account. */
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
-export type RefundFilter = {
-  merchants: readonly string[]
-  orderId?: string | undefined
-  transactionId?: string | undefined
-  paymentId?: string | undefined
-  /** The name of the API key, or of the person. */
-  requestedBy?: string | undefined
-  /** A decimal string, compared by value. */
-  amount?: string | undefined
-  /** Requested at or after this time. */
-  from?: string | undefined
-  /** Requested before this time. */
-  to?: string | undefined
-  /** As shown to readers: `pending` includes `sending`. */
-  status?: Exclude<RefundStatus, 'sending'> | undefined
+/** The statuses shown to merchants. */
+export const RefundState = z.enum([
+  'awaiting_approval',
+  'pending',
+  'accepted',
+  'unknown',
+  'succeeded',
+  'failed',
+  'needs_review',
+  'returned',
+])
+
+/** The filters of the list, as query parameters. */
+export const QUERY = {
+  paymentId: Id.optional().describe('Only refunds of this payment'),
+  transactionId: Id.optional().describe('Only refunds of this transaction'),
+  orderId: Id.optional().describe('Only refunds of this order'),
+  requestedBy: Id.optional().describe('Only refunds requested with API keys of this name'),
+  amount: AmountParameter,
+  from: TimeParameter,
+  to: TimeParameter,
+  status: RefundState.optional().describe('Only refunds with this status'),
 }
+
+export type RefundFilter = Omit<Filter<typeof QUERY>, 'coversAll'>
 
 /** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(

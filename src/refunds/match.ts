@@ -287,9 +287,6 @@ function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Fin
   return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
 }
 
-function changesAnything(match: DeltaMatch): boolean {
-  const { matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred } = match
-  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal]
-  const lists = [...changed, match.doubtful, match.contradicted]
-  return inferred !== undefined || lists.some((ids) => ids.length > 0)
+function changesAnything({ unmatchedDelta: _, inferred, ...lists }: DeltaMatch): boolean {
+  return inferred !== undefined || Object.values(lists).some((found) => found.length > 0)
 }

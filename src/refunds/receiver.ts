@@ -2,8 +2,11 @@ import { z } from '@hono/zod-openapi'
 import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { DomainError, type FieldError } from '../errors.ts'
-import type { GatewayOutcome } from '../gateway/types.ts'
+import { isPrintable } from '../gateway/storable.ts'
+import type { GatewayCall } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
+
+export const NOT_PRINTABLE = 'holds control characters'
 
 /** What every member has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
 const ReceiverText = z
@@ -11,7 +14,7 @@ const ReceiverText = z
   .trim()
   .min(1, 'must not be empty')
   .max(140, 'must be at most 140 characters')
-  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+  .refine(isPrintable, NOT_PRINTABLE)
 
 /**
  * The bank account that receives the refund of a QR payment, its members in wire order: three texts
@@ -63,13 +66,13 @@ export function maskAccount(accountNumber: string): string {
  * Masks an account number in every text and number of a stored answer.
  * @param json as `src/gateway/storable.ts` writes it; it stays JSON
  */
-export function maskAccountIn(json: string, accountNumber: string): string {
+function maskAccountIn(json: string, accountNumber: string): string {
   if (accountNumber === '') return json
   return stringify(maskValue(parse(json), accountNumber)) ?? json
 }
 
 function maskValue(value: unknown, accountNumber: string): unknown {
-  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  const mask = (text: string) => maskIn(text, accountNumber)
   if (typeof value === 'string') return mask(value)
   if (isLosslessNumber(value)) {
     return value.value.includes(accountNumber) ? mask(value.value) : value
@@ -87,17 +90,20 @@ function maskValue(value: unknown, accountNumber: string): unknown {
 /** Shorter texts are no account numbers, and may be part of any word. */
 const MIN_ACCOUNT_NUMBER = 4
 
-/** Masks an account number in what the gateway says about an attempt. */
-export function maskAccountNumber<T>(
-  outcome: GatewayOutcome<T>,
-  accountNumber: string | undefined,
-): GatewayOutcome<T> {
-  if (accountNumber === undefined || !('message' in outcome)) return outcome
-  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
-  // A function, because a replacement text may contain patterns like $&, which insert what was found.
-  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  return { ...outcome, message }
+/** Masks an account number in what the gateway answers: in its message, and wherever the answer holds it. */
+export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCall<T> {
+  const { outcome, record } = call
+  const { received } = record
+  const isMasked = 'message' in outcome && accountNumber.length >= MIN_ACCOUNT_NUMBER
+  return {
+    outcome: isMasked ? { ...outcome, message: maskIn(outcome.message, accountNumber) } : outcome,
+    record: received ? { ...record, received: maskAccountIn(received, accountNumber) } : record,
+  }
 }
+
+/** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
+const maskIn = (text: string, accountNumber: string) =>
+  text.replaceAll(accountNumber, () => maskAccount(accountNumber))
 
 type ReceiverColumn = 'receiver' | 'receiver_shown'
 

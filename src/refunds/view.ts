@@ -4,22 +4,10 @@ import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { Resolution } from './external-view.ts'
-import type { RefundRecord } from './find.ts'
+import { type RefundRecord, RefundState } from './find.ts'
 import { STATES } from './lifecycle.ts'
 import { Proof } from './proof.ts'
 import { decryptReceiver, ShownReceiver } from './receiver.ts'
-
-/** The statuses shown to merchants. */
-export const RefundState = z.enum([
-  'awaiting_approval',
-  'pending',
-  'accepted',
-  'unknown',
-  'succeeded',
-  'failed',
-  'needs_review',
-  'returned',
-])
 
 /** A receiver in a response. */
 const MaskedReceiver = ShownReceiver.openapi({ description: 'With a masked account number' })

@@ -244,7 +244,7 @@ export function hear(world: World, setting: Setting, call: Call, isLate: boolean
   const locked = load(world, setting, false)
   const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(call.of))
   if (!draft) return isLate ? { ...world, late: null } : { ...world, call: null }
-  const sent = { attempt: { ...call, accountNumber: undefined }, call: { outcome: reply } }
+  const sent = { attempt: call, call: { outcome: reply } }
   // A notification may have ended it meanwhile.
   if (draft.now.status === 'sending' && !isLate) applyOutcome(draft, sent, NOW)
   else applyAnswer(draft, sent, { isLost: false, endedAt: NOW })
