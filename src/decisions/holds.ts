@@ -207,17 +207,16 @@ async function recordHold(
     cause: `${held ? 'held' : released} ${by}${describeSelfDecided(actor, own)}: ${reason}`,
   }
   const refundId = target === 'refund' ? id : null
-  const keys =
+  const of =
     subject.target === 'merchant'
-      ? own.map(({ transactionId, paymentId, refundId }) => ({
-          transactionId,
-          paymentId,
-          refundId,
-        }))
+      ? own
       : [{ ...subject.transaction, paymentId: subject.paymentId, refundId }]
+  const keys = of.map(({ transactionId, paymentId, refundId }) => ({
+    ...{ merchantCode, transactionId, paymentId, refundId },
+  }))
   await recordChanges(
     tx,
-    keys.map((key) => ({ ...key, merchantCode, ...change })),
+    keys.map((key) => ({ ...key, ...change })),
   )
 }
 

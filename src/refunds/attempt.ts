@@ -7,11 +7,11 @@ import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { chooseSendable, failCheck, startAttempt } from './choose.ts'
+import { chooseSendable, failCheck, type Sendable, startAttempt } from './choose.ts'
 import type { RefundDraft, RefundRow } from './lifecycle.ts'
 import { isStillSurplus } from './order-surplus.ts'
 import { decryptReceiver, maskCall, type Receiver } from './receiver.ts'
-import type { LockedPayment, LockedRefunds } from './types.ts'
+import type { LockedRefunds } from './types.ts'
 
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
 
@@ -115,37 +115,27 @@ export async function prepareAttempt(
     const { surplus, attempts } = draft.now
     const isFirst = surplus && attempts === 0
     if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
-    const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
+    const attempt = await recordAttempt(ctx, tx, { draft, payment }, snapshot, permit)
     if (attempt) return attempt
   }
   return undefined
-}
-
-type AttemptToRecord = {
-  draft: RefundDraft
-  payment: LockedPayment
-  snapshot: SnapshotRef
-  permit: SendPermit
 }
 
 /** @returns undefined when it cannot be sent under this lease, is held, or its receiver cannot be decrypted */
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  { draft, payment, snapshot, permit }: AttemptToRecord,
+  { draft, payment }: Sendable,
+  snapshot: SnapshotRef,
+  permit: SendPermit,
 ): Promise<Attempt | undefined> {
   const before = draft.now
   const { merchantCode, refundId, paymentId, amount } = before
   const receiver = readReceiver(ctx, before)
   if (before.receiver && !receiver) return undefined
   if (!isAsApproved(ctx, draft, receiver)) return undefined
-  const prepared = ctx.gateway.prepareRefund({
-    merchantCode,
-    refundId,
-    paymentId,
-    amount,
-    receiver,
-  })
+  const wanted = { merchantCode, refundId, paymentId, amount, receiver }
+  const prepared = ctx.gateway.prepareRefund(wanted)
   const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded

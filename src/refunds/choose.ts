@@ -70,7 +70,7 @@ export function mayClear(
   return compareAmounts(addAmounts([left, twice]), amount) >= 0
 }
 
-type Sendable = { draft: RefundDraft; payment: LockedPayment }
+export type Sendable = { draft: RefundDraft; payment: LockedPayment }
 
 /**
  * Yields the refunds of a transaction that may be sent now, oldest first; fails those that can no longer be sent. Needs

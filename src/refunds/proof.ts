@@ -3,7 +3,7 @@ import { parse } from 'lossless-json'
 import type { Context } from '../context.ts'
 import { Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { readIndications } from './evidence.ts'
+import { Indication, readIndications } from './evidence.ts'
 import type { RefundRecord } from './find.ts'
 
 const Removed = z
@@ -64,16 +64,6 @@ const ProofTransition = z.strictObject({
   cause: z.string(),
   notification: ProofNotification.nullable(),
   snapshot: ProofSnapshot.nullable(),
-})
-
-const Indication = z.strictObject({
-  kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
-    description:
-      "An answer to an attempt, a notification, the payment's refunded amount, or a person's decision",
-  }),
-  supports: z.enum(['succeeded', 'failed', 'neither']),
-  at: Time,
-  text: z.string(),
 })
 
 /** The evidence for a refund's status, for an accountant or the gateway's support. */
