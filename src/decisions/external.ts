@@ -42,8 +42,7 @@ type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: Lo
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
 /**
- * Applies a person's decision about a refund made elsewhere, and records it with the API key's name and the
- * reason. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
+ * Applies a person's decision about a refund made elsewhere. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
  * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
  * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
  * that has not ended does not decide, while another may.
@@ -225,9 +224,8 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
 }
 
 /**
- * Judges the growth of a payment again, after a person's decision about a refund made elsewhere: what was inferred and is
- * not shown any more is left to a person, growth that nothing explains any more is a discrepancy in this commit, and not
- * only with the next answer; growth that is explained now is none.
+ * Judges the growth of a payment again, in the commit of the decision and not only with the next answer: what was inferred
+ * and is not shown any more is left to a person, and what nothing explains any more is a discrepancy.
  * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
  */
 async function judgeGrowthAgain(
@@ -249,9 +247,8 @@ async function judgeGrowthAgain(
 }
 
 /**
- * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
- * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
- * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
+ * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is left
+ * to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered.
  * The caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
  * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */

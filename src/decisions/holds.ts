@@ -99,10 +99,9 @@ export type HoldChange = { held: boolean; reason: string; operation: string }
 type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
- * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
- * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What
- * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason. Whoever asked for a
- * refund does not release the hold on it that somebody else set, while another may decide.
+ * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record
+ * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a refund
+ * does not release the hold on it that somebody else set, while another may decide.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, `same_person`, or `unavailable` when the payment is moving to another transaction
  */

@@ -32,12 +32,11 @@ export type OwnRefund = Pick<RefundRecord['refund'], keyof typeof OWN>
 export type MayEnd = 'free' | 'self' | 'another'
 
 /**
- * Refuses to let whoever asked for a refund end what holds it back, unless no other live key may decide for the merchant.
- * Otherwise a second person could approve, or hold, or doubt a refund in vain: the first one would clear the way alone.
- * Where it is allowed, the refunds are marked `selfDecided`; the caller says so in the cause that it records, makes the
- * change of their transactions visible, and records `buildSelfDecidedEvents`. The caller holds the rows of what it ends.
+ * Refuses to let whoever asked for a refund end what holds it back, unless nobody else may decide for the merchant: the
+ * first one would clear the way alone. The caller holds the rows of what it ends, says in the cause that it records whose
+ * refunds these were, and makes the change of their transactions visible.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
- * @returns the refunds that are marked; empty when none of those concerned is the caller's own
+ * @returns the refunds that are marked `selfDecided`; empty when none of those concerned is the caller's own
  * @throws DomainError `same_person`
  */
 export async function requireAnother(

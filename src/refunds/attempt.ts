@@ -192,8 +192,8 @@ async function insertAttempt(
 }
 
 /**
- * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
- * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
+ * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled since sends nothing:
+ * its lease may expire during the call, and the next worker would send as well.
  * @param signal cuts the call short when the process stops
  */
 export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
