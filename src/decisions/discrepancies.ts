@@ -164,7 +164,8 @@ export async function annotateDiscrepancy(
     const { assignee: after } = given
     if (resolvedAt !== null) return undefined
     await tx`
-      update discrepancies set assignee = ${after} where merchant_code = ${merchantCode} and id = ${id}`
+      update discrepancies set assignee = ${after}
+      where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
     return { field, before, after, verb: 'assigned', reason: after ?? 'nobody' }
   })
 }
@@ -203,7 +204,7 @@ export async function annotateRefund(
         insert into refund_reviews as v (merchant_code, refund_id, notes, assignee)
         values (${merchantCode}, ${refundId}, ${notes}, ${assignee})
         on conflict (merchant_code, refund_id) do update
-          set notes = v.notes || excluded.notes, assignee = excluded.assignee
+          set notes = v.notes || excluded.notes, assignee = ${tx('note' in given ? 'v' : 'excluded')}.assignee
           where jsonb_array_length(v.notes || excluded.notes) <= ${MAX_NOTES}`
       if (written.count === 0) throw refuseNote('refund')
       const [before, after] =

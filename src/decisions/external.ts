@@ -124,9 +124,10 @@ export function findExternalObstacle(
 }
 
 const EXPLAINED = {
-  own: 'it is a refund of this service, which is decided with POST /v1/refunds/{id}/resolution',
-  already: 'it is decided already',
-  nothing_deducted: 'nothing is deducted for it any more',
+  already: () => 'it is decided already',
+  nothing_deducted: () => 'nothing is deducted for it any more',
+  own: ({ requestId }: ExternalRow) =>
+    `it is a refund of this service, which is decided with POST /v1/refunds/${requestId}/resolution`,
 }
 
 /**
@@ -145,7 +146,7 @@ function judge(
     throw refuse(now, `it was ${before} when the decision was requested`)
   }
   const obstacle = findExternalObstacle(now, outcome)
-  if (obstacle) throw refuse(now, EXPLAINED[obstacle])
+  if (obstacle) throw refuse(now, EXPLAINED[obstacle](now))
   const contrary = findContrary(now)
   if (contrary !== null && !againstEvidence) {
     throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuse(now, detail))

@@ -1,4 +1,3 @@
-import { and, eq, isNotNull, or, sql } from 'drizzle-orm'
 import type { Actor } from '../access/audit.ts'
 import { LIVE_SQL } from '../access/keys.ts'
 import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
@@ -6,7 +5,8 @@ import { type Access, hasScopeSql } from '../access/types.ts'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { build } from '../platform/postgres/drizzle.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
 import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
@@ -22,11 +22,17 @@ export type HoldsBack = { merchantCode: string } & (
   | { ofAccount: true }
 )
 
-const { merchantCode, transactionId, paymentId, refundId, requestedPrincipal, onBehalfOf } = refunds
-const OWN = { merchantCode, transactionId, paymentId, refundId, requestedPrincipal, onBehalfOf }
+const OWN = [
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'refundId',
+  'requestedPrincipal',
+  'onBehalfOf',
+] as const
 
 /** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
-export type OwnRefund = Pick<RefundRecord['refund'], keyof typeof OWN>
+export type OwnRefund = Pick<RefundRecord['refund'], (typeof OWN)[number]>
 
 /** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
 export type MayEnd = 'free' | 'self' | 'another'
@@ -79,30 +85,50 @@ const MAX_NAMED = 5
 
 /** The transactions of an account's refunds, each once. */
 export function listTransactionsOf(own: readonly TransactionKey[]): TransactionKey[] {
-  const keys = new Map(own.map(({ merchantCode, transactionId }) => [transactionId, merchantCode]))
-  return [...keys].sort().map(([transactionId, merchantCode]) => ({ merchantCode, transactionId }))
+  const [first] = own
+  if (!first) return []
+  const { merchantCode } = first
+  const ids = new Set(own.map(({ transactionId }) => transactionId))
+  return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
 }
 
-/** An account may have many open refunds: those that cannot be the principal's are left out before. */
+const COLUMNS = listColumns(refunds, 'r', OWN)
+const NOT_ENDED = isUnendedSql('r')
+
 async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
-  const r = refunds
-  const open = await build(tx)
-    .select(OWN)
-    .from(r)
-    .where(
-      and(
-        eq(r.merchantCode, ends.merchantCode),
-        sql.raw(isUnendedSql('refunds')),
-        'ofAccount' in ends
-          ? or(eq(r.requestedPrincipal, who.principal), isNotNull(r.onBehalfOf))
-          : or(eq(r.paymentId, ends.paymentId ?? ''), eq(r.refundId, ends.refundId ?? NO_REFUND)),
-      ),
-    )
-    .orderBy(r.requestedAt, r.refundId)
+  const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
-const NO_REFUND = '00000000-0000-0000-0000-000000000000'
+async function listOf(
+  tx: Tx,
+  { merchantCode, paymentId, refundId }: Extract<HoldsBack, { paymentId: string | null }>,
+): Promise<OwnRefund[]> {
+  return await tx<OwnRefund[]>`
+    select ${tx.unsafe(COLUMNS)}
+    from (
+      select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id, ${refundId}::uuid as refund_id
+    ) as k cross join lateral (
+      (select * from refunds as o where ${tx.unsafe(byKey('o', ['merchant_code', 'payment_id'], 'k'))} offset 0)
+      union all
+      (select * from refunds as o where o.payment_id is distinct from k.payment_id
+        and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
+    ) as r
+    where ${tx.unsafe(NOT_ENDED)} order by r.requested_at, r.refund_id`
+}
+
+/** An account may have many open refunds: those that cannot be the principal's are left out before. */
+async function listOfAccount(
+  tx: Tx,
+  { principal }: Principal,
+  { merchantCode }: HoldsBack,
+): Promise<OwnRefund[]> {
+  return await tx<OwnRefund[]>`
+    select ${tx.unsafe(COLUMNS)} from refunds as r
+    where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
+      and (r.requested_principal = ${principal} or r.on_behalf_of is not null)
+    order by r.requested_at, r.refund_id`
+}
 
 const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
 
@@ -118,9 +144,14 @@ async function mayAnotherDecide(
   const merchantCode = refunds[0]?.merchantCode ?? ''
   const ids = refunds.map(({ refundId }) => refundId)
   const rows = await tx`
-    select from refunds as r, actors as k
-    where r.merchant_code = ${merchantCode} and r.refund_id = any(${ids}::uuid[])
-      and ${tx.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
+    select from (
+      select o.* from (
+        select ${merchantCode}::text as merchant_code, refund_id from unnest(${ids}::uuid[]) as refund_id
+      ) as k cross join lateral (
+        select * from refunds as o
+        where ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1) as o
+    ) as r, actors as k
+    where ${tx.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
       and (r.requested_principal = ${principal} or not ${tx.unsafe(namesActorSql('r.folded_on_behalf_of'))})
     limit 1`
   return rows.length > 0

@@ -9,7 +9,7 @@ import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/stor
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { showPayment } from '../payments/view.ts'
-import { byExpressions } from '../platform/postgres/by-key.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -143,15 +143,18 @@ type Answered = { kind: DiscrepancyKind; ours?: string }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
+const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
+const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'r')
 const BY_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
-  ['r.merchant_code', 'r.refund_id::text'],
+  ['k.merchant_code', 'k.refund_id::text'],
 )
 
 /**
  * Reads a version of all that a person decides a refund by: that of its transaction, which every visible change of its
- * refunds and payments raises, holds and decisions among them, the refund's status and when it changed last, and the
- * notifications that name it, handled or not. The caller of a decision holds the transaction's row, which every change of these takes.
+ * refunds and payments raises, holds and decisions among them; the refund's status, when it changed last, and the evidence
+ * that changed no status; and the notifications that name it, handled or not. The caller of a decision holds the
+ * transaction's row, which every change of these takes.
  * @returns text; empty for an unknown refund
  */
 export async function readShownVersion(
@@ -159,12 +162,14 @@ export async function readShownVersion(
   { merchantCode, refundId }: RefundKey,
 ): Promise<string> {
   const [row] = await tx<{ version: string }[]>`
-    select concat_ws(' ', t.transaction_id, t.version, r.status, r.updated_at, e.ids) as version
-    from refunds as r join transactions as t using (merchant_code, transaction_id)
-    cross join lateral (
-      select string_agg(e.id::text, ' ' order by e.id) as ids from (
-        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST)} offset 0) as e) as e
-    where r.merchant_code = ${merchantCode} and r.refund_id = ${refundId}`
+    select jsonb_build_array(t.transaction_id, t.version, r.status, r.updated_at, r.failure_code, r.success_notified_at,
+      r.return_sightings, r.return_seen_at, (
+        select json_agg(e.id order by e.id) from (
+          select e.id from ipn_events as e
+          where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST)} offset 0) as e))::text as version
+    from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
+    cross join lateral (select * from refunds as r where ${tx.unsafe(OF_REFUND)} limit 1) as r
+    cross join lateral (select * from transactions as t where ${tx.unsafe(OF_TRANSACTION)} limit 1) as t`
   return row?.version ?? ''
 }
 

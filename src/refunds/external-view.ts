@@ -194,20 +194,32 @@ export async function findExternalRefund(
   return found
 }
 
-/**
- * Reads external refunds within a unit of work, by their ids or their payments, oldest first. Runs no query where there are
- * neither.
- */
+/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
 export async function readExternalRefunds(
   tx: Tx,
   merchantCode: string,
   ids: readonly string[],
-  paymentIds: readonly string[] = [],
 ): Promise<ExternalRecord[]> {
-  if (ids.length + paymentIds.length === 0) return []
+  if (ids.length === 0) return []
   return await tx<ExternalRecord[]>`
     ${tx.unsafe(SELECT)}
-    where f.merchant_code = ${merchantCode}
-      and (f.id = any(${[...ids]}::uuid[]) or f.payment_id = any(${[...paymentIds]}::text[]))
+    where f.merchant_code = ${merchantCode} and f.id = any(${ids}::uuid[])
     order by f.first_seen_at, f.id`
+}
+
+/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
+export async function listExternalIds(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<string[]> {
+  if (paymentIds.length === 0) return []
+  const rows = await tx<{ id: string }[]>`
+    select f.id from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from foreign_refunds as f
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
+  return rows.map(({ id }) => id)
 }

@@ -38,10 +38,12 @@ export async function saveReasons(
 ): Promise<void> {
   await runInTransaction(sql, async (tx) => {
     const a = merchantAccounts
-    await build(tx)
+    const saved = await build(tx)
       .update(a)
       .set({ refundReasons: reasons })
       .where(eq(a.merchantCode, merchantCode))
+      .returning({ merchantCode: a.merchantCode })
+    if (saved.length !== 1) throw new Error(`account ${merchantCode} has no row`)
     await recordWrite(tx, log, actor, { operation, merchantCode, objectId: merchantCode })
   })
 }

@@ -9,7 +9,7 @@ import type { PaymentChange } from '../payments/odd-readings.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
-import { readExternalRefunds } from '../refunds/external-view.ts'
+import { listExternalIds, readExternalRefunds } from '../refunds/external-view.ts'
 import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { looksDifferent } from '../refunds/save.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
@@ -70,7 +70,8 @@ async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const external: Awaited<ReturnType<typeof readExternalRefunds>> = []
   for (const { key, refunds, moved = [] } of items) {
     const ids = refunds?.externalChanges.map(({ externalId }) => externalId) ?? []
-    external.push(...(await readExternalRefunds(tx, key.merchantCode, ids, moved)))
+    const shown = new Set([...ids, ...(await listExternalIds(tx, key.merchantCode, moved))])
+    external.push(...(await readExternalRefunds(tx, key.merchantCode, [...shown])))
   }
   return { transactions, refunds: refunds.flat(), external }
 }

@@ -250,6 +250,15 @@ describe.each(TARGETS)(
       await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
     })
 
+    it('is theirs or somebody else’s whatever is left of the audit log', async () => {
+      const { path } = await makeHeld(asker)
+      await lab.database.sql`delete from audit_entries`
+      expect((await call('DELETE', path, asker)).status).toBe(200)
+      expect((await call('PUT', path, other)).status).toBe(200)
+      await lab.database.sql`delete from audit_entries`
+      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+    })
+
     it('that is on record nowhere is somebody else’s', async () => {
       const { path } = await makeHeld(asker)
       await lab.database.sql`delete from hold_changes`

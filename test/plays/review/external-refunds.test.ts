@@ -218,7 +218,8 @@ describe("a person's decision about an external refund", () => {
     await expectRefused(released, 409, 'not_decidable')
     await lab.database.sql`update foreign_refunds set outcome = 'own'`
     const own = await decide(one.id, 'matched', { againstEvidence: true })
-    expect((await expectRefused(own, 409, 'not_decidable')).detail).toContain('of this service')
+    const { detail } = await expectRefused(own, 409, 'not_decidable')
+    expect(detail).toContain(`decided with POST /v1/refunds/${one.requestId}/resolution`)
   })
 
   it('is accepted once when two people decide at once, and the other learns it', async () => {
