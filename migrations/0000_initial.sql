@@ -177,6 +177,7 @@ CREATE TABLE "hold_changes" (
 	"held" boolean NOT NULL,
 	"reason" text NOT NULL,
 	"actor" text NOT NULL,
+	"principal" text,
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "hold_changes_pkey" PRIMARY KEY("merchant_code","id")
 );
@@ -229,7 +230,8 @@ CREATE TABLE "merchant_accounts" (
 	"merchant_code" text PRIMARY KEY NOT NULL,
 	"first_seen_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"paid_until" timestamp with time zone DEFAULT now() NOT NULL,
-	"hold" jsonb
+	"hold" jsonb,
+	"refund_reasons" text[] DEFAULT '{}' NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "minute_figures" (
@@ -300,17 +302,6 @@ CREATE TABLE "refund_attempts" (
 	"duration_ms" integer,
 	"received" text,
 	CONSTRAINT "refund_attempts_pkey" PRIMARY KEY("merchant_code","id")
-);
---> statement-breakpoint
-CREATE TABLE "refund_reasons" (
-	"merchant_code" text NOT NULL,
-	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "refund_reasons_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
-	"label" text NOT NULL,
-	"position" bigint NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"ended_at" timestamp with time zone,
-	CONSTRAINT "refund_reasons_pkey" PRIMARY KEY("merchant_code","id"),
-	CONSTRAINT "refund_reasons_label_short" CHECK (char_length("label") between 1 and 80)
 );
 --> statement-breakpoint
 CREATE TABLE "refund_reviews" (
@@ -547,8 +538,6 @@ CREATE INDEX "payments_transaction_id" ON "payments" USING btree ("merchant_code
 CREATE INDEX "payments_newest" ON "payments" USING btree ("merchant_code","first_seen_at" DESC NULLS FIRST,"payment_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payments_amount" ON "payments" USING btree ("merchant_code","amount" DESC NULLS FIRST,"first_seen_at" DESC NULLS FIRST,"payment_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "refund_attempts_refund" ON "refund_attempts" USING btree ("merchant_code","refund_id");--> statement-breakpoint
-CREATE INDEX "refund_reasons_offered" ON "refund_reasons" USING btree ("merchant_code","position") WHERE "ended_at" is null;--> statement-breakpoint
-CREATE UNIQUE INDEX "refund_reasons_once" ON "refund_reasons" USING btree ("merchant_code",lower("label")) WHERE "ended_at" is null;--> statement-breakpoint
 CREATE INDEX "refunds_of_payment" ON "refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
 CREATE INDEX "refunds_of_transaction" ON "refunds" USING btree ("merchant_code","transaction_id");--> statement-breakpoint
 CREATE INDEX "refunds_newest" ON "refunds" USING btree ("merchant_code","requested_at" DESC NULLS FIRST,"refund_id" DESC NULLS FIRST);--> statement-breakpoint

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
+import type { Annotation } from '../decisions/discrepancies.ts'
 import { Card } from '../platform/html/components.tsx'
 import { List, Time } from './cells.tsx'
 import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
@@ -11,14 +12,13 @@ const NoteFields = z.object({ text: requireText('decisions.problems.text') })
 
 export function annotations<Subject>(of: {
   merchantOf(subject: Subject): string
-  note(asked: Asked<Subject>, text: string): Promise<unknown>
-  assign(asked: Asked<Subject>, name: string | null): Promise<unknown>
+  annotate(asked: Asked<Subject>, given: Annotation): Promise<unknown>
 }): { note: Action<Subject>; assignee: Action<Subject> } {
   return {
     note: {
       scope: 'ops',
       async run(asked) {
-        await of.note(asked, parseFields(NoteFields, asked.fields).text)
+        await of.annotate(asked, { note: parseFields(NoteFields, asked.fields).text })
         return { notice: 'noteAdded' }
       },
     },
@@ -31,7 +31,7 @@ export function annotations<Subject>(of: {
         if (!['', access.name, ...deciders].includes(name)) {
           throw new InvalidFieldsError({ name: t('decisions.problems.name') })
         }
-        await of.assign(asked, name === '' ? null : name)
+        await of.annotate(asked, { assignee: name === '' ? null : name })
         return { notice: 'assigned' }
       },
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
-import { addNote, assignDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
+import { annotateDiscrepancy, resolveDiscrepancy } from '../decisions/discrepancies.ts'
 import { findMayEnd } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { showDiscrepancy } from '../discrepancies/routes.ts'
@@ -52,8 +52,7 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
     external: externalAction,
     ...annotations<DiscrepancyRow>({
       merchantOf: ({ merchantCode }) => merchantCode,
-      note: ({ ctx, access, of }, text) => addNote(ctx, access, of, text),
-      assign: ({ ctx, access, of }, name) => assignDiscrepancy(ctx, access, of, name),
+      annotate: ({ ctx, access, of }, given) => annotateDiscrepancy(ctx, access, of, given),
     }),
   },
 })

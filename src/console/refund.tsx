@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { assignRefund, noteRefund } from '../decisions/discrepancies.ts'
+import { annotateRefund } from '../decisions/discrepancies.ts'
 import { findSubject } from '../decisions/holds.ts'
 import { DECISIONS, type Decision, OUTCOMES } from '../decisions/obstacles.ts'
 import { decideRefund } from '../decisions/refunds.ts'
@@ -90,8 +90,7 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
   },
   ...annotations<FoundRefund>({
     merchantOf: ({ refund }) => refund.merchantCode,
-    note: ({ ctx, of, access }, text) => noteRefund(ctx, of, text, access),
-    assign: ({ ctx, of, access }, name) => assignRefund(ctx, of, name, access),
+    annotate: ({ ctx, access, of }, given) => annotateRefund(ctx, access, of, given),
   }),
 }
 

@@ -139,6 +139,7 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   /** With a call rate set: until when the calls of all processes have used up the rate. */
   throttledUntil: time('paid_until').notNull().defaultNow(),
   hold: hold(), // Who records an attempt to send a refund locks the row (`for key share`) first.
+  ...textLists('refundReasons'), // What people choose from; empty for the usual ones.
 })
 
 /** One row: which server the database is, and the epoch of what readers were given, which `cli restored` raises. Another
@@ -172,6 +173,7 @@ export const holdChanges = define('hold_changes', {
   ...requiredTexts('targetId'),
   held: boolean('held').notNull(),
   ...requiredTexts('reason', 'actor'),
+  ...texts('principal'), // Null on the command line.
   ...timesFromNow('at'),
 }).rules((t) => [key('hold_changes_pkey', t.merchantCode, t.id)])
 
@@ -557,25 +559,6 @@ export const refunds = define('refunds', {
     refunds_on_behalf_folded: sql`(${t.onBehalfOf} is null) = (${t.foldedOnBehalfOf} is null)`,
     refunds_decided_by_another: sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.foldedOnBehalfOf} is null or ${t.foldedOnBehalfOf} not in (${t.foldedDecidedBy}, ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
     refunds_decision_whole: sql`(${t.decidedPrincipal} is null) = (${t.decidedBy} is null) and (${t.decidedBy} is null) = (${t.foldedDecidedBy} is null) and (${t.decidedPrincipal} is not null) = (${t.approvedAt} is not null or ${t.declinedAt} is not null) and (${t.approvedAt} is null or ${t.declinedAt} is null) and (${t.approvedAt} is null) = (${t.approvedFingerprint} is null)`,
-  }),
-])
-
-/** The reasons that people choose from; a renamed one is ended and written anew. */
-export const refundReasons = define('refund_reasons', {
-  ...requiredTexts('merchantCode'),
-  id: counter('id').generatedAlwaysAsIdentity(),
-  ...requiredTexts('label'),
-  ...requiredCounters('position'),
-  ...timesFromNow('createdAt'),
-  ...times('endedAt'),
-}).rules((t) => [
-  key('refund_reasons_pkey', t.merchantCode, t.id),
-  index('refund_reasons_offered').on(t.merchantCode, t.position).where(sql`${t.endedAt} is null`),
-  uniqueIndex('refund_reasons_once')
-    .on(t.merchantCode, sql`lower(${t.label})`)
-    .where(sql`${t.endedAt} is null`),
-  ...checks({
-    refund_reasons_label_short: sql`char_length(${t.label}) between 1 and 80`,
   }),
 ])
 

@@ -19,9 +19,9 @@ const AgainstEvidence = z.boolean().optional()
 const ApprovalDecision = z
   .strictObject({ reason: Text.optional() })
   .openapi('ApprovalDecision', { example: { reason: 'checked against the return' } })
-const Cancellation = z
-  .strictObject({ reason: Text })
-  .openapi('Cancellation', { example: { reason: 'the customer keeps the goods' } })
+const becauseOf = (name: string, reason: string) =>
+  z.strictObject({ reason: Text }).openapi(name, { example: { reason } })
+const Cancellation = becauseOf('Cancellation', 'the customer keeps the goods')
 const ResolutionRequest = z
   .strictObject({
     outcome: z.enum(OUTCOMES),
@@ -45,18 +45,17 @@ const ExternalResolution = z
   .openapi('ExternalResolution', {
     example: { outcome: 'part_of_first_sight', reason: 'portal, refund of 20 November' },
   })
-const DiscrepancyResolution = z.strictObject({ reason: Text }).openapi('DiscrepancyResolution', {
-  example: { reason: 'refunded at the portal by the support team, ticket 4711' },
-})
+const DiscrepancyResolution = becauseOf(
+  'DiscrepancyResolution',
+  'refunded at the portal by the support team, ticket 4711',
+)
 const DiscrepancyNote = z
   .strictObject({ text: Text })
   .openapi('DiscrepancyNote', { example: { text: 'asked the gateway, ticket 4711' } })
 const DiscrepancyAssignee = z
   .strictObject({ name: Text.max(100, 'must be at most 100 characters').nullable() })
   .openapi('DiscrepancyAssignee', { example: { name: 'Linh' } })
-const HoldReason = z
-  .strictObject({ reason: Text })
-  .openapi('HoldReason', { example: { reason: 'the account was broken into' } })
+const HoldReason = becauseOf('HoldReason', 'the account was broken into')
 
 /** The state of something that can be held, after a change. */
 const HoldState = z
@@ -92,34 +91,27 @@ function decisionRoute<
   Params extends z.ZodObject,
   Body extends z.ZodType,
   Shown extends z.ZodType,
->(of: DecisionRoute<M, P, Params, Body, Shown>) {
-  const { method, path, operationId, summary, description } = of
+>(route: DecisionRoute<M, P, Params, Body, Shown>) {
+  const { tag = 'Refunds', scope = 'ops', params, body, isOptional, shown, refusals, ...of } = route
   return createRoute({
-    ...{ method, path, operationId, summary },
-    ...(description === undefined ? {} : { description }),
-    tags: [of.tag ?? 'Refunds'],
-    ...withScope(of.scope ?? 'ops'),
+    ...{ ...of, tags: [tag] },
+    ...withScope(scope),
     request: {
-      params: of.params,
+      params,
       query: z.strictObject({ merchantCode: MerchantCode }),
-      body: { content: { 'application/json': { schema: of.body } }, required: !of.isOptional },
+      body: { content: { 'application/json': { schema: body } }, required: !isOptional },
     },
     responses: {
-      200: describeResponse(...of.shown),
-      ...describeRefusals(...BODY_REFUSALS, ...of.refusals),
+      200: describeResponse(...shown),
+      ...describeRefusals(...BODY_REFUSALS, ...refusals),
     },
   })
 }
 
-type RefundRoute<Body> = {
-  operationId: string
-  summary: string
-  description?: string
-  body: Body
-  isOptional?: true
-  shown: string
-  refusals: readonly RefusalCode[]
-}
+type RefundRoute<Body> = Omit<
+  DecisionRoute<'post', string, never, Body, never>,
+  'method' | 'path' | 'scope' | 'params' | 'shown'
+> & { shown: string }
 
 function refundRoute<D extends Decision, Body extends z.ZodType>(
   decision: D,

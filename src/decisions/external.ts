@@ -17,13 +17,12 @@ import type { NewEvent } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { lockRefunds } from '../refunds/case.ts'
-import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/measure.ts'
-import { saveExternalRefunds } from '../refunds/save.ts'
+import { saveDraft, saveExternalRefunds } from '../refunds/save.ts'
 import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
@@ -43,8 +42,7 @@ type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: Lo
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
 /**
- * Applies a person's decision about a refund made elsewhere, and records it with the API key's name and the
- * reason. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
+ * Applies a person's decision about a refund made elsewhere. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
  * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
  * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
  * that has not ended does not decide, while another may.
@@ -79,10 +77,9 @@ export async function resolveExternalRefund(
           { kind: 'external_refund_contradicted', ours: name },
         ],
       })
-      const again = await judgeGrowthAgain(tx, key, external)
+      const again = await judgeGrowthAgain(ctx, tx, key, external)
       const discrepancies = [...recorded, ...again.found]
-      const touched = [...own.map(({ refundId }) => refundId), ...again.doubted]
-      const refundIds = [...new Set(touched)]
+      const refundIds = [...new Set([...own.map(({ refundId }) => refundId), ...again.doubted])]
       return {
         ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
         buildEvents: async () => [
@@ -98,20 +95,20 @@ export async function resolveExternalRefund(
 }
 
 function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExternal {
-  const draft = locked.external.find(({ now }) => now.externalId === found.id)
+  const draft = locked.external.find(({ now }) => now.id === found.id)
   const payment = locked.payments.find(({ paymentId }) => paymentId === found.paymentId)
   if (draft && payment) return { draft, payment, locked }
   const detail = 'its payment has just moved to another transaction; try again'
-  throw refuse({ ...found, externalId: found.id }, detail)
+  throw refuse(found, detail)
 }
 
 /** Creates the refusal of a decision about an external refund, with its state and the decision before. */
 function refuse(
-  row: Pick<ExternalRow, 'externalId' | 'matched' | 'outcome' | 'resolution'>,
+  row: Pick<ExternalRow, 'id' | 'matched' | 'outcome' | 'resolution'>,
   detail: string,
 ): DomainError {
   const state = deriveExternalState(row)
-  const text = `External refund ${row.externalId} is ${state}: ${detail}${describeDecided(row.resolution)}`
+  const text = `External refund ${row.id} is ${state}: ${detail}${describeDecided(row.resolution)}`
   return new DomainError('not_decidable', text, { extra: { state } })
 }
 
@@ -129,8 +126,8 @@ export function findExternalObstacle(
 const EXPLAINED = {
   already: () => 'it is decided already',
   nothing_deducted: () => 'nothing is deducted for it any more',
-  own: ({ id }: ExternalRow) =>
-    `it is a refund of this service, which is decided with POST /v1/refunds/${id}/resolution`,
+  own: ({ requestId }: ExternalRow) =>
+    `it is a refund of this service, which is decided with POST /v1/refunds/${requestId}/resolution`,
 }
 
 /**
@@ -139,10 +136,11 @@ const EXPLAINED = {
  * @throws DomainError when it is refused
  */
 function judge(
-  { draft: { now }, payment, locked }: LockedExternal,
+  external: LockedExternal,
   found: ExternalRecord,
   { outcome, againstEvidence = false }: ExternalResolution,
 ): string | null {
+  const { now } = external.draft
   const before = deriveExternalState(found)
   if (deriveExternalState(now) !== before) {
     throw refuse(now, `it was ${before} when the decision was requested`)
@@ -153,7 +151,7 @@ function judge(
   if (contrary !== null && !againstEvidence) {
     throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuse(now, detail))
   }
-  if (outcome === 'part_of_first_sight') requireFirstSight(now, payment, locked)
+  if (outcome === 'part_of_first_sight') requireFirstSight(external)
   return contrary
 }
 
@@ -168,23 +166,18 @@ function findContrary(row: ExternalRow): string | null {
   return 'the refunded amount showed it when the payment was first seen'
 }
 
-/**
- * Checks that as much of what was refunded when the payment was first seen is not known to be other refunds.
- * @throws DomainError `not_decidable`
- */
-function requireFirstSight(
-  row: ExternalRow,
-  { paymentId, explainedAtFirst, refundedAtFirst }: LockedPayment,
-  { drafts }: LockedRefunds,
-): void {
-  const own = drafts.flatMap(({ now }) =>
-    now.paymentId === paymentId && now.inFirstSight ? [now.amount] : [],
-  )
-  const left = new Big(refundedAtFirst).minus(addAmounts([explainedAtFirst, ...own]))
-  if (left.gte(row.amount)) return
+/** @throws DomainError unless as much of what was refunded at first is not known to be other refunds */
+function requireFirstSight({ draft, payment, locked }: LockedExternal): void {
+  const own = locked.drafts.filter(({ now }) => now.inFirstSight && isOf(payment, now))
+  const explained = [payment.explainedAtFirst, ...own.map(({ now }) => now.amount)]
+  const left = new Big(payment.refundedAtFirst).minus(addAmounts(explained))
+  if (left.gte(draft.now.amount)) return
   const detail = `only ${left.toFixed()} of what was refunded when the payment was first seen is not explained by other refunds`
-  throw refuse(row, detail)
+  throw refuse(draft.now, detail)
 }
+
+const isOf = ({ paymentId }: LockedPayment, one: { paymentId: string }) =>
+  one.paymentId === paymentId
 
 /** @throws DomainError `not_decidable` when no growth is left that may be it */
 function applyDecision(
@@ -194,24 +187,16 @@ function applyDecision(
   decider: string,
 ): void {
   const { draft, payment, locked } = external
-  const { id, amount } = draft.now
-  if (outcome === 'matched' && !fitsGrowth(draft.now, payment, locked)) takeEntered(external)
+  const { requestId, amount } = draft.now
+  const isMatched = outcome === 'matched'
+  const fits = new Big(measureUnmatched(payment, locked.drafts)).gte(amount)
+  if (isMatched && !fits) takeEntered(external)
   const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${id})`
-  const isMatched = outcome === 'matched'
+  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
   const state = { matched: isMatched, outcome: isMatched ? null : outcome }
   changeExternal(draft, { ...state, resolution }, { reason: cause })
   countExternal(locked)
-}
-
-/** Whether the part of the payment's growth that matches no refund is at least as large as the external refund. */
-function fitsGrowth(
-  { amount }: ExternalRow,
-  payment: LockedPayment,
-  { drafts }: LockedRefunds,
-): boolean {
-  return compareAmounts(amount, '0') > 0 && new Big(measureUnmatched(payment, drafts)).gte(amount)
 }
 
 /**
@@ -220,9 +205,9 @@ function fitsGrowth(
  * @throws DomainError `not_decidable` when none is large enough
  */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
-  const { amount, id, paymentId } = draft.now
+  const { amount, requestId } = draft.now
   const [entered] = locked.external
-    .filter(({ now }) => now.paymentId === paymentId && now.source === 'person')
+    .filter(({ now }) => isOf(payment, now) && now.source === 'person')
     .filter(({ now }) => now.matched && now.outcome === null)
     .filter(({ now }) => compareAmounts(now.amount, amount) >= 0)
     .toSorted((a, b) => compareAmounts(a.now.amount, b.now.amount))
@@ -232,7 +217,7 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
   }
   const left = new Big(entered.now.amount).minus(amount)
   const rest = left.gt(0) ? `; ${left.toFixed()} is left of it` : ''
-  const reason = `a notified refund of ${amount} (request ${id}) takes its place${rest}`
+  const reason = `a notified refund of ${amount} (request ${requestId}) takes its place${rest}`
   const taken = left.gt(0)
     ? { amount: left.toFixed() }
     : ({ matched: false, outcome: 'released' } as const)
@@ -240,19 +225,19 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
 }
 
 /**
- * Judges the growth of a payment again, after a person's decision about a refund made elsewhere: what was inferred and is
- * not shown any more is left to a person, growth that nothing explains any more is a discrepancy in this commit, and not
- * only with the next answer; growth that is explained now is none.
+ * Judges the growth of a payment again, in the commit of the decision and not only with the next answer: what was inferred
+ * and is not shown any more is left to a person, and what nothing explains any more is a discrepancy.
  * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
  */
 async function judgeGrowthAgain(
+  { config }: Pick<Context, 'config'>,
   tx: Tx,
   key: TransactionKey,
   { payment, locked: { drafts } }: LockedExternal,
 ): Promise<{ found: RecordedDiscrepancy[]; doubted: string[] }> {
   rejudgeInferred(payment, drafts)
   const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
-  for (const draft of doubted) await saveDraft(tx, { ...draft, dueInMs: null })
+  for (const draft of doubted) await saveDraft(tx, config, { ...draft, dueInMs: null })
   const { paymentId } = payment
   const unexplained = measureUnexplained(payment, drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
@@ -263,32 +248,27 @@ async function judgeGrowthAgain(
 }
 
 /**
- * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
- * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
- * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
+ * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is left
+ * to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered.
  * The caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
  * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */
 export async function enterExternalRefund(
+  ctx: Pick<Context, 'now'>,
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  paymentId: string,
-  {
-    access,
-    reason,
-    decidedAt,
-  }: { access: Pick<Access, 'name' | 'isPerson'>; reason: string; decidedAt: Date },
+  { merchantCode, transactionId, paymentId }: TransactionKey & { paymentId: string },
+  access: Pick<Access, 'name' | 'isPerson'>,
+  reason: string,
 ): Promise<{ amount: string; events: NewEvent[] } | undefined> {
   const key = { merchantCode, transactionId }
   const locked = await lockRefunds(tx, key, null)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)
   const amount = payment ? measureUnexplained(payment, locked.drafts) : '0'
   if (compareAmounts(amount, '0') <= 0) return undefined
-  const decided = { outcome: 'matched', reason, by: access.name, againstEvidence: null }
-  const resolution = { ...decided, decidedAt: decidedAt.toISOString() }
+  const resolution = describeResolution(ctx, { outcome: 'matched', reason }, access, null)
   const cause = `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`
-  const row = { id: `entered-${randomUUID()}`, paymentId, amount, resolution }
-  enterExternal(locked, { ...row, externalId: randomUUID() }, { reason: cause })
+  const row = { id: randomUUID(), requestId: `entered-${randomUUID()}`, paymentId, amount }
+  enterExternal(locked, { ...row, resolution }, { reason: cause })
   const changes = await saveExternalRefunds(tx, key, locked)
   return { amount, events: await readExternalEvents(tx, merchantCode, changes) }
 }

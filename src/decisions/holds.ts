@@ -99,10 +99,9 @@ export type HoldChange = { held: boolean; reason: string; operation: string }
 type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
- * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
- * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What
- * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason. Whoever asked for a
- * refund does not release the hold on it that somebody else set, while another may decide.
+ * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record
+ * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a refund
+ * does not release the hold on it that somebody else set, while another may decide.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, `same_person`, or `unavailable` when the payment is moving to another transaction
  */
@@ -196,9 +195,10 @@ async function recordHold(
   own: readonly OwnRefund[],
 ): Promise<void> {
   const { merchantCode, target, id } = subject
+  const principal = actor.id === null ? null : actor.principal
   await tx`
-    insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
-    values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name})`
+    insert into hold_changes (merchant_code, target, target_id, held, reason, actor, principal)
+    values (${merchantCode}, ${target}, ${id}, ${held}, ${reason}, ${actor.name}, ${principal})`
   const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
   const released = target === 'merchant' ? 'hold of the account released' : 'hold released'
   const change = {
@@ -206,17 +206,16 @@ async function recordHold(
     cause: `${held ? 'held' : released} ${by}${describeSelfDecided(actor, own)}: ${reason}`,
   }
   const refundId = target === 'refund' ? id : null
-  const keys =
+  const of =
     subject.target === 'merchant'
-      ? own.map(({ transactionId, paymentId, refundId }) => ({
-          transactionId,
-          paymentId,
-          refundId,
-        }))
+      ? own
       : [{ ...subject.transaction, paymentId: subject.paymentId, refundId }]
+  const keys = of.map(({ transactionId, paymentId, refundId }) => ({
+    ...{ merchantCode, transactionId, paymentId, refundId },
+  }))
   await recordChanges(
     tx,
-    keys.map((key) => ({ ...key, merchantCode, ...change })),
+    keys.map((key) => ({ ...key, ...change })),
   )
 }
 

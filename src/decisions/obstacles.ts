@@ -2,18 +2,8 @@ import type { Scope } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
 import type { RefusalCode } from '../errors.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { RefundRecord } from '../refunds/find.ts'
 import { isUnsent, RELEASED, type RefundRow } from '../refunds/lifecycle.ts'
-
-/** How a decision is offered, carried out and refused. */
-type DecisionRow = {
-  /** Of the route: `POST /v1/refunds/{refundId}/…`, and of the form in the console. */
-  path: string
-  scope: Scope
-  /** The refusal while the refund's state does not admit it. */
-  refusal: RefusalCode
-  /** The line in the log. */
-  log: string
-}
 
 const APPROVAL = { scope: 'refunds:approve', refusal: 'not_awaiting_approval' } as const
 const RESOLUTION = {
@@ -23,7 +13,10 @@ const RESOLUTION = {
   log: 'refund resolved by an operator',
 } as const
 
-/** Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from it. */
+/**
+ * Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from it:
+ * the path of the route and of the form, the refusal while the refund's state does not admit it, the line in the log.
+ */
 export const DECISIONS = {
   approve: { ...APPROVAL, path: 'approval', log: 'refund approved' },
   decline: { ...APPROVAL, path: 'decline', log: 'refund declined' },
@@ -36,7 +29,10 @@ export const DECISIONS = {
   succeeded: RESOLUTION,
   failed: RESOLUTION,
   returned: RESOLUTION,
-} as const satisfies Record<string, DecisionRow>
+} as const satisfies Record<
+  string,
+  { path: string; scope: Scope; refusal: RefusalCode; log: string }
+>
 
 export type Decision = keyof typeof DECISIONS
 
@@ -54,24 +50,12 @@ export type DecisionSettings = Pick<
   'REFUND_APPROVAL_WITHIN_MS' | (typeof WAITS)[keyof typeof WAITS]
 >
 
-/** What of a refund decides whether a person may decide about it. */
-export type DecidableRefund = Pick<
-  RefundRow,
-  | 'status'
-  | 'attempts'
-  | 'firstSentAt'
-  | 'sinceRequestedMs'
-  | 'sinceSentMs'
-  | 'inferred'
-  | 'returnSightings'
-  | 'resolution'
-  | 'sinceResolvedMs'
->
+/** A refund that somebody may decide about: its row, with its ages by the clock of the database, or of the page. */
+export type DecidableRefund = RefundRecord['refund'] &
+  Pick<RefundRow, 'sinceRequestedMs' | 'sinceSentMs' | 'sinceResolvedMs'>
 
-type StoredTimes = Pick<RefundRow, 'requestedAt' | 'lastSentAt' | 'resolvedAt'>
-
-/** Describes a refund that is shown and not locked, for what is offered: its ages are those by the clock of the page. */
-export function describeDecidable<T extends StoredTimes>(row: T, now: Date) {
+/** Describes a refund that is shown and not locked, for what is offered. */
+export function describeDecidable(row: RefundRecord['refund'], now: Date): DecidableRefund {
   const since = (at: string) => now.getTime() - Date.parse(toIso(at))
   return {
     ...row,

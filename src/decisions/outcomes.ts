@@ -10,7 +10,7 @@ import { DECIDED } from '../refunds/external-view.ts'
 import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
 import { measureUnmatched } from '../refunds/measure.ts'
 import { saveFreed } from '../refunds/save.ts'
-import type { LockedRefunds } from '../refunds/types.ts'
+import type { LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import {
   type Circumstances,
   isDecidedByPerson,
@@ -23,6 +23,7 @@ import { describeResolution, recordResolution } from './unit-of-work.ts'
 /** A refund under the locks, and who decides about it. */
 export type LockedRefund = {
   draft: RefundDraft
+  payment: LockedPayment
   locked: LockedRefunds
   access: Access
   beside: Circumstances
@@ -45,9 +46,9 @@ export async function decideOutcome(
   of: LockedRefund,
   request: OutcomeDecision,
 ): Promise<RecordedDiscrepancy[]> {
-  const { draft, locked, access, beside } = of
+  const { draft, access, beside } = of
   const outcome = request.decision
-  const contrary = findContraryEvidence(draft.now, outcome, readFacts(draft.now, locked))
+  const contrary = findContraryEvidence(draft.now, outcome, describeFacts(of))
   if (contrary.length > 0 && !request.againstEvidence) {
     throw refuseAgainstEvidence(outcome, contrary, (detail) => refuseOutcome(draft.now, detail))
   }
@@ -93,39 +94,37 @@ type Decided = Pick<RefundRow, 'resolvedPrincipal' | 'resolvedAt' | 'selfDecided
  */
 async function applyOutcome(
   tx: Tx,
-  { draft, locked }: LockedRefund,
+  of: LockedRefund,
   outcome: RefundOutcome,
   decided: Decided,
   by: string,
 ): Promise<void> {
+  const { draft, payment, locked } = of
   const { reason, againstEvidence } = decided.resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const { status, paymentId } = draft.now
+  const { status } = draft.now
   const failure = { failureReason: 'resolved', failureMessage: reason }
   const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
   const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
   move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
-  if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, draft, locked)
-  const payment = locked.payments.find((one) => one.paymentId === paymentId)
-  const decidedGrowth = payment ? measureUnmatched(payment, locked.drafts) : null
-  draft.now = { ...draft.now, decidedGrowth }
+  if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, of)
+  draft.now = { ...draft.now, decidedGrowth: measureUnmatched(payment, locked.drafts) }
 }
 
 /**
  * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and the
  * refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
  */
-async function releaseReturned(tx: Tx, draft: RefundDraft, locked: LockedRefunds): Promise<void> {
-  const { paymentId, amount, matched, inFirstSight } = draft.now
-  const payment = locked.payments.find((one) => one.paymentId === paymentId)
+async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund): Promise<void> {
+  const { amount, matched, inFirstSight } = draft.now
   const isIncluded = matched || inFirstSight
   const freed = { matched: false, inFirstSight: false, returnSeenAt: null }
   draft.now = { ...draft.now, ...freed, returnSightings: RELEASED }
-  if (payment && inFirstSight) {
+  if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
   }
-  if (payment && isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
+  if (isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
   const reason = 'two people decided that the refund came back: its amount can be refunded again'
   locked.freed.push({ ...draft.now, cause: { reason } })
   await saveFreed(tx, draft.now, locked)
@@ -164,15 +163,10 @@ export type DecisionFacts = {
   unhandled: readonly ('success' | 'failure')[]
 }
 
-function readFacts(
-  row: RefundRow,
-  { drafts, payments, notifications }: LockedRefunds,
-): DecisionFacts {
-  const payment = payments.find(({ paymentId }) => paymentId === row.paymentId)
-  if (!payment) throw new Error(`refund ${row.refundId} has no payment`)
+function describeFacts({ draft, payment, locked }: LockedRefund): DecisionFacts {
   const { refundedNow, refundedAtFirst } = payment
-  const unhandled = notifications.flatMap((one) => weigh(one, row).settles ?? [])
-  const unmatchedDelta = measureUnmatched(payment, drafts)
+  const unhandled = locked.notifications.flatMap((one) => weigh(one, draft.now).settles ?? [])
+  const unmatchedDelta = measureUnmatched(payment, locked.drafts)
   return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
@@ -186,16 +180,16 @@ export function findContraryEvidence(
   if (outcome === 'returned' && row.status !== 'failed') return []
   const evidence =
     outcome === 'failed' ? findEvidenceOfSuccess(row, facts) : findEvidenceOfFailure(row, facts)
-  const fell =
-    outcome === 'succeeded' && isShownReturned(row)
-      ? ['two answers showed the refunded amount lower by it']
-      : []
-  const decided = isDecidedByPerson(row) ? [`a person decided that it ${describeEnd(row)}`] : []
-  return [...evidence, ...fell, ...decided]
-}
-
-function describeEnd({ status }: RefundRow): string {
-  return status === 'returned' ? 'came back' : status
+  const { status, returnSightings, returnSeenAt } = row
+  // Answers released it, and not a second person.
+  const hasFallen = returnSightings >= RELEASED && returnSeenAt !== null
+  if (outcome === 'succeeded' && status === 'returned' && hasFallen) {
+    evidence.push('two answers showed the refunded amount lower by it')
+  }
+  if (isDecidedByPerson(row)) {
+    evidence.push(`a person decided that it ${status === 'returned' ? 'came back' : status}`)
+  }
+  return evidence
 }
 
 function findEvidenceOfFailure({ failureCode }: RefundRow, { unhandled }: DecisionFacts): string[] {
@@ -218,9 +212,4 @@ function findEvidenceOfSuccess(row: RefundRow, facts: DecisionFacts): string[] {
     )
   }
   return evidence
-}
-
-/** Whether answers released its amount, and not a second person. */
-function isShownReturned({ status, returnSightings, returnSeenAt }: RefundRow): boolean {
-  return status === 'returned' && returnSightings >= RELEASED && returnSeenAt !== null
 }

@@ -9,14 +9,13 @@ import { violatesConstraint } from '../platform/postgres/errors.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { formatApproved } from '../refunds/attempt.ts'
 import { lockRefunds } from '../refunds/case.ts'
-import { scheduleReceiverErasure } from '../refunds/deadlines.ts'
-import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import { move, type RefundDraft } from '../refunds/lifecycle.ts'
 import { explainOwnGrowth } from '../refunds/measure.ts'
 import { decryptReceiver } from '../refunds/receiver.ts'
+import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
@@ -64,7 +63,8 @@ export async function decideRefund(
       apply: async (tx) => {
         const locked = await lockRefunds(tx, key, null)
         const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
-        if (!draft) {
+        const payment = locked.payments.find(({ paymentId }) => paymentId === refund.paymentId)
+        if (!draft || !payment) {
           const detail = `Refund ${refundId} has changed in this moment; repeat the request`
           throw new DomainError('unavailable', detail)
         }
@@ -78,9 +78,8 @@ export async function decideRefund(
         if (isOutcome(request)) requireUnchanged(draft, refund)
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
-        const found = await apply(ctx, tx, { draft, locked, access, beside }, request)
-        await saveDraft(tx, draft)
-        if (decision !== 'approve') await scheduleReceiverErasure(tx, ctx.config, draft)
+        const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
+        await saveDraft(tx, ctx.config, draft)
         return {
           ...{ value: undefined, changed: [key], log },
           buildEvents: async () => [
@@ -108,33 +107,18 @@ async function apply(
   request: RefundDecision,
 ): Promise<RecordedDiscrepancy[]> {
   if (isOutcome(request)) return await decideOutcome(ctx, tx, of, request)
-  const { draft, access } = of
-  switch (request.decision) {
-    case 'approve':
-      approve(ctx, of, request)
-      return []
-    case 'decline':
-      decline(of, request)
-      return []
-    case 'cancel': {
-      const cause = { reason: `cancelled ${describeActor(access)}: ${request.reason}` }
-      const failure = { failureReason: 'cancelled', failureMessage: request.reason }
-      move(draft, 'cancelled', cause, failure)
-      draft.dueInMs = null
-      return []
-    }
-  }
+  if (request.decision === 'approve') approve(ctx, of, request.reason)
+  else endUnsent(of, request.decision, request.reason)
+  return []
 }
-
-type Reason = { reason?: string | undefined }
 
 /** An approved refund is sent at once, and only as it is now. */
 function approve(
   { encryption }: Pick<Context, 'encryption'>,
   { draft, access }: LockedRefund,
-  { reason }: Reason,
+  reason: string | undefined,
 ): void {
-  const { refundId, receiver: encrypted } = draft.now
+  const { refundId, receiver: encrypted, lockedAt: approvedAt } = draft.now
   const receiver = encrypted
     ? decryptReceiver(encryption, encrypted, 'receiver', refundId)
     : undefined
@@ -143,21 +127,23 @@ function approve(
     throw new DomainError('unavailable', detail)
   }
   const { value, keyId } = encryption.fingerprint(formatApproved(draft.now, receiver))
-  const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId }
-  const approvedAt = draft.now.lockedAt
+  const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId, approvedAt }
   const cause = { reason: describe('approved', access, reason) }
-  move(draft, 'approved', cause, { ...nameDecider(access, reason), ...approved, approvedAt })
+  move(draft, 'approved', cause, { ...nameDecider(access, reason), ...approved })
   draft.dueInMs = 0
 }
 
-function decline({ draft, access }: LockedRefund, { reason }: Reason): void {
-  const failure = {
-    failureReason: 'declined',
-    failureMessage: reason ?? `declined by ${access.name}`,
-  }
-  const declinedAt = draft.now.lockedAt
-  const cause = { reason: describe('declined', access, reason) }
-  move(draft, 'declined', cause, { ...nameDecider(access, reason), ...failure, declinedAt })
+function endUnsent(
+  { draft, access }: LockedRefund,
+  decision: 'decline' | 'cancel',
+  reason: string | undefined,
+): void {
+  const done = decision === 'decline' ? 'declined' : 'cancelled'
+  const failure = { failureReason: done, failureMessage: reason ?? `${done} by ${access.name}` }
+  const { lockedAt: declinedAt } = draft.now
+  const decider = decision === 'decline' ? { ...nameDecider(access, reason), declinedAt } : {}
+  move(draft, done, { reason: describe(done, access, reason) }, { ...failure, ...decider })
+  draft.dueInMs = null
 }
 
 function nameDecider({ name, principal }: Access, reason: string | undefined) {

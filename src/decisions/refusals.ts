@@ -20,27 +20,19 @@ export function refuseDecision(
   }
   if (obstacle.why === 'grown') {
     const done = decision === 'cancel' ? 'cancelled' : 'declined'
-    return new DomainError(
-      'growth_may_be_its_own',
-      `Refund ${refundId} cannot be ${done}: ${growth}`,
-    )
+    const detail = `Refund ${refundId} cannot be ${done}: ${growth}`
+    return new DomainError('growth_may_be_its_own', detail)
   }
   const { refusal } = DECISIONS[decision]
-  switch (decision) {
-    case 'approve':
-    case 'decline':
-      return new DomainError(
-        refusal,
-        `Refund ${refundId} does not await approval${explainOver(obstacle, row)}`,
-      )
-    case 'cancel': {
-      const isSent = obstacle.why === 'notified' || attempts > 0
-      const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(obstacle, row)}`
-      return new DomainError(isSent ? 'already_sent' : refusal, detail)
-    }
-    default:
-      return refuseOutcome(row, explain(obstacle, refundId))
+  if (refusal === 'not_decidable') return refuseOutcome(row, explain(obstacle, refundId))
+  if (decision !== 'cancel') {
+    const detail = `Refund ${refundId} does not await approval${explainOver(obstacle, row)}`
+    return new DomainError(refusal, detail)
   }
+  const isNotified = obstacle.why === 'notified'
+  const state = isNotified ? `${row.status}, but ${NOTIFIED}` : STANDS[row.status](row)
+  const detail = `Refund ${refundId} cannot be cancelled: it is ${state}`
+  return new DomainError(isNotified || attempts > 0 ? 'already_sent' : refusal, detail)
 }
 
 export function refuseAsker(refundId: string, decision: Decision): DomainError {
@@ -115,10 +107,6 @@ const STANDS: Record<RefundRow['status'], (row: RefundRow) => string> = {
   returned: () => 'returned; the money moved and came back',
   failed: ({ failureSource, failureReason, failureMessage }) =>
     `failed (${failureSource}, ${failureReason}: ${failureMessage}); a new refund takes a new Idempotency-Key`,
-}
-
-function describeState({ why }: Obstacle, row: RefundRow): string {
-  return why === 'notified' ? `${row.status}, but ${NOTIFIED}` : STANDS[row.status](row)
 }
 
 /** Why an outcome cannot be decided, and what is possible instead. */

@@ -20,7 +20,7 @@ import {
   resolveOne,
   setHold,
 } from './declare-routes.ts'
-import { addNote, assignDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
+import { annotateDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
 import { resolveExternalRefund } from './external.ts'
 import { changeHold, findSubject } from './holds.ts'
 import { decideRefund, type RefundDecision } from './refunds.ts'
@@ -116,15 +116,15 @@ export function reviewRoutes(ctx: TransactionsContext) {
     .openapi(note, async (c) => {
       const access = c.get('access')
       const found = await find(access, { ...c.req.valid('param'), ...c.req.valid('query') })
-      return c.json(
-        showDiscrepancy(await addNote(ctx, access, found, c.req.valid('json').text)),
-        200,
-      )
+      const { text } = c.req.valid('json')
+      const noted = await annotateDiscrepancy(ctx, access, found, { note: text })
+      return c.json(showDiscrepancy(noted), 200)
     })
     .openapi(assign, async (c) => {
       const access = c.get('access')
       const found = await find(access, { ...c.req.valid('param'), ...c.req.valid('query') })
       const { name } = c.req.valid('json')
-      return c.json(showDiscrepancy(await assignDiscrepancy(ctx, access, found, name)), 200)
+      const assigned = await annotateDiscrepancy(ctx, access, found, { assignee: name })
+      return c.json(showDiscrepancy(assigned), 200)
     })
 }

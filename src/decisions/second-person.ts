@@ -1,17 +1,13 @@
 import type { Actor } from '../access/audit.ts'
 import { LIVE_SQL } from '../access/keys.ts'
-import {
-  coversSql,
-  foldName,
-  namesActor,
-  namesActorSql,
-  type Principal,
-} from '../access/principal.ts'
+import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
 import { type Access, hasScopeSql } from '../access/types.ts'
+import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
 import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
 import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
@@ -26,22 +22,27 @@ export type HoldsBack = { merchantCode: string } & (
   | { ofAccount: true }
 )
 
+const OWN = [
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'refundId',
+  'requestedPrincipal',
+  'onBehalfOf',
+] as const
+
 /** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
-export type OwnRefund = Pick<
-  RefundRecord['refund'],
-  'merchantCode' | 'transactionId' | 'paymentId' | 'refundId' | 'requestedPrincipal' | 'onBehalfOf'
->
+export type OwnRefund = Pick<RefundRecord['refund'], (typeof OWN)[number]>
 
 /** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
 export type MayEnd = 'free' | 'self' | 'another'
 
 /**
- * Refuses to let whoever asked for a refund end what holds it back, unless no other live key may decide for the merchant.
- * Otherwise a second person could approve, or hold, or doubt a refund in vain: the first one would clear the way alone.
- * Where it is allowed, the refunds are marked `selfDecided`; the caller says so in the cause that it records, makes the
- * change of their transactions visible, and records `buildSelfDecidedEvents`. The caller holds the rows of what it ends.
+ * Refuses to let whoever asked for a refund end what holds it back, unless nobody else may decide for the merchant: the
+ * first one would clear the way alone. The caller holds the rows of what it ends, says in the cause that it records whose
+ * refunds these were, and makes the change of their transactions visible.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
- * @returns the refunds that are marked; empty when none of those concerned is the caller's own
+ * @returns the refunds that are marked `selfDecided`; empty when none of those concerned is the caller's own
  * @throws DomainError `same_person`
  */
 export async function requireAnother(
@@ -62,10 +63,10 @@ export async function requireAnother(
 }
 
 /** Whether somebody may end what holds refunds back. It decides what is offered; `requireAnother` decides. */
-export async function findMayEnd(sql: Sql, who: Principal, ends: HoldsBack): Promise<MayEnd> {
-  const own = await listOwn(sql, who, ends)
+export async function findMayEnd(tx: Tx, who: Principal, ends: HoldsBack): Promise<MayEnd> {
+  const own = await listOwn(tx, who, ends)
   if (own.length === 0) return 'free'
-  return (await mayAnotherDecide(sql, who, own)) ? 'another' : 'self'
+  return (await mayAnotherDecide(tx, who, own)) ? 'another' : 'self'
 }
 
 /** Describes, to follow the actor of a cause, that they ended what held their own refunds back. */
@@ -82,8 +83,8 @@ export function describeSelfDecided(
 
 const MAX_NAMED = 5
 
-/** The transactions of refunds, each once. */
-export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] {
+/** The transactions of an account's refunds, each once. */
+export function listTransactionsOf(own: readonly TransactionKey[]): TransactionKey[] {
   const [first] = own
   if (!first) return []
   const { merchantCode } = first
@@ -91,43 +92,40 @@ export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] 
   return [...ids].sort().map((transactionId) => ({ merchantCode, transactionId }))
 }
 
+const COLUMNS = listColumns(refunds, 'r', OWN)
 const NOT_ENDED = isUnendedSql('r')
 
-const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
-  r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",
-  r.on_behalf_of as "onBehalfOf"`
-
-async function listOwn(sql: Sql | Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
-  const open = 'ofAccount' in ends ? await listOfAccount(sql, who, ends) : await listOf(sql, ends)
+async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
+  const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
 async function listOf(
-  sql: Sql | Tx,
+  tx: Tx,
   { merchantCode, paymentId, refundId }: Extract<HoldsBack, { paymentId: string | null }>,
 ): Promise<OwnRefund[]> {
-  return await sql<OwnRefund[]>`
-    select ${sql.unsafe(COLUMNS)}
+  return await tx<OwnRefund[]>`
+    select ${tx.unsafe(COLUMNS)}
     from (
       select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id, ${refundId}::uuid as refund_id
     ) as k cross join lateral (
-      (select * from refunds as o where ${sql.unsafe(byKey('o', ['merchant_code', 'payment_id'], 'k'))} offset 0)
+      (select * from refunds as o where ${tx.unsafe(byKey('o', ['merchant_code', 'payment_id'], 'k'))} offset 0)
       union all
       (select * from refunds as o where o.payment_id is distinct from k.payment_id
-        and ${sql.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
+        and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
     ) as r
-    where ${sql.unsafe(NOT_ENDED)} order by r.requested_at, r.refund_id`
+    where ${tx.unsafe(NOT_ENDED)} order by r.requested_at, r.refund_id`
 }
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
 async function listOfAccount(
-  sql: Sql | Tx,
+  tx: Tx,
   { principal }: Principal,
   { merchantCode }: HoldsBack,
 ): Promise<OwnRefund[]> {
-  return await sql<OwnRefund[]>`
-    select ${sql.unsafe(COLUMNS)} from refunds as r
-    where r.merchant_code = ${merchantCode} and ${sql.unsafe(NOT_ENDED)}
+  return await tx<OwnRefund[]>`
+    select ${tx.unsafe(COLUMNS)} from refunds as r
+    where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
       and (r.requested_principal = ${principal} or r.on_behalf_of is not null)
     order by r.requested_at, r.refund_id`
 }
@@ -139,25 +137,24 @@ const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code'
  * it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
  */
 async function mayAnotherDecide(
-  sql: Sql | Tx,
+  tx: Tx,
   { principal }: Principal,
   refunds: readonly RefundKey[],
 ): Promise<boolean> {
   const merchantCode = refunds[0]?.merchantCode ?? ''
   const ids = refunds.map(({ refundId }) => refundId)
-  const [row] = await sql<{ others: boolean }[]>`
-    select exists (
-      select from (
-        select o.* from (
-          select ${merchantCode}::text as merchant_code, refund_id from unnest(${ids}::uuid[]) as refund_id
-        ) as k cross join lateral (
-          select * from refunds as o
-          where ${sql.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1) as o
-      ) as r, actors as k
-      where ${sql.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
-        and (r.requested_principal = ${principal} or not ${sql.unsafe(namesActorSql('r.folded_on_behalf_of'))})
-    ) as others`
-  return row?.others ?? true
+  const rows = await tx`
+    select from (
+      select o.* from (
+        select ${merchantCode}::text as merchant_code, refund_id from unnest(${ids}::uuid[]) as refund_id
+      ) as k cross join lateral (
+        select * from refunds as o
+        where ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1) as o
+    ) as r, actors as k
+    where ${tx.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
+      and (r.requested_principal = ${principal} or not ${tx.unsafe(namesActorSql('r.folded_on_behalf_of'))})
+    limit 1`
+  return rows.length > 0
 }
 
 /** Locks the transactions before the refunds, as everywhere: those of an account's hold are not locked yet. */
@@ -185,13 +182,13 @@ type DecidedRefund = RefundKey &
 
 /** Reads how a principal stands to a refund and to the decision before. */
 export async function readStanding(
-  sql: Sql | Tx,
+  tx: Tx,
   refund: DecidedRefund,
   who: Principal,
 ): Promise<Pick<Circumstances, 'asked' | 'decidedLast' | 'alone'>> {
   const asked = isOwnRequest(who, refund)
   const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === who.principal
-  const alone = (asked || decidedLast) && !(await mayAnotherDecide(sql, who, [refund]))
+  const alone = (asked || decidedLast) && !(await mayAnotherDecide(tx, who, [refund]))
   return { asked, decidedLast, alone }
 }
 
@@ -210,45 +207,28 @@ function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
   return { merchantCode, paymentId, refundId: target === 'refund' ? id : null }
 }
 
-type Setter = { actor: string; isAudited: boolean; principal: string | null }
-
 /**
- * Whether somebody other than the principal of a key set the hold. Whoever sets it again puts their name on it, and
- * takes it over from nobody: everyone counts who set it since it was last released. The audit log shows the key; where
- * it does not go back so far the name has to do, and what is not known at all is somebody else's.
+ * Whether somebody other than the principal set the hold. Whoever sets it again puts their name on it, and takes it over
+ * from nobody: everyone counts who set it since it was last released. What was set on the command line, or is not known
+ * at all, is somebody else's.
  */
 async function isSetByAnother(
-  sql: Sql | Tx,
+  tx: Tx,
   who: Principal,
   { merchantCode, target, id }: Held,
 ): Promise<boolean> {
-  const setters = await sql<Setter[]>`
-    select h.actor, a.actor is not null as "isAudited", k.principal
-    from (
-      select * from hold_changes as c
-      where c.merchant_code = ${merchantCode} and c.target = ${target} and c.target_id = ${id}
-    ) as h left join lateral (
-      select a.actor, a.key_id from audit_entries as a
-      where a.merchant_code = h.merchant_code and a.at = h.at and a.actor = h.actor and a.outcome = 'done'
-        and ${sql.unsafe(byExpressions(['a.object_id'], ['h.target_id']))} limit 1
-    ) as a on true left join lateral (
-      select k.principal from actors as k where k.id = a.key_id
-    ) as k on true
-    where h.held and h.id > (
+  const setters = await tx<{ principal: string | null }[]>`
+    select principal from hold_changes as h
+    where merchant_code = ${merchantCode} and target = ${target} and target_id = ${id} and held and h.id > (
       select coalesce(max(r.id), 0) from hold_changes as r
       where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)`
-  return setters.length === 0 || setters.some((one) => !isOwn(one, who))
-}
-
-/** One that is in the audit log without a key was set on the command line. */
-function isOwn({ actor, isAudited, principal }: Setter, who: Principal): boolean {
-  return isAudited ? principal === who.principal : foldName(actor) === foldName(who.name)
+  return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)
 }
 
 /** It decides what is offered; the release checks it again. */
-export async function findMayRelease(sql: Sql, who: Principal, held: Held): Promise<MayEnd> {
-  if (!(await isSetByAnother(sql, who, held))) return 'free'
-  return await findMayEnd(sql, who, describeHeld(held))
+export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promise<MayEnd> {
+  if (!(await isSetByAnother(tx, who, held))) return 'free'
+  return await findMayEnd(tx, who, describeHeld(held))
 }
 
 /**

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { type Actor, recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
@@ -13,7 +12,7 @@ import { showPayment } from '../payments/view.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 
@@ -113,7 +112,7 @@ export async function buildPaymentEvent(
 export function describeResolution(
   { now }: Pick<Context, 'now'>,
   { outcome, reason }: { outcome: string; reason: string },
-  { name }: Access,
+  { name }: Pick<Access, 'name'>,
   againstEvidence: string | null,
 ): StoredResolution {
   return { outcome, reason, by: name, againstEvidence, decidedAt: now().toISOString() }
@@ -145,41 +144,33 @@ type Answered = { kind: DiscrepancyKind; ours?: string }
 type RefundKey = { merchantCode: string; refundId: string }
 
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
-const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'r')
+const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'r')
 const BY_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['k.merchant_code', 'k.refund_id::text'],
 )
-const sumOf = (table: string, condition: string) =>
-  `(select coalesce(sum(amount), 0) from (
-      select m.amount from ${table} as m
-      where ${condition} and ${byKey('m', ['merchant_code', 'payment_id'], 'r')} offset 0) as m)`
 
 /**
- * Reads a version of all that a person decides a refund by: its state, the gateway's answers and notifications, the
- * refunded amount of its payment with what explains it, holds and earlier decisions. Two equal versions mean that none
- * of it has changed. The caller of a decision holds the transaction's row, which every change of these takes.
- * @returns hexadecimal text; that of an unknown refund is constant
+ * Reads a version of all that a person decides a refund by: that of its transaction, which every visible change of its
+ * refunds and payments raises, holds and decisions among them; the refund's status, when it changed last, and the evidence
+ * that changed no status; and the notifications that name it, handled or not. The caller of a decision holds the
+ * transaction's row, which every change of these takes.
+ * @returns text; empty for an unknown refund
  */
 export async function readShownVersion(
-  sql: Sql | Tx,
+  tx: Tx,
   { merchantCode, refundId }: RefundKey,
 ): Promise<string> {
-  const rows = await sql<{ facts: string }[]>`
-    select jsonb_build_array(r.status, r.updated_at, r.attempts, r.hold, r.resolution, r.failure_code,
-      r.success_notified_at, r.matched, r.in_first_sight, r.return_sightings, r.decided_principal, p.status, p.missing, p.hold, p.amount,
-      p.refunded_amount, p.refunded_at_first, ${sql.unsafe(sumOf('refunds', 'm.matched and not m.in_first_sight'))},
-      ${sql.unsafe(sumOf('foreign_refunds', 'm.matched and m.outcome is null'))}, (
+  const [row] = await tx<{ version: string }[]>`
+    select jsonb_build_array(t.transaction_id, t.version, r.status, r.updated_at, r.failure_code, r.success_notified_at,
+      r.return_sightings, r.return_seen_at, (
         select json_agg(e.id order by e.id) from (
           select e.id from ipn_events as e
-          where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e))::text as facts
+          where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST)} offset 0) as e))::text as version
     from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
-    cross join lateral (select * from refunds as r where ${sql.unsafe(OF_REFUND)} limit 1) as r
-    cross join lateral (select * from payments as p where ${sql.unsafe(OF_PAYMENT)} limit 1) as p`
-  return createHash('sha256')
-    .update(rows[0]?.facts ?? '')
-    .digest('hex')
-    .slice(0, 32)
+    cross join lateral (select * from refunds as r where ${tx.unsafe(OF_REFUND)} limit 1) as r
+    cross join lateral (select * from transactions as t where ${tx.unsafe(OF_TRANSACTION)} limit 1) as t`
+  return row?.version ?? ''
 }
 
 /**

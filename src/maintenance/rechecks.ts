@@ -13,10 +13,10 @@ import { recordEvents } from '../events/record-events.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { looksDifferent } from '../refunds/draft.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
+import { looksDifferent } from '../refunds/save.ts'
 import { makeDue, selectKey } from '../transactions/due.ts'
 
 /** So that new ones are not held up. */

@@ -5,7 +5,6 @@ import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt, SentAttempt } from './attempt.ts'
 import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
-import { maskAccountIn, maskAccountNumber } from './receiver.ts'
 
 /**
  * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds the
@@ -52,30 +51,26 @@ async function saveOutcome(tx: Tx, sent: SentAttempt): Promise<Ended | undefined
   return ended
 }
 
-/** The columns of an attempt's outcome, with the receiver's account number masked wherever it occurs. */
-export function describeOutcome({ attempt: { accountNumber }, call }: SentAttempt) {
-  const { record } = call
-  const outcome = maskAccountNumber(call.outcome, accountNumber)
+/** The columns of an attempt's outcome. */
+function describeOutcome({ call: { outcome, record } }: SentAttempt) {
   const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
   const message = 'reason' in outcome ? outcome.reason : outcome.message
-  const { httpStatus = null, durationMs, received: json = null } = record
-  const received = json && accountNumber ? maskAccountIn(json, accountNumber) : json
+  const { httpStatus = null, durationMs, received = null } = record
   return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
 }
 
 /** What of an attempt and of its answer decides what becomes of the refund. */
 type Answered = {
-  attempt: Pick<Attempt, 'before' | 'recorded' | 'accountNumber'>
+  attempt: Pick<Attempt, 'before' | 'recorded'>
   call: Pick<SentAttempt['call'], 'outcome'>
 }
 
 /** Applies the outcome of the last attempt to its refund. */
 export function applyOutcome(
   draft: RefundDraft,
-  { attempt: { before, accountNumber }, call }: Answered,
+  { attempt: { before }, call: { outcome } }: Answered,
   endedAt: string,
 ): void {
-  const outcome = maskAccountNumber(call.outcome, accountNumber)
   switch (outcome.kind) {
     case 'answered': {
       const cause = { reason: 'the gateway accepted the refund (code 0)' }

@@ -7,11 +7,11 @@ import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { chooseSendable, failCheck, startAttempt } from './choose.ts'
+import { chooseSendable, failCheck, type Sendable, startAttempt } from './choose.ts'
 import type { RefundDraft, RefundRow } from './lifecycle.ts'
 import { isStillSurplus } from './order-surplus.ts'
-import { decryptReceiver, type Receiver } from './receiver.ts'
-import type { LockedPayment, LockedRefunds } from './types.ts'
+import { decryptReceiver, maskCall, type Receiver } from './receiver.ts'
+import type { LockedRefunds } from './types.ts'
 
 export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' | 'log'>
 
@@ -30,7 +30,7 @@ export type Attempt = {
   before: RefundRow
   recorded: RefundRow
   snapshotCallId: number
-  /** The receiver's account number, masked in the gateway's message before it is stored. */
+  /** The receiver's account number, masked in whatever the gateway answers. */
   accountNumber: string | undefined
   permit: SendPermit
 }
@@ -115,37 +115,27 @@ export async function prepareAttempt(
     const { surplus, attempts } = draft.now
     const isFirst = surplus && attempts === 0
     if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
-    const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
+    const attempt = await recordAttempt(ctx, tx, { draft, payment }, snapshot, permit)
     if (attempt) return attempt
   }
   return undefined
-}
-
-type AttemptToRecord = {
-  draft: RefundDraft
-  payment: LockedPayment
-  snapshot: SnapshotRef
-  permit: SendPermit
 }
 
 /** @returns undefined when it cannot be sent under this lease, is held, or its receiver cannot be decrypted */
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  { draft, payment, snapshot, permit }: AttemptToRecord,
+  { draft, payment }: Sendable,
+  snapshot: SnapshotRef,
+  permit: SendPermit,
 ): Promise<Attempt | undefined> {
   const before = draft.now
   const { merchantCode, refundId, paymentId, amount } = before
   const receiver = readReceiver(ctx, before)
   if (before.receiver && !receiver) return undefined
   if (!isAsApproved(ctx, draft, receiver)) return undefined
-  const prepared = ctx.gateway.prepareRefund({
-    merchantCode,
-    refundId,
-    paymentId,
-    amount,
-    receiver,
-  })
+  const wanted = { merchantCode, refundId, paymentId, amount, receiver }
+  const prepared = ctx.gateway.prepareRefund(wanted)
   const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
@@ -202,14 +192,15 @@ async function insertAttempt(
 }
 
 /**
- * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled after
- * recording it sends nothing: its lease may expire during the call, and the next worker would send as well.
+ * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled since sends nothing:
+ * its lease may expire during the call, and the next worker would send as well.
  * @param signal cuts the call short when the process stops
  */
 export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
-  const { prepared, permit } = attempt
+  const { prepared, permit, accountNumber } = attempt
   if (performance.now() < permit.sendBefore) {
-    return { attempt, call: await prepared.send(signal, permit.breaker) }
+    const call = await prepared.send(signal, permit.breaker)
+    return { attempt, call: maskCall(call, accountNumber) }
   }
   permit.breaker.release()
   const reason = 'the lease would have expired during the call'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { payments, refunds, transactions } from '../db/schema.ts'
+import { externalRefunds, payments, refunds, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ListedPayment } from '../gateway/types.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
@@ -146,9 +146,7 @@ async function lockExternalRefunds(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
-    select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.source, f.matched,
-      f.outcome, f.ipn_event_id as "ipnEventId", f.failure_notified_at::text as "failureNotifiedAt",
-      coalesce(f.notified_at, f.first_seen_at)::text as "knownAt", f.resolution,
+    select ${tx.unsafe(listColumns(externalRefunds, 'f'))},
       f.outcome is null and not f.matched
         and ${tx.unsafe(isOtherShown('f.ipn_event_id', 'f.merchant_code'))} as "isOtherReading",
       coalesce(f.notified_at < p.first_as_of, false) as "notifiedBeforeFirst",

@@ -1,10 +1,8 @@
 import { addAmounts, compareAmounts } from '../money.ts'
-import { computeRefundable } from '../payments/find-payments.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { hasNotGrown, mayResend, type RefundSettings } from './deadlines.ts'
 import {
   isDue,
-  isFreed,
   isOpen,
   mayLeaveRefundedAmount,
   move,
@@ -17,6 +15,7 @@ import {
   isInferredUnmatched,
   mayBeItsOwnGrowth,
   measureCounted,
+  measureRefundable,
   measureUnexplained,
 } from './measure.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
@@ -41,21 +40,8 @@ export function findObstacle(
       : `the payment is ${payment.status}`
     return { reason: 'payment_not_refundable', message }
   }
-  const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
-  const left = computeRefundable({
-    amount: payment.amount,
-    refundedNow: payment.countedRefunded ?? payment.refundedNow,
-    refundedAtFirst: payment.refundedAtFirst,
-    matched: [
-      ...others.filter(({ matched }) => matched).map(({ amount }) => amount),
-      ...payment.external.filter(({ matched }) => matched).map(({ amount }) => amount),
-    ],
-    // A notified external refund has moved money, even while the gateway's own sum lags.
-    reserved: [
-      ...others.filter((one) => !one.matched && one.status !== 'failed' && !isFreed(one)),
-      ...payment.external.filter(({ matched }) => !matched),
-    ].map(({ amount }) => amount),
-  })
+  const others = own.filter((one) => one !== draft).map(({ now }) => now)
+  const left = measureRefundable(payment, others, payment.amount)
   if (compareAmounts(left, draft.now.amount) >= 0) return undefined
   const inferred = others.filter(isInferredUnmatched).map(describeInferred)
   const message = [`only ${left} is left to refund`, ...inferred].join('; ')
@@ -84,7 +70,7 @@ export function mayClear(
   return compareAmounts(addAmounts([left, twice]), amount) >= 0
 }
 
-type Sendable = { draft: RefundDraft; payment: LockedPayment }
+export type Sendable = { draft: RefundDraft; payment: LockedPayment }
 
 /**
  * Yields the refunds of a transaction that may be sent now, oldest first; fails those that can no longer be sent. Needs

@@ -1,12 +1,16 @@
 import { Big } from 'big.js'
-import { and, eq, sql } from 'drizzle-orm'
 import type { Config } from '../config/config.ts'
-import { refunds } from '../db/schema.ts'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { repoll } from '../platform/concurrency/timing.ts'
-import { build } from '../platform/postgres/drizzle.ts'
-import type { Tx } from '../platform/postgres/types.ts'
-import { isAwaited, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
+import {
+  isAwaited,
+  isDue,
+  isResting,
+  move,
+  type RefundDraft,
+  type RefundRow,
+  sendToReview,
+} from './lifecycle.ts'
 import type { Disagreement, LockedPayment } from './types.ts'
 
 export type RefundSettings = Pick<
@@ -61,8 +65,8 @@ function expireUnsent(
 }
 
 /**
- * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
- * gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves one to a person if what
+ * the gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(
@@ -137,7 +141,8 @@ function judgeNotifiedFailure(
   if (!isConfirmed(draft, snapshot, waitMs)) return false
   const { callId } = snapshot
   const reason = `${notified}, and two later queries, ${waitMs} ms apart, show no increase of the refunded amount`
-  const failureMessage = explainFailure(failureCode, failureWords)
+  const explained = explainCode(failureCode, failureWords ?? '')
+  const failureMessage = explained || 'the gateway notified that the refund failed'
   const failure = { failureReason: failureCode, failureMessage }
   move(draft, 'failure_confirmed', { reason, callId }, failure)
   return true
@@ -164,10 +169,6 @@ function judgeRefusal(
   const reason = `${refused}; the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)`
   sendToReview(draft, 'refusal_unclear', 'no_evidence', { reason, callId })
   return true
-}
-
-function explainFailure(code: string, words: string | null): string {
-  return explainCode(code, words ?? '') || 'the gateway notified that the refund failed'
 }
 
 /** Whether nothing but the refusal of its only attempt is known of the refund. */
@@ -241,16 +242,56 @@ function listConfirmations(
   return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
 }
 
-/** Schedules the deletion of a finished refund's receiver, which is kept while the outcome may still be revised. */
-export async function scheduleReceiverErasure(
-  tx: Tx,
-  config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
-  { now }: RefundDraft,
-): Promise<void> {
-  if (now.status === 'needs_review') return
-  const ms = config.REFUND_CONFIRM_FAILED_MS
-  await build(tx)
-    .update(refunds)
-    .set({ eraseReceiverAt: sql`now() + ${ms}::float8 * interval '1 millisecond'` })
-    .where(and(eq(refunds.merchantCode, now.merchantCode), eq(refunds.refundId, now.refundId)))
+export type SendingTurn = {
+  /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
+  had: boolean
+  /** The query was answered; without an answer, waiting refunds back off. */
+  answered: boolean
+  /** Refund calls of the account are paused: due refunds are checked again after this time (ms). */
+  pausedMs?: number | undefined
+}
+
+/** Sets the refund's next check where it changes; otherwise the refund stays due or keeps its time. */
+export function scheduleDraft(
+  draft: RefundDraft,
+  drafts: readonly RefundDraft[],
+  turn: SendingTurn,
+  settings: RefundSettings,
+): void {
+  const { now, transitions } = draft
+  if (isResting(draft)) {
+    draft.dueInMs = null
+    return
+  }
+  const waits = now.status === 'pending' && transitions.length === 0
+  if (waits && isUnblocked(drafts, now.paymentId)) {
+    draft.dueInMs = 0
+    return
+  }
+  if (turn.pausedMs !== undefined && isDue(draft) && couldBeSent(draft, settings)) {
+    draft.dueInMs = turn.pausedMs
+    return
+  }
+  if (waits && turn.answered && !(turn.had && now.requestedBeforeSnapshot)) return
+  if (transitions.length === 0 && !isDue(draft)) return
+  // Progress restarts the backoff; a resend that changed nothing, or never left, does not.
+  const progressed = transitions.some(({ to }) => to === 'accepted') || now.attempts === 1
+  const restarts = transitions.length > 0 && progressed && now.status !== 'pending'
+  draft.now = { ...now, polls: restarts ? 1 : now.polls + 1 }
+  draft.dueInMs = scheduleNextCheck(draft, settings)
+}
+
+/** Whether only the pause keeps the refund from being considered for sending. */
+function couldBeSent({ now, transitions }: RefundDraft, settings: RefundSettings): boolean {
+  if (transitions.length > 0) return false
+  if (now.status === 'pending') return settings.REFUNDS_ENABLED || now.attempts > 0
+  return mayResend(now, settings)
+}
+
+/** Whether the attempt that blocked other refunds of the payment has ended in this commit. */
+function isUnblocked(drafts: readonly RefundDraft[], paymentId: string): boolean {
+  const own = drafts.filter(({ now }) => now.paymentId === paymentId)
+  const blocks = (status: RefundRow['status']) => status === 'unknown' || status === 'sending'
+  const ended = own.some(({ before, now }) => blocks(before.status) && now.status !== 'pending')
+  return ended && !own.some(({ now }) => blocks(now.status))
 }

@@ -89,9 +89,6 @@ export async function readExternalEvents(
   return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
 }
 
-/** The field of `changes` that holds the states of external refunds. */
-export const EXTERNAL_FIELD = 'external_refund'
-
 /** Records the changed states of external refunds, in the order given. */
 export async function recordExternalChanges(
   tx: Tx,
@@ -100,7 +97,7 @@ export async function recordExternalChanges(
 ): Promise<void> {
   const rows = changes.map(({ paymentId, before, after, cause: { reason, ...of } }) => {
     const key = { merchantCode, transactionId, paymentId }
-    return { ...key, ...of, field: EXTERNAL_FIELD, before, after, cause: reason }
+    return { ...key, ...of, field: 'external_refund', before, after, cause: reason }
   })
   await recordChanges(tx, rows)
 }

@@ -1,6 +1,8 @@
+import { z } from '@hono/zod-openapi'
 import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
+import { Time } from '../http/fields.ts'
 import { compareAmounts } from '../money.ts'
 import { byExpressions } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -39,12 +41,17 @@ export function readResult(code: string | null): 'success' | 'failure' | undefin
 }
 
 /** Something that speaks for the success of a refund or against it. */
-export type RefundIndication = {
-  kind: 'answer' | 'notification' | 'growth' | 'decision'
-  supports: 'succeeded' | 'failed' | 'neither'
-  at: string
-  text: string
-}
+export const Indication = z.strictObject({
+  kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
+    description:
+      "An answer to an attempt, a notification, the payment's refunded amount, or a person's decision",
+  }),
+  supports: z.enum(['succeeded', 'failed', 'neither']),
+  at: Time,
+  text: z.string(),
+})
+
+export type RefundIndication = z.infer<typeof Indication>
 
 type StoredRefund = RefundRecord['refund']
 

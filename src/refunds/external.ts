@@ -6,7 +6,6 @@ import type {
   ExternalRefund,
   ExternalRow,
   Finding,
-  LockedPayment,
   LockedRefunds,
   RefundNotification,
 } from './types.ts'
@@ -22,7 +21,7 @@ export function changeExternal(
 }
 
 function recordState(draft: ExternalDraft, before: ExternalState | null, cause: Cause): void {
-  const { externalId, paymentId } = draft.now
+  const { id: externalId, paymentId } = draft.now
   const after = deriveExternalState(draft.now)
   draft.changes.push({ externalId, paymentId, before, after, cause })
 }
@@ -53,23 +52,23 @@ export function countExternal({
   }
 }
 
-const byAge = (a: ExternalRow, b: ExternalRow) =>
-  a.knownAt < b.knownAt ? -1 : Number(a.knownAt > b.knownAt)
+const byAge = (a: ExternalRow, b: ExternalRow) => {
+  const [first, second] = [a.notifiedAt ?? a.firstSeenAt, b.notifiedAt ?? b.firstSeenAt]
+  return first < second ? -1 : Number(first > second)
+}
 
 /** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
 export function markExternal(
   locked: LockedRefunds,
-  { paymentId }: LockedPayment,
   marked: readonly ExternalRefund[],
   end: { matched: true } | { outcome: 'part_of_first_sight' },
   callId: number,
 ): void {
   const shown = 'outcome' in end ? 'when the payment was first seen' : 'now'
   for (const draft of locked.external) {
-    const { id, amount } = draft.now
-    if (draft.now.paymentId !== paymentId) continue
-    if (!marked.some((one) => one.id === id && one.amount === amount)) continue
-    const reason = `the refunded amount shows ${shown} the refund of ${amount} made elsewhere (request ${id})`
+    const { id, requestId, amount } = draft.now
+    if (!marked.some((one) => one.id === id)) continue
+    const reason = `the refunded amount shows ${shown} the refund of ${amount} made elsewhere (request ${requestId})`
     changeExternal(draft, end, { reason, callId })
   }
 }
@@ -82,7 +81,7 @@ export function releaseOtherReadings({ external }: LockedRefunds): void {
   for (const draft of external) {
     const { before, now } = draft
     if (before?.outcome !== null || !before.isOtherReading) continue
-    const reason = `another reading of its notification was matched (request ${now.id})`
+    const reason = `another reading of its notification was matched (request ${now.requestId})`
     changeExternal(draft, { outcome: 'released' }, { reason })
   }
 }
@@ -104,7 +103,7 @@ export function recordExternal(
   const one = { ...notification, requestId: foldUuid(notification.requestId), paymentId, amount }
   const known = locked.external.find(
     ({ now }) =>
-      now.id === one.requestId &&
+      now.requestId === one.requestId &&
       now.paymentId === paymentId &&
       compareAmounts(now.amount, amount) === 0,
   )
@@ -132,8 +131,8 @@ function reserve(locked: LockedRefunds, one: ExternalNotification): Finding[] {
   const { paymentId, amount } = one
   if (!locked.payments.some((payment) => payment.paymentId === paymentId)) return []
   const draft = addExternal(locked, {
-    ...{ externalId: one.externalId, id: one.requestId, paymentId, amount, ipnEventId: one.id },
-    ...{ knownAt: one.receivedAt, notifiedBeforeFirst: one.beforeFirst },
+    ...{ id: one.externalId, requestId: one.requestId, paymentId, amount, ipnEventId: one.id },
+    ...{ notifiedAt: one.receivedAt, notifiedBeforeFirst: one.beforeFirst },
     ...{ isOtherReading: one.isOtherShown, failureNotifiedAt: one.failedAt },
   })
   recordState(draft, null, describeReserved(one))
@@ -149,14 +148,15 @@ export function enterExternal(
   recordState(addExternal(locked, { ...row, source: 'person', matched: true }), null, cause)
 }
 
-type NewExternal = Pick<ExternalRow, 'externalId' | 'id' | 'paymentId' | 'amount'> &
+type NewExternal = Pick<ExternalRow, 'id' | 'requestId' | 'paymentId' | 'amount'> &
   Partial<ExternalRow>
 
 /** Adds one that has no row yet: notified and reserved, if nothing else is given. */
 function addExternal({ external }: LockedRefunds, row: NewExternal): ExternalDraft {
   const now: ExternalRow = {
     ...{ source: 'notification', matched: false, outcome: null, resolution: null },
-    ...{ ipnEventId: null, failureNotifiedAt: null, knownAt: '', sinceSeenMs: 0 },
+    ...{ ipnEventId: null, notifiedAt: null, failureNotifiedAt: null },
+    ...{ firstSeenAt: '', sinceSeenMs: 0 },
     ...{ isOtherReading: false, notifiedBeforeFirst: false, ...row },
   }
   const draft: ExternalDraft = { before: undefined, now, changes: [] }
@@ -166,9 +166,9 @@ function addExternal({ external }: LockedRefunds, row: NewExternal): ExternalDra
 
 /** What is known already changes nothing; what a person decided never to have happened is a discrepancy. */
 function reserveAgain(draft: ExternalDraft, one: ExternalNotification): Finding[] {
-  const { id, paymentId, amount, outcome, resolution } = draft.now
+  const { requestId, paymentId, amount, outcome, resolution } = draft.now
   if (outcome === 'never_happened') {
-    const ours = `${nameExternal(id, amount)} decided as never_happened by ${resolution?.by}`
+    const ours = `${nameExternal(requestId, amount)} decided as never_happened by ${resolution?.by}`
     const kind = 'decided_against_evidence'
     return [{ kind, ours, theirs: 'another notification of its success', paymentId }]
   }
@@ -186,7 +186,7 @@ function describeReserved({ id, requestId, amount }: ExternalNotification): Caus
 
 function describeContradiction({ now }: ExternalDraft): Finding[] {
   if (now.failureNotifiedAt === null) return []
-  const ours = nameExternal(now.id, now.amount)
+  const ours = nameExternal(now.requestId, now.amount)
   const theirs = 'its success and its failure were both notified'
   return [{ kind: 'external_refund_contradicted', ours, theirs, paymentId: now.paymentId }]
 }
@@ -197,17 +197,16 @@ export function nameExternal(requestId: string, amount: string): string {
 
 /** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
 export function findUnmatchedExternal(
-  payments: readonly LockedPayment[],
+  external: readonly ExternalDraft[],
   resolveForMs: number,
 ): Finding[] {
-  return payments.flatMap(({ paymentId, external }) =>
-    external
-      .filter(({ matched, sinceSeenMs }) => !matched && sinceSeenMs >= resolveForMs)
-      .map(({ id, amount }) => ({
-        kind: 'external_refund_unmatched',
-        ours: 'no increase of the refunded amount shows it',
-        theirs: `success notification, request ${id}, amount ${amount}`,
-        paymentId,
-      })),
+  const unmatched = external.filter(
+    ({ now }) => now.outcome === null && !now.matched && now.sinceSeenMs >= resolveForMs,
   )
+  return unmatched.map(({ now: { requestId, amount, paymentId } }) => ({
+    kind: 'external_refund_unmatched',
+    ours: 'no increase of the refunded amount shows it',
+    theirs: `success notification, request ${requestId}, amount ${amount}`,
+    paymentId,
+  }))
 }

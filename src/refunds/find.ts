@@ -1,11 +1,12 @@
+import { z } from '@hono/zod-openapi'
 import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import type { Filter } from '../access/listing.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
-import type { Db } from '../db/client.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { isUuid } from '../http/fields.ts'
+import { AmountParameter, Id, isUuid, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
 import { accountHoldColumn, orderColumn, selectOfOrder } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
@@ -26,42 +27,49 @@ export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFa
 /** A refund as it is read by itself, with the hold of its account. */
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
-export type RefundFilter = {
-  merchants: readonly string[]
-  orderId?: string | undefined
-  transactionId?: string | undefined
-  paymentId?: string | undefined
-  /** The name of the API key, or of the person. */
-  requestedBy?: string | undefined
-  /** A decimal string, compared by value. */
-  amount?: string | undefined
-  /** Requested at or after this time. */
-  from?: string | undefined
-  /** Requested before this time. */
-  to?: string | undefined
-  /** As shown to readers: `pending` includes `sending`. */
-  status?: Exclude<RefundStatus, 'sending'> | undefined
+/** The statuses shown to merchants. */
+export const RefundState = z.enum([
+  'awaiting_approval',
+  'pending',
+  'accepted',
+  'unknown',
+  'succeeded',
+  'failed',
+  'needs_review',
+  'returned',
+])
+
+/** The filters of the list, as query parameters. */
+export const QUERY = {
+  paymentId: Id.optional().describe('Only refunds of this payment'),
+  transactionId: Id.optional().describe('Only refunds of this transaction'),
+  orderId: Id.optional().describe('Only refunds of this order'),
+  requestedBy: Id.optional().describe('Only refunds requested with API keys of this name'),
+  amount: AmountParameter,
+  from: TimeParameter,
+  to: TimeParameter,
+  status: RefundState.optional().describe('Only refunds with this status'),
+}
+
+export type RefundFilter = Omit<Filter<typeof QUERY>, 'coversAll'>
+
+const COLUMNS = {
+  refund: refunds,
+  order: orderColumn('refunds'),
+  accountHold: accountHoldColumn('refunds'),
 }
 
 /** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
-  ctx: Pick<Context, 'db'>,
-  merchants: readonly string[],
-  refundId: string,
-): Promise<FoundRefund> {
-  const found = isUuid(refundId) ? await selectRefund(ctx, merchants, refundId) : undefined
-  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
-  return found
-}
-
-async function selectRefund(
   { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
   refundId: string,
-): Promise<FoundRefund | undefined> {
-  const keys = merchants.map((merchantCode) => ({ merchantCode, refundId }))
+): Promise<FoundRefund> {
+  const keys = isUuid(refundId) ? merchants.map((merchantCode) => ({ merchantCode, refundId })) : []
   const rows = pickByKeys(db, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
-  const [found] = await selectRefunds(db.with(rows)).prepare('find_refund').execute()
+  const select = db.with(rows).select(COLUMNS).from(refunds).prepare('find_refund')
+  const [found] = await select.execute()
+  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
   return found
 }
 
@@ -113,7 +121,7 @@ export async function listRefunds(
   )
   const rows = await db
     .with(newest)
-    .select({ ...describeColumns(), ...EXAMINATION })
+    .select({ ...COLUMNS, ...EXAMINATION })
     .from(r)
     .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
     .prepare('list_refunds')
@@ -126,18 +134,6 @@ function selectByStatus([first, last = first]: readonly RefundStatus[]): Selecti
   return first && last
     ? { column: refunds.status, value: first, isSorted: false, to: last }
     : undefined
-}
-
-function selectRefunds(db: Pick<Db, 'select'>) {
-  return db.select(describeColumns()).from(refunds)
-}
-
-function describeColumns() {
-  return {
-    refund: refunds,
-    order: orderColumn('refunds'),
-    accountHold: accountHoldColumn('refunds'),
-  }
 }
 
 /** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */
@@ -158,7 +154,7 @@ type WaitingFilter = {
   forMs?: number
 }
 
-const COLUMNS = listColumns(refunds, 'r')
+const ROW = listColumns(refunds, 'r')
 const SINCE = 'coalesce(r.last_sent_at, r.requested_at)'
 const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
 const OF_TRANSACTION = byKey('t', TRANSACTION_KEY, 'r')
@@ -187,7 +183,7 @@ export async function listWaitingRefunds(
     ? sql`and (${since}, r.refund_id, r.merchant_code) > (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`
     : sql``
   return await sql<WaitingRefund[]>`
-    select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
+    select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
       coalesce((select assignee from refund_reviews as v
         where v.merchant_code = r.merchant_code and v.refund_id = r.refund_id), (
         select d.assignee from (

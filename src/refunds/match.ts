@@ -58,9 +58,9 @@ export function matchPayments(
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)
-    markExternal(locked, payment, match.matchedExternal, { matched: true }, snapshot.callId)
+    markExternal(locked, match.matchedExternal, { matched: true }, snapshot.callId)
     const early = { outcome: 'part_of_first_sight' } as const
-    markExternal(locked, payment, match.firstSightExternal, early, snapshot.callId)
+    markExternal(locked, match.firstSightExternal, early, snapshot.callId)
     countExternal(locked)
     matched.findings.push(...findGrowth(payment, drafts))
     if (snapshot.changed || freed || externalChanged || changesAnything(match)) {
@@ -287,9 +287,6 @@ function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Fin
   return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
 }
 
-function changesAnything(match: DeltaMatch): boolean {
-  const { matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred } = match
-  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal]
-  const lists = [...changed, match.doubtful, match.contradicted]
-  return inferred !== undefined || lists.some((ids) => ids.length > 0)
+function changesAnything({ unmatchedDelta: _, inferred, ...lists }: DeltaMatch): boolean {
+  return inferred !== undefined || Object.values(lists).some((found) => found.length > 0)
 }

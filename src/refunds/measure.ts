@@ -1,6 +1,7 @@
 import { Big } from 'big.js'
 import { addAmounts } from '../money.ts'
-import type { RefundDraft, RefundRow } from './lifecycle.ts'
+import { computeRefundable } from '../payments/find-payments.ts'
+import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import type { Finding, LockedPayment } from './types.ts'
 
 /**
@@ -44,9 +45,7 @@ export function measureUnexplained(
   payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
   drafts: readonly RefundDraft[],
 ): string {
-  const inferred = drafts.flatMap(({ now }) =>
-    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.amount] : [],
-  )
+  const inferred = listInferred(payment, drafts).map(({ amount }) => amount)
   return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
 }
 
@@ -55,6 +54,11 @@ export function measureCounted(payment: LockedPayment, drafts: readonly RefundDr
   const refundedNow = payment.countedRefunded ?? payment.refundedNow
   return measureUnmatched({ ...payment, refundedNow }, drafts)
 }
+
+const listInferred = ({ paymentId }: { paymentId: string }, drafts: readonly RefundDraft[]) =>
+  drafts.flatMap(({ now }) =>
+    now.paymentId === paymentId && isInferredUnmatched(now) ? [now] : [],
+  )
 
 /** Whether its success was inferred: it stays reserved until it is known. */
 export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
@@ -69,6 +73,31 @@ export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: 
   return new Big(unmatchedDelta).gte(amount)
 }
 
+/**
+ * How much of a payment can still be refunded, as this commit will leave it (a decimal string).
+ * @param own its refunds that count
+ */
+export function measureRefundable(
+  { refundedNow, refundedAtFirst, countedRefunded, external }: LockedPayment,
+  own: readonly RefundRow[],
+  amount: string,
+): string {
+  // A notified external refund has moved money, even while the gateway's own sum lags.
+  const list = (isMatched: boolean) =>
+    [...own.filter(isCounted), ...external]
+      .filter(({ matched }) => matched === isMatched)
+      .map((one) => one.amount)
+  return computeRefundable({
+    ...{ amount, refundedNow: countedRefunded ?? refundedNow, refundedAtFirst },
+    ...{ matched: list(true), reserved: list(false) },
+  })
+}
+
+/** Whether a refund takes something of what is left: it did not fail, come back, or happen before the first answer. */
+function isCounted(one: RefundRow): boolean {
+  return one.status !== 'failed' && !isFreed(one) && !one.inFirstSight
+}
+
 type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
 
 /**
@@ -78,8 +107,7 @@ type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft
 export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
   const payment = findPayment(locked, row)
   if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
-  const growth = findOwnGrowth(payment, locked, row)
-  return growth && `${describeOwnGrowth(growth, payment)}, and may be this refund`
+  return describeOwnGrowth(payment, locked, row)
 }
 
 /**
@@ -88,29 +116,23 @@ export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | un
  */
 export function explainOwnGrowth(locked: Locked, row: RefundRow): string | undefined {
   const payment = findPayment(locked, row)
-  const growth = payment && findOwnGrowth(payment, locked, row)
-  if (!payment || growth === undefined) return undefined
-  return `${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
+  const grown = payment && describeOwnGrowth(payment, locked, row)
+  return payment && grown && `${grown}. ${listSteps(payment, locked)}, then repeat the request`
 }
 
 function findPayment({ payments }: Locked, { paymentId }: RefundRow): LockedPayment | undefined {
   return payments.find((one) => one.paymentId === paymentId)
 }
 
-function findOwnGrowth(
+function describeOwnGrowth(
   payment: LockedPayment,
   { drafts }: Locked,
   row: RefundRow,
 ): string | undefined {
+  const { paymentId, refundedNow, countedRefunded } = payment
   const unmatched = measureCounted(payment, drafts)
-  return mayBeItsOwnGrowth(unmatched, row) ? unmatched : undefined
-}
-
-function describeOwnGrowth(
-  growth: string,
-  { paymentId, refundedNow, countedRefunded }: LockedPayment,
-): string {
-  return `${growth} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund`
+  if (!mayBeItsOwnGrowth(unmatched, row)) return undefined
+  return `${unmatched} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund, and may be this refund`
 }
 
 /**
@@ -118,11 +140,8 @@ function describeOwnGrowth(
  * answer does not show is no discrepancy, and only another answer can tell.
  */
 function listSteps(payment: LockedPayment, { drafts }: Locked): string {
-  const inferred = drafts.flatMap(({ now }) =>
-    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.refundId] : [],
-  )
-  const steps = inferred.map(
-    (id) =>
+  const steps = listInferred(payment, drafts).map(
+    ({ refundId: id }) =>
       `confirm or deny refund ${id}, which is only inferred, with POST /v1/refunds/${id}/resolution`,
   )
   if (payment.countedRefunded !== null) {

@@ -2,13 +2,14 @@ import { Big } from 'big.js'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
-import { computeRefundable, REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
 import { failCheck } from './choose.ts'
-import { isFreed, type RefundDraft } from './lifecycle.ts'
+import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
+import { measureRefundable } from './measure.ts'
 import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
 
@@ -235,19 +236,12 @@ function measureOwn(
   const payment = payments.find(({ paymentId }) => paymentId === stored.paymentId)
   if (!payment) return []
   const place = drafts.findIndex(({ now }) => now.refundId === refundId)
-  const isCounted = ({ now }: RefundDraft) => now.status !== 'failed' && !isFreed(now)
-  const own = drafts.filter((one) => one.now.paymentId === stored.paymentId && isCounted(one))
-  const later = own.filter((one) => drafts.indexOf(one) > place && !one.now.surplus)
-  const refunds = own.map(({ now }) => now).filter(({ inFirstSight }) => !inFirstSight)
-  const list = (matched: boolean) =>
-    [...refunds, ...payment.external]
-      .filter((one) => one.matched === matched)
-      .map(({ amount }) => amount)
-  const { refundedAtFirst, countedRefunded } = payment
-  const refundedNow = countedRefunded ?? payment.refundedNow
+  const own = drafts.filter(({ now }) => now.paymentId === stored.paymentId)
+  const later = own.flatMap((one) => (drafts.indexOf(one) > place ? [one.now] : []))
   const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
-  const facts = { amount, refundedNow, refundedAtFirst }
-  const refundable = computeRefundable({ ...facts, matched: list(true), reserved: list(false) })
-  const refundedLater = addAmounts(later.map(({ now }) => now.amount))
+  const rows = own.map(({ now }) => now)
+  const refundable = measureRefundable(payment, rows, amount)
+  const isTaken = (one: RefundRow) => one.status !== 'failed' && !isFreed(one) && !one.surplus
+  const refundedLater = addAmounts(later.filter(isTaken).map((one) => one.amount))
   return [{ ...stored, refundable, refundedLater }]
 }

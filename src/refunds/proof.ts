@@ -3,7 +3,7 @@ import { parse } from 'lossless-json'
 import type { Context } from '../context.ts'
 import { Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { readIndications } from './evidence.ts'
+import { Indication, readIndications } from './evidence.ts'
 import type { RefundRecord } from './find.ts'
 
 const Removed = z
@@ -66,16 +66,6 @@ const ProofTransition = z.strictObject({
   snapshot: ProofSnapshot.nullable(),
 })
 
-const Indication = z.strictObject({
-  kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
-    description:
-      "An answer to an attempt, a notification, the payment's refunded amount, or a person's decision",
-  }),
-  supports: z.enum(['succeeded', 'failed', 'neither']),
-  at: Time,
-  text: z.string(),
-})
-
 /** The evidence for a refund's status, for an accountant or the gateway's support. */
 export const Proof = z
   .strictObject({
@@ -127,19 +117,16 @@ export async function readProof(
       ...facts,
       at: toIso(at),
       received: showReceived(received),
-      snapshotBefore: queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
+      snapshotBefore: showSnapshot(true, { queriedAt, payments, rest }),
     })),
-    transitions: transitions.map(({ at, from, to, cause, queried, notified, ...of }) => ({
-      at: toIso(at),
-      from,
-      to,
-      cause,
-      notification: notified && of.receivedAt === null ? REMOVED : showNotification(of),
-      snapshot: queried && of.queriedAt === null ? REMOVED : showSnapshot(of),
+    transitions: transitions.map((one) => ({
+      ...{ at: toIso(one.at), from: one.from, to: one.to, cause: one.cause },
+      notification: one.notified ? showNotification(one) : null,
+      snapshot: showSnapshot(one.queried, one),
     })),
-    notifications: notifications.map(({ cause, ...ipn }) => ({
-      cause,
-      notification: showNotification(ipn) ?? REMOVED,
+    notifications: notifications.map((one) => ({
+      cause: one.cause,
+      notification: showNotification(one),
     })),
     indications,
     evidence: transitions.at(-1)?.cause ?? 'requested',
@@ -148,6 +135,12 @@ export async function readProof(
 }
 
 type StoredRefund = RefundRecord['refund']
+
+/** Of a query: when it was sent, the entries of its answer, and the rest of it, as JSON. */
+type SnapshotRow = { queriedAt: string | null; payments: string | null; rest: string | null }
+
+type AttemptRow = Omit<z.infer<typeof ProofAttempt>, 'received' | 'snapshotBefore'> &
+  SnapshotRow & { received: string | null }
 
 async function readAttempts(
   sql: Context['sql'],
@@ -161,6 +154,17 @@ async function readAttempts(
       on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
     where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
 }
+
+type HistoryRow = Omit<z.infer<typeof ProofTransition>, 'notification' | 'snapshot'> &
+  SnapshotRow & {
+    field: 'status' | 'notification'
+    queried: boolean
+    notified: boolean
+    receivedAt: string | null
+    deliveries: number
+    signature: string
+    code: string | null
+  }
 
 /** Reads the changes of its status, and its notifications. */
 async function readHistory(
@@ -181,59 +185,23 @@ async function readHistory(
 async function readDiscrepancies(
   sql: Context['sql'],
   { merchantCode, transactionId, refundId, paymentId }: StoredRefund,
-): Promise<DiscrepancySides[]> {
-  return await sql<DiscrepancySides[]>`
+): Promise<RefundProof['discrepancies']> {
+  return await sql<RefundProof['discrepancies']>`
     select at, kind, ours, theirs from discrepancies
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
       and (refund_id = ${refundId} or (refund_id is null and payment_id = ${paymentId}))
     order by id`
 }
 
-type DiscrepancySides = { at: string; kind: string; ours: string; theirs: string }
-
-type AttemptRow = {
-  at: string
-  bodyHmac: string
-  outcome: string | null
-  code: string | null
-  message: string | null
-  httpStatus: number | null
-  durationMs: number | null
-  received: string | null
-} & SnapshotRow
-
-/** Of a query: when it was sent, the entries of its answer, and the rest of it, as JSON. */
-type SnapshotRow = { queriedAt: string | null; payments: string | null; rest: string | null }
-
-type IpnFacts = {
-  receivedAt: string | null
-  deliveries: number | null
-  signature: string | null
-  code: string | null
-}
-
 /** Shown for a referenced record that retention has removed. */
 const REMOVED = { removed: true as const }
 
-type HistoryRow = {
-  field: 'status' | 'notification'
-  queried: boolean
-  notified: boolean
-  at: string
-  from: string | null
-  to: string
-  cause: string
-} & SnapshotRow &
-  IpnFacts
-
-/** Shows what the gateway answered. */
-function showSnapshot({ queriedAt, payments, rest }: SnapshotRow) {
-  if (queriedAt === null) return null
-  return {
-    queriedAt: toIso(queriedAt),
-    payments: showReceived(payments),
-    received: showReceived(rest),
-  }
+/** Shows what the gateway answered. @param isKnown whether there was a query */
+function showSnapshot(isKnown: boolean, { queriedAt, payments, rest }: SnapshotRow) {
+  if (!isKnown) return null
+  if (queriedAt === null) return REMOVED
+  const received = { payments: showReceived(payments), received: showReceived(rest) }
+  return { queriedAt: toIso(queriedAt), ...received }
 }
 
 /** Its numbers become texts, because a JSON number need not fit a double. */
@@ -241,7 +209,7 @@ function showReceived(json: string | null): unknown {
   return json === null ? null : parse(json, undefined, String)
 }
 
-function showNotification({ receivedAt, deliveries, signature, code }: IpnFacts) {
-  if (receivedAt === null || deliveries === null || signature === null) return null
+function showNotification({ receivedAt, deliveries, signature, code }: HistoryRow) {
+  if (receivedAt === null) return REMOVED
   return { receivedAt: toIso(receivedAt), deliveries, signature, code }
 }

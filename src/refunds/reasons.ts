@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { and, asc, eq, isNull } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { type Actor, recordWrite } from '../access/audit.ts'
 import type { Context } from '../context.ts'
-import { refundReasons } from '../db/schema.ts'
+import { merchantAccounts } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 
@@ -14,14 +14,12 @@ export async function listReasons(
   { db }: Pick<Context, 'db'>,
   merchantCode: string,
 ): Promise<string[]> {
-  const r = refundReasons
+  const a = merchantAccounts
   const rows = await db
-    .select({ label: r.label })
-    .from(r)
-    .where(and(eq(r.merchantCode, merchantCode), isNull(r.endedAt)))
-    .orderBy(asc(r.position), asc(r.id))
-    .limit(MAX_REASONS)
-  return rows.map(({ label }) => label)
+    .select({ reasons: a.refundReasons })
+    .from(a)
+    .where(eq(a.merchantCode, merchantCode))
+  return rows[0]?.reasons ?? []
 }
 
 /** The text of a reason: one line that leaves room for a remark in the reason of a refund. */
@@ -36,17 +34,16 @@ export const ReasonLabel = z
 export async function saveReasons(
   { sql, log }: Pick<Context, 'sql' | 'log'>,
   { merchantCode, actor, operation }: { merchantCode: string; actor: Actor; operation: string },
-  labels: readonly string[],
+  reasons: string[],
 ): Promise<void> {
   await runInTransaction(sql, async (tx) => {
-    // Two lists are saved one after the other. Not `for update`: whoever records an attempt to send a refund share-locks the row.
-    await tx`
-      select from merchant_accounts where merchant_code = ${merchantCode} for no key update`
-    await tx`
-      update refund_reasons set ended_at = now()
-      where merchant_code = ${merchantCode} and ended_at is null`
-    const rows = labels.map((label, at) => ({ merchantCode, label, position: at + 1 }))
-    if (rows.length > 0) await build(tx).insert(refundReasons).values(rows).onConflictDoNothing()
+    const a = merchantAccounts
+    const saved = await build(tx)
+      .update(a)
+      .set({ refundReasons: reasons })
+      .where(eq(a.merchantCode, merchantCode))
+      .returning({ merchantCode: a.merchantCode })
+    if (saved.length !== 1) throw new Error(`account ${merchantCode} has no row`)
     await recordWrite(tx, log, actor, { operation, merchantCode, objectId: merchantCode })
   })
 }

@@ -2,8 +2,11 @@ import { z } from '@hono/zod-openapi'
 import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { DomainError, type FieldError } from '../errors.ts'
-import type { GatewayOutcome } from '../gateway/types.ts'
+import { isPrintable } from '../gateway/storable.ts'
+import type { GatewayCall } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
+
+export const NOT_PRINTABLE = 'holds control characters'
 
 /** What every member has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
 const ReceiverText = z
@@ -11,7 +14,7 @@ const ReceiverText = z
   .trim()
   .min(1, 'must not be empty')
   .max(140, 'must be at most 140 characters')
-  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+  .refine(isPrintable, NOT_PRINTABLE)
 
 /**
  * The bank account that receives the refund of a QR payment, its members in wire order: three texts
@@ -38,6 +41,13 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
+/** A receiver as it is stored and shown. Its masked account number does not have the form that a request requires. */
+export const ShownReceiver = z.strictObject({
+  accountName: z.string(),
+  accountNumber: z.string(),
+  swiftCode: z.string(),
+})
+
 /** What a masked account number begins with. */
 const MASK = '••••'
 
@@ -56,13 +66,13 @@ export function maskAccount(accountNumber: string): string {
  * Masks an account number in every text and number of a stored answer.
  * @param json as `src/gateway/storable.ts` writes it; it stays JSON
  */
-export function maskAccountIn(json: string, accountNumber: string): string {
+function maskAccountIn(json: string, accountNumber: string): string {
   if (accountNumber === '') return json
   return stringify(maskValue(parse(json), accountNumber)) ?? json
 }
 
 function maskValue(value: unknown, accountNumber: string): unknown {
-  const mask = (text: string) => text.replaceAll(accountNumber, () => maskAccount(accountNumber))
+  const mask = (text: string) => maskIn(text, accountNumber)
   if (typeof value === 'string') return mask(value)
   if (isLosslessNumber(value)) {
     return value.value.includes(accountNumber) ? mask(value.value) : value
@@ -80,17 +90,20 @@ function maskValue(value: unknown, accountNumber: string): unknown {
 /** Shorter texts are no account numbers, and may be part of any word. */
 const MIN_ACCOUNT_NUMBER = 4
 
-/** Masks an account number in what the gateway says about an attempt. */
-export function maskAccountNumber<T>(
-  outcome: GatewayOutcome<T>,
-  accountNumber: string | undefined,
-): GatewayOutcome<T> {
-  if (accountNumber === undefined || !('message' in outcome)) return outcome
-  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
-  // A function, because a replacement text may contain patterns like $&, which insert what was found.
-  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
-  return { ...outcome, message }
+/** Masks an account number in what the gateway answers: in its message, and wherever the answer holds it. */
+export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCall<T> {
+  const { outcome, record } = call
+  const { received } = record
+  const isMasked = 'message' in outcome && accountNumber.length >= MIN_ACCOUNT_NUMBER
+  return {
+    outcome: isMasked ? { ...outcome, message: maskIn(outcome.message, accountNumber) } : outcome,
+    record: received ? { ...record, received: maskAccountIn(received, accountNumber) } : record,
+  }
 }
+
+/** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
+const maskIn = (text: string, accountNumber: string) =>
+  text.replaceAll(accountNumber, () => maskAccount(accountNumber))
 
 type ReceiverColumn = 'receiver' | 'receiver_shown'
 
@@ -119,52 +132,32 @@ export function decryptReceiver(
   column: ReceiverColumn,
   refundId: string,
 ): Receiver | undefined {
-  const text = decrypt(encryption, encrypted, placeReceiver(column, refundId))
-  if (text === undefined) return undefined
-  const { accountName, accountNumber, swiftCode } = STORED.parse(JSON.parse(text))
-  return { accountName, accountNumber, swiftCode }
-}
-
-function decrypt(
-  encryption: Pick<Encryption, 'decrypt'>,
-  encrypted: Buffer,
-  place: Place,
-): string | undefined {
   try {
-    return encryption.decrypt(encrypted, place)
+    const text = encryption.decrypt(encrypted, placeReceiver(column, refundId))
+    return ShownReceiver.parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof DomainError) throw error
     return undefined
   }
 }
 
-/** Not `Receiver`: a masked account number does not have the form that a request requires. */
-const STORED = z.object({
-  accountName: z.string(),
-  accountNumber: z.string(),
-  swiftCode: z.string(),
-})
-
 /** The usual form of the members that have one. */
 const USUAL = [
-  {
-    member: 'accountNumber',
-    form: /^[0-9A-Za-z]{4,34}$/,
-    name: 'an account number of 4 to 34 letters and digits',
-  },
-  {
-    member: 'swiftCode',
-    form: /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/,
-    name: 'a SWIFT/BIC code of 8 or 11 characters',
-  },
+  ['accountNumber', /^[0-9A-Za-z]{4,34}$/, 'an account number of 4 to 34 letters and digits'],
+  ['swiftCode', /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/, 'a SWIFT/BIC code of 8 or 11 characters'],
 ] as const
 
 /**
  * Finds what is unusual about a receiver. The specification (4.3.2) knows three texts without a form, so the gateway
  * may accept it even so.
  */
-export function findReceiverHints(receiver: Receiver | undefined): FieldError[] {
-  return findUnusual(receiver).map(({ path, name }) => ({ path, message: `is not ${name}` }))
+export function findReceiverHints(receiver: Receiver | undefined, verb = 'is not'): FieldError[] {
+  if (!receiver) return []
+  const unusual = USUAL.filter(([member, form]) => !form.test(receiver[member]))
+  return unusual.map(([member, , name]) => ({
+    path: `receiver.${member}`,
+    message: `${verb} ${name}`,
+  }))
 }
 
 /** Refuses an unusual receiver with `REFUND_RECEIVER_CHECK=strict`. */
@@ -172,16 +165,8 @@ export function refuseReceiver(
   { REFUND_RECEIVER_CHECK: check }: Pick<Config, 'REFUND_RECEIVER_CHECK'>,
   receiver: Receiver | undefined,
 ): void {
-  const unusual = findUnusual(receiver)
-  if (check === 'lenient' || unusual.length === 0) return
-  const errors = unusual.map(({ path, name }) => ({ path, message: `must be ${name}` }))
+  const errors = check === 'lenient' ? [] : findReceiverHints(receiver, 'must be')
+  if (errors.length === 0) return
   const detail = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
   throw new DomainError('invalid_request', detail, { errors })
-}
-
-function findUnusual(receiver: Receiver | undefined): { path: string; name: string }[] {
-  if (!receiver) return []
-  return USUAL.filter(({ member, form }) => !form.test(receiver[member])).map(
-    ({ member, name }) => ({ path: `receiver.${member}`, name }),
-  )
 }

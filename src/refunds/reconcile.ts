@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endAttempt, endInterrupted, saveInterrupted } from './answer.ts'
 import {
@@ -11,20 +10,26 @@ import {
   type SentAttempt,
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
-import type { SendingTurn } from './draft.ts'
-import { judge } from './judge.ts'
-import type { RefundDraft } from './lifecycle.ts'
-import { readDetails } from './notifications.ts'
+import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
+import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
+import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
+import { explainMayHaveMoved } from './measure.ts'
+import { handleNotifications, readDetails } from './notifications.ts'
 import { type SavedRefunds, saveRefunds } from './save.ts'
-import type { ExternalChange, LockedPayment, LockedRefunds } from './types.ts'
+import type {
+  ExternalChange,
+  ExternalRefund,
+  Finding,
+  LockedPayment,
+  LockedRefunds,
+  Snapshot,
+} from './types.ts'
 
 export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
-  snapshot: SnapshotRef | undefined
-  /** The snapshot differs from the one before. */
-  changed: boolean
+  snapshot: Snapshot | undefined
   /** The query was answered, whether the answer was applied or not. */
   answered: boolean
   /** Permission to send a refund, or how long the account's refund calls are paused (ms). */
@@ -32,11 +37,8 @@ export type ReconcileInput = {
 }
 
 /** The refunds of a transaction as the commit leaves them. */
-export type ReconciledRefunds = SavedRefunds & {
-  drafts: readonly RefundDraft[]
-  payments: readonly LockedPayment[]
-  externalChanges: readonly ExternalChange[]
-}
+export type ReconciledRefunds = SavedRefunds &
+  Pick<LockedRefunds, 'drafts' | 'payments'> & { externalChanges: readonly ExternalChange[] }
 
 /**
  * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
@@ -48,13 +50,13 @@ export async function reconcileRefunds(
   ctx: RefundsContext,
   tx: Tx,
   key: TransactionKey,
-  { snapshot, changed, answered, sending }: ReconcileInput,
+  { snapshot, answered, sending }: ReconcileInput,
 ): Promise<ReconciledRefunds & { attempt: Attempt | undefined }> {
   const locked = await lockRefunds(tx, key, snapshot?.asOf ?? null)
   for (const draft of locked.drafts) endInterrupted(draft)
   await saveInterrupted(tx, locked.drafts)
   readDetails(ctx, locked)
-  const judged = judge(locked, snapshot && { ...snapshot, changed }, ctx.config)
+  const judged = judge(locked, snapshot, ctx.config)
   const maySend = snapshot && 'breaker' in sending && !ctx.lifecycle.stopping.aborted
   const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
   const turn: SendingTurn =
@@ -84,18 +86,9 @@ export async function recordAttemptResult(
   const others = isLeased ? locked.drafts.filter((draft) => draft !== own) : []
   for (const draft of others) endInterrupted(draft)
   await saveInterrupted(tx, others)
-  return await finish(ctx, tx, key, locked)
-}
-
-/** Judges the refunds of a transaction after the answer to an attempt, which gives no waiting refund its turn. */
-async function finish(
-  ctx: RefundsContext,
-  tx: Tx,
-  key: TransactionKey,
-  locked: LockedRefunds,
-): Promise<ReconciledRefunds> {
   readDetails(ctx, locked)
   const judged = judge(locked, undefined, ctx.config)
+  // It gives no waiting refund its turn.
   return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
 }
 
@@ -114,4 +107,64 @@ async function save(
   }
   const { drafts, payments, external } = locked
   return { ...saved, drafts, payments, externalChanges: external.flatMap((one) => one.changes) }
+}
+
+/**
+ * Judges the refunds of a transaction: applies notifications, the refunded delta (with a snapshot) and deadlines, in this
+ * order. It changes nothing but `locked`, and needs nothing else: no database, no clock.
+ * @param snapshot the applied answer; undefined when there was none, or a newer one is stored
+ */
+export function judge(
+  locked: LockedRefunds,
+  snapshot: Snapshot | undefined,
+  settings: RefundSettings,
+): MatchedPayments {
+  const { findings: notified, externalNotified } = judgeNotifications(locked, snapshot)
+  const matched = snapshot
+    ? matchPayments(locked, snapshot, settings)
+    : { findings: [], rematched: [], externalChanged: false }
+  const timedOut = locked.drafts.flatMap((draft) => {
+    const { paymentId, refundId } = draft.now
+    const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
+    const payment = locked.payments.find((one) => one.paymentId === paymentId)
+    const shown = snapshot && payment && viewSnapshot(snapshot, payment)
+    const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
+    return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
+  })
+  const unmatched = findUnmatchedExternal(locked.external, settings.REFUND_RESOLVE_FOR_MS)
+  return {
+    findings: [...notified, ...matched.findings, ...timedOut, ...unmatched],
+    rematched: matched.rematched,
+    externalChanged: externalNotified || matched.externalChanged,
+  }
+}
+
+/** Handles notifications, and judges again what was inferred where they changed external refunds. */
+function judgeNotifications(
+  locked: LockedRefunds,
+  snapshot: Snapshot | undefined,
+): { findings: Finding[]; externalNotified: boolean } {
+  const before = listCounted(locked)
+  const findings = handleNotifications(locked)
+  releaseOtherReadings(locked)
+  countExternal(locked)
+  const changes = locked.external.flatMap((one) => one.changes)
+  for (const payment of locked.payments) {
+    const isChanged = changes.some(({ paymentId }) => paymentId === payment.paymentId)
+    const isMatchedNext = snapshot !== undefined && payment.listed
+    if (isChanged && !isMatchedNext) rejudgeInferred(payment, locked.drafts)
+  }
+  return { findings, externalNotified: listCounted(locked) !== before }
+}
+
+/** Describes the external refunds that count, to notice whether others do. */
+function listCounted({ payments }: LockedRefunds): string {
+  const describe = ({ id, amount, matched }: ExternalRefund) => `${id} ${amount} ${matched}`
+  return payments.flatMap(({ external }) => external.map(describe)).join('\n')
+}
+
+/** What the snapshot shows about a payment; undefined where it does not list it. */
+function viewSnapshot({ callId }: Snapshot, payment: LockedPayment) {
+  const { unmatchedDelta } = payment
+  return unmatchedDelta === undefined ? undefined : { ...payment, unmatchedDelta, callId }
 }

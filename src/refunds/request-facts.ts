@@ -19,11 +19,6 @@ export type RefundTarget = {
   replay: (Fingerprint & { refundId: string }) | null
 }
 
-const TARGETS = {
-  payment: { table: 'payments', column: 'payment_id' },
-  transaction: { table: 'transactions', column: 'transaction_id' },
-} as const
-
 type TargetRow = Omit<RefundTarget, 'replay'> & {
   refundId: string | null
   value: Buffer
@@ -41,11 +36,10 @@ export async function findTarget(
   subject: RefundSubject,
   idempotencyKey: string,
 ): Promise<RefundTarget> {
-  const [kind, id] =
+  const [kind, column, id] =
     'paymentId' in subject
-      ? (['payment', subject.paymentId] as const)
-      : (['transaction', subject.transactionId] as const)
-  const { table, column } = TARGETS[kind]
+      ? (['payment', 'payment_id', subject.paymentId] as const)
+      : (['transaction', 'transaction_id', subject.transactionId] as const)
   const rows = await sql<TargetRow[]>`
     select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
       r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
@@ -53,7 +47,7 @@ export async function findTarget(
       select merchant_code, ${id}::text as ${sql(column)}, ${idempotencyKey}::text as idempotency_key
       from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
     ) as k cross join lateral (
-      select merchant_code, transaction_id from ${sql(table)} as s
+      select merchant_code, transaction_id from ${sql(`${kind}s`)} as s
       where ${sql.unsafe(byKey('s', ['merchant_code', column], 'k'))} limit 1
     ) as s left join lateral (
       select * from refunds as r

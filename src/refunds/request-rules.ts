@@ -82,8 +82,9 @@ export function judgeRequest(
   if (known && compareAmounts(amount, '0') > 0) {
     return { amount, status: known.proves ? 'succeeded' : 'needs_review', known }
   }
-  const whole = [payment.refundable, surplus]
-  if (!known) requireAmount({ amount: params.amount, currency: order.currency, whole })
+  if (!known && params.amount !== undefined) {
+    requireAmount(params.amount, order.currency, [payment.refundable, surplus])
+  }
   requireRefundable(facts, asked)
   const currency = payment.verifiedCurrency
   requireWithinCaps(access, { amount, currency, today, zone: config.CAPS_TIME_ZONE })
@@ -99,8 +100,6 @@ export type KnownRequest = {
   amount: string | undefined
   ipnEventId: number | undefined
   notifiedAt: string | null
-  matched: boolean
-  inFirstSight: boolean
   /** The external refund that it takes the place of. */
   external: PriorEvidence | undefined
 }
@@ -131,25 +130,16 @@ function judgePrior(
       .toSorted((a, b) => a - b)
       .at(-1),
     notifiedAt: evidence[0]?.notifiedAt ?? null,
-    matched: external.some(({ matched }) => matched),
-    inFirstSight: external.some(({ outcome }) => outcome === 'part_of_first_sight'),
     external: external[0],
   }
-}
-
-type AskedAmount = {
-  amount: string | undefined
-  currency: string | null
-  /** All that is left, or all of a surplus: may be refunded however small it is. */
-  whole: readonly string[]
 }
 
 /**
  * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise a
  * payment could be refunded in a million parts, each of them a call of the gateway.
+ * @param whole all that is left, and all of a surplus: either may be refunded however small it is
  */
-function requireAmount({ amount, currency, whole }: AskedAmount): void {
-  if (amount === undefined) return
+function requireAmount(amount: string, currency: string | null, whole: readonly string[]): void {
   if (currency !== null && exceedsDecimals(amount, currency)) {
     throw invalidField('amount', `has more decimals than ${currency} has`)
   }

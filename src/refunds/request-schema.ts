@@ -3,9 +3,10 @@ import { createMiddleware } from 'hono/factory'
 import { isLosslessNumber, parse } from 'lossless-json'
 import type { withScope } from '../access/authenticate.ts'
 import { DomainError, invalidField } from '../errors.ts'
+import { isPrintable } from '../gateway/storable.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
-import { Receiver } from './receiver.ts'
+import { NOT_PRINTABLE, Receiver } from './receiver.ts'
 import type { ShownRefund } from './view.ts'
 
 const MAX_PAIRS = 20
@@ -15,20 +16,14 @@ const MAX_BYTES = 2_048
 /** What the caller stores with a refund: string pairs that mean nothing to this service. */
 export const Metadata = z
   .record(
-    z.string().min(1, 'must not have an empty name').refine(isStorable, 'holds control characters'),
-    z
-      .string()
-      .refine((text) => isStorable(text.replace(/[\t\r\n]/g, '')), 'holds control characters'),
+    z.string().min(1, 'must not have an empty name').refine(isPrintable, NOT_PRINTABLE),
+    z.string().refine((text) => isPrintable(text.replace(/[\t\r\n]/g, '')), NOT_PRINTABLE),
   )
   .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, `must have at most ${MAX_PAIRS} pairs`)
   .refine(
     (pairs) => Buffer.byteLength(JSON.stringify(pairs)) <= MAX_BYTES,
     `must be at most ${MAX_BYTES} bytes of JSON`,
   )
-
-function isStorable(text: string): boolean {
-  return !/\p{Cc}/u.test(text) && text.isWellFormed()
-}
 
 const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
 
@@ -37,7 +32,7 @@ export const Reason = z
   .string()
   .trim()
   .max(500, 'must be at most 500 characters')
-  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+  .refine(isPrintable, NOT_PRINTABLE)
 
 /** The id of a refund in a path. */
 export const RefundId = z.string().openapi({
@@ -74,7 +69,7 @@ export const RefundRequest = z
       .normalize('NFC')
       .min(1, 'must not be empty')
       .max(140, 'must be at most 140 characters')
-      .refine((name) => !/\p{Cc}/u.test(name) && name.isWellFormed(), 'holds control characters')
+      .refine(isPrintable, NOT_PRINTABLE)
       .optional()
       .openapi({
         description:

@@ -69,8 +69,8 @@ export async function requestRefund(
         ctx.tracing.remember(formatTransactionKey(target))
         const judged = await lockAndJudge(ctx, tx, access, target, params, refundId)
         const fingerprint = ctx.encryption.fingerprint(asked)
-        const intent = { refundId, idempotencyKey, fingerprint }
-        const { stored, more } = await storeRefund(ctx, tx, judged, intent)
+        const identity = { idempotencyKey, fingerprint }
+        const { stored, more } = await storeRefund(ctx, tx, judged, identity)
         const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
         const value = { refundId, merchantCode, replayed: false as const, stored }
         return { value, last: prepareRecording(tx, [event, ...more]) }
@@ -180,26 +180,19 @@ async function chooseAsked(
   return { access, refundId, ...chosen }
 }
 
-/** What a refund would do; amounts are decimal strings. */
-export type PreviewedRefund = {
-  paymentId: string
-  amount: string
-  refundable: string
-  currency: string | null
-  refundableAfter: string
-  /** Nothing would be sent before a second person approves. */
-  needsApproval: boolean
-  /** All that was paid beyond one success; undefined for the refund of a payment. */
-  surplus: string | undefined
-}
+export type PreviewedRefund = Awaited<ReturnType<typeof previewRefund>>
 
-/** Judges a refund as a request would, and stores nothing. @throws DomainError the refusal the refund would get */
+/**
+ * Judges a refund as a request would, and stores nothing.
+ * @returns what it would do; amounts are decimal strings
+ * @throws DomainError the refusal the refund would get
+ */
 export async function previewRefund(
   ctx: Pick<Context, 'config' | 'sql'>,
   access: Access,
   merchants: readonly string[],
   params: RefundParams,
-): Promise<PreviewedRefund> {
+) {
   const refundId = randomUUID()
   const target = await findTarget(ctx.sql, merchants, params, refundId)
   return await runAndRollBack(ctx, async (tx) => {

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
+import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
 import { findPayment } from '../payments/find-payments.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
@@ -16,27 +16,17 @@ import {
   listExternalRefunds,
   showExternalRefund,
 } from './external-view.ts'
-import { type FoundRefund, findRefund, listRefunds } from './find.ts'
+import { type FoundRefund, findRefund, listRefunds, QUERY } from './find.ts'
+import { STATES } from './lifecycle.ts'
 import { readProof } from './proof.ts'
 import { RefundId } from './request-schema.ts'
-import { Refund, RefundState, type RefundView, type ShownRefund, showRefund } from './view.ts'
-
-const query = {
-  paymentId: Id.optional().describe('Only refunds of this payment'),
-  transactionId: Id.optional().describe('Only refunds of this transaction'),
-  orderId: Id.optional().describe('Only refunds of this order'),
-  requestedBy: Id.optional().describe('Only refunds requested with API keys of this name'),
-  amount: AmountParameter,
-  from: TimeParameter,
-  to: TimeParameter,
-  status: RefundState.optional().describe('Only refunds with this status'),
-}
+import { Refund, type RefundView, type ShownRefund, showRefund } from './view.ts'
 
 /** Refunds, newest first. */
-export const REFUNDS: Listing<typeof query, RefundView> = {
+export const REFUNDS: Listing<typeof QUERY, RefundView> = {
   name: 'refunds',
   scope: 'refunds:read',
-  query,
+  query: QUERY,
   idForm: z.uuid(),
   schema: Refund,
   async read(ctx, filter, limit, after) {
@@ -50,8 +40,6 @@ const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund
   id: refundId,
   merchantCode,
 })
-
-const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 
 /**
  * Waits until a refund has ended or needs a decision, at most `ms`.
@@ -70,7 +58,7 @@ export function waitForRefund(
       try {
         const found = await findRefund(ctx, [refund.merchantCode], refund.refundId)
         const left = until - performance.now()
-        if (FINISHED.includes(found.refund.status) || left <= 0 || end.aborted) return found
+        if (STATES[found.refund.status].over || left <= 0 || end.aborted) return found
         await watch.wait(left, end)
       } finally {
         watch.cancel()

@@ -1,6 +1,5 @@
-import { and, eq, sql } from 'drizzle-orm'
-import type { Config } from '../config/config.ts'
-import { externalRefunds, ipnEvents, payments } from '../db/schema.ts'
+import { and, eq, getTableColumns, sql } from 'drizzle-orm'
+import { externalRefunds, ipnEvents, payments, refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type {
   NewDiscrepancy,
@@ -12,9 +11,9 @@ import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type SendingTurn, saveDrafts } from './draft.ts'
+import { type RefundSettings, type SendingTurn, scheduleDraft } from './deadlines.ts'
 import { recordExternalChanges } from './events.ts'
-import type { RefundDraft } from './lifecycle.ts'
+import { type RefundDraft, STATES } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
 
@@ -31,7 +30,7 @@ export type SavedRefunds = {
  */
 export async function saveRefunds(
   tx: Tx,
-  config: Config,
+  config: RefundSettings,
   key: TransactionKey,
   locked: LockedRefunds,
   { judged, turn }: { judged: MatchedPayments; turn: SendingTurn },
@@ -66,23 +65,17 @@ async function saveExternal(
   { before, now }: ExternalDraft,
 ): Promise<void> {
   if (now === before) return
-  const { externalId: id, id: requestId, paymentId, source } = now
-  const { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution } = now
-  const state = { amount, matched, outcome, ipnEventId, failureNotifiedAt, resolution }
-  const notifiedAt = source === 'person' ? null : now.knownAt
+  const returning = { id: externalRefunds.id }
+  const isThis = and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, now.id))
   const saved = before
-    ? await build(tx)
-        .update(externalRefunds)
-        .set(state)
-        .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
-        .returning({ id: externalRefunds.id })
+    ? await build(tx).update(externalRefunds).set(now).where(isThis).returning(returning)
     : await build(tx)
         .insert(externalRefunds)
-        .values({ id, merchantCode, requestId, paymentId, source, notifiedAt, ...state })
+        .values({ ...now, merchantCode, firstSeenAt: sql`now()` })
         .onConflictDoNothing()
-        .returning({ id: externalRefunds.id })
+        .returning(returning)
   if (saved.length !== 1) {
-    throw new Error(`external refund ${requestId} was changed by another transaction`)
+    throw new Error(`external refund ${now.requestId} was changed by another transaction`)
   }
 }
 
@@ -173,4 +166,128 @@ function describeDefect({ now, missing }: RefundDraft): NewDiscrepancy[] {
   const subject = { merchantCode, transactionId, paymentId, refundId }
   const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
   return [{ ...subject, kind: 'refund_rule_missing', ...sides }]
+}
+
+/** Whether the change is visible to a reader of the refund, `updatedAt` included. */
+function hasVisibleChange(draft: RefundDraft): boolean {
+  return draft.transitions.length > 0 || looksDifferent(draft)
+}
+
+/** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
+export function looksDifferent({ before, now }: RefundDraft): boolean {
+  return (
+    SHOWN.some((member) => before[member] !== now[member]) ||
+    STATES[before.status].shown !== STATES[now.status].shown
+  )
+}
+
+const SHOWN = [
+  'inferred',
+  'gatewayRefundId',
+  'fee',
+  'notifiedReference',
+  'failureSource',
+  'failureReason',
+  'failureMessage',
+] as const
+
+/**
+ * Writes the draft of a decision, as `writeDraft` does.
+ * @throws Error when no rule admits the decision: it is not made
+ */
+export async function saveDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
+  const { missing, now } = draft
+  if (missing) {
+    throw new Error(
+      `no rule: refund ${now.refundId} is ${missing.status}, not to be ${missing.move}`,
+    )
+  }
+  await writeDraft(tx, config, draft)
+}
+
+type EraseSettings = Pick<RefundSettings, 'REFUND_CONFIRM_FAILED_MS'>
+
+/**
+ * Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. The
+ * receiver of one that has ended is kept while its outcome may still be revised.
+ */
+async function writeDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
+  const { before, now, transitions, notes, dueInMs } = draft
+  const hasEnded = transitions.length > 0 && STATES[now.status].ended
+  const isDueChanged = dueInMs !== before.dueInMs
+  if (now === before && notes.length === 0 && !isDueChanged) return
+  const { merchantCode, transactionId, paymentId, refundId } = now
+  const key = { merchantCode, transactionId, paymentId, refundId }
+  const [saved] = await pipeline(
+    build(tx)
+      .update(refunds)
+      .set({
+        status: now.status,
+        ...pickChanged(draft),
+        ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
+        ...(isDueChanged ? { dueAt: afterMs(dueInMs) } : {}),
+        ...(hasEnded ? { eraseReceiverAt: afterMs(config.REFUND_CONFIRM_FAILED_MS) } : {}),
+      })
+      .where(
+        and(
+          eq(refunds.merchantCode, merchantCode),
+          eq(refunds.refundId, refundId),
+          eq(refunds.status, before.status),
+        ),
+      )
+      .returning({ refundId: refunds.refundId })
+      .execute(),
+    recordChanges(tx, [
+      ...notes.map(({ code, ...note }) => ({
+        ...key,
+        ...note,
+        field: 'notification',
+        after: code,
+      })),
+      ...transitions.map(({ from, to, cause: { reason, callId, ipnEventId } }) => ({
+        ...key,
+        field: 'status',
+        before: from,
+        after: to,
+        callId,
+        ipnEventId,
+        cause: reason,
+      })),
+    ]),
+  )
+  if (saved.length !== 1) {
+    throw new Error(`refund ${refundId} was changed by another transaction`)
+  }
+}
+
+const afterMs = (ms: number | null) => sql`now() + ${ms}::float8 * interval '1 millisecond'`
+
+const TABLE = getTableColumns(refunds)
+const NAMES = Object.keys(TABLE).filter((name): name is keyof typeof TABLE => name in TABLE)
+
+function pickChanged({ before, now }: RefundDraft): Partial<typeof refunds.$inferInsert> {
+  const changed = NAMES.filter((name) => before[name] !== now[name])
+  return Object.fromEntries(changed.map((name) => [name, now[name]]))
+}
+
+/**
+ * Saves the drafts, and schedules the next check of each refund that is not over.
+ * @returns whether anything visible to readers has changed
+ */
+async function saveDrafts(
+  tx: Tx,
+  config: RefundSettings,
+  drafts: readonly RefundDraft[],
+  turn: SendingTurn,
+): Promise<boolean> {
+  let changed = false
+  for (const draft of drafts) {
+    scheduleDraft(draft, drafts, turn, config)
+    // A matched refund is no longer reserved, so more of the payment may be refundable.
+    const { before, now } = draft
+    changed ||= hasVisibleChange(draft) || before.matched !== now.matched
+    changed ||= before.inFirstSight !== now.inFirstSight
+    await writeDraft(tx, config, draft)
+  }
+  return changed
 }

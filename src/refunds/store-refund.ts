@@ -35,34 +35,31 @@ const PROVEN = 'the gateway notified its success before the refund was stored; i
 const KNOWN =
   'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
 
-/** The ids of a refund about to be stored, and the fingerprint of its parameters. */
-export type RefundIntent = { refundId: string; idempotencyKey: string; fingerprint: Fingerprint }
-
-/** A refund whose intent was stored, with the events to record after that of the refund. */
-export type StoredRefund = { stored: ShownRefund; more: readonly NewEvent[] }
+/** What a repeated request is known by. */
+type RequestIdentity = { idempotencyKey: string; fingerprint: Fingerprint }
 
 /**
  * Stores the intent of a refund, with its history and audit entries, and makes its transaction due. The unique constraints
  * on its id and its key refuse a second one. The caller holds the rows that it was judged by.
+ * @returns with `more`: the events to record after that of the refund
  */
 export async function storeRefund(
   ctx: Pick<Context, 'encryption' | 'log'>,
   tx: Tx,
   accepted: AcceptedRefund,
-  intent: RefundIntent,
-): Promise<StoredRefund> {
-  const { access, key, facts, judged, surplus } = accepted
+  identity: RequestIdentity,
+): Promise<{ stored: ShownRefund; more: readonly NewEvent[] }> {
+  const { access, refundId, key, facts, judged, surplus } = accepted
   const { merchantCode, transactionId } = key
-  const { refundId } = intent
   const subject = surplus === undefined ? 'payment' : 'surplus'
   const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][subject]
   const [[refund]] = await pipeline(
     build(tx)
       .insert(refunds)
-      .values(buildRow(ctx, accepted, intent))
+      .values(buildRow(ctx, accepted, identity))
       .returning()
       .execute(),
-    recordChanges(tx, listSteps(accepted, refundId)),
+    recordChanges(tx, listSteps(accepted)),
     recordEntry(tx, ctx.log, access, { operation, merchantCode, objectId: refundId }),
     reopen(tx, key),
   )
@@ -70,14 +67,14 @@ export async function storeRefund(
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, { merchantCode, transactionId })
   const external = judged.status === 'succeeded' ? judged.known?.external : undefined
-  const more = external ? await takeOver(tx, accepted, refundId, external) : []
+  const more = external ? await takeOver(tx, accepted, external) : []
   return { stored: { refund, order: facts.order }, more }
 }
 
 function buildRow(
   { encryption }: Pick<Context, 'encryption'>,
-  { access, key, params, surplus, facts: { today, payment }, judged }: AcceptedRefund,
-  { refundId, idempotencyKey, fingerprint }: RefundIntent,
+  { access, refundId, key, params, surplus, facts: { today, payment }, judged }: AcceptedRefund,
+  { idempotencyKey, fingerprint }: RequestIdentity,
 ): PgInsertValue<typeof refunds> {
   const { receiver, reason = null, onBehalfOf, metadata = {} } = params
   const { status, amount, known } = judged
@@ -95,8 +92,8 @@ function buildRow(
     ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf) },
     needsApproval: status === 'awaiting_approval',
     dueAt: status === 'pending' ? sql`now()` : null,
-    matched: proven?.matched ?? false,
-    inFirstSight: proven?.inFirstSight ?? false,
+    matched: proven?.external?.matched ?? false,
+    inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
     successNotifiedAt: proven?.notifiedAt ?? null,
     review: status === 'needs_review' ? 'contradicted' : null,
     // What was sent before its row was lost was counted then.
@@ -105,7 +102,7 @@ function buildRow(
   }
 }
 
-function listSteps({ access, key, params, surplus, judged }: AcceptedRefund, refundId: string) {
+function listSteps({ access, refundId, key, params, surplus, judged }: AcceptedRefund) {
   const { reason, onBehalfOf } = params
   const { status, known } = judged
   const what = surplus !== undefined ? 'what was paid beyond one success, ' : ''
@@ -136,8 +133,7 @@ async function reopen(
  */
 async function takeOver(
   tx: Tx,
-  { key }: AcceptedRefund,
-  refundId: string,
+  { key, refundId }: AcceptedRefund,
   { externalId, matched, outcome }: PriorEvidence,
 ): Promise<NewEvent[]> {
   if (externalId === null || outcome === 'own') return []

@@ -50,29 +50,23 @@ export async function choosePayment(
     throw new DomainError('payment_not_refundable', detail)
   }
   const [best] = rankPayments(own, surplus, amount)
-  if (!best) {
-    const ids = payments.map(({ paymentId }) => paymentId)
-    const inferred = await findInferred(tx, key.merchantCode, ids)
-    throw explainNothingLeft(own, surplus, inferred)
-  }
-  return { paymentId: best.paymentId, amount: amount ?? best.most, surplus }
+  if (best) return { paymentId: best.payment.paymentId, amount: amount ?? best.most, surplus }
+  const ids = payments.map(({ paymentId }) => paymentId)
+  const inferred = await findInferred(tx, key.merchantCode, ids)
+  throw explainNothingLeft(rankPayments(own, surplus)[0]?.most, surplus, inferred)
 }
 
 /**
  * The payments that can be refunded by the amount, the best first: the one that takes most of the surplus, if possible
  * the whole of it, and of equal ones the newest.
  */
-export function rankPayments(
-  own: readonly OrderPayment[],
-  surplus: string,
-  amount: string | undefined,
-): { paymentId: string; isWhole: boolean; most: string }[] {
+function rankPayments(own: readonly OrderPayment[], surplus: string, amount?: string) {
   const fits = (most: string) => amount === undefined || compareAmounts(amount, most) <= 0
   return own
     .filter(({ unrecognised }) => !unrecognised)
-    .map(({ paymentId, refundable }) => {
-      const isWhole = compareAmounts(refundable, surplus) <= 0
-      return { paymentId, isWhole, most: isWhole ? refundable : surplus }
+    .map((payment) => {
+      const isWhole = compareAmounts(payment.refundable, surplus) <= 0
+      return { payment, isWhole, most: isWhole ? payment.refundable : surplus }
     })
     .filter(({ most }) => compareAmounts(most, '0') > 0 && fits(most))
     .toReversed()
@@ -81,19 +75,16 @@ export function rankPayments(
 
 /** @param inferred it is named if a surplus is left once it is known */
 function explainNothingLeft(
-  own: readonly OrderPayment[],
+  most: string | undefined,
   surplus: string,
   inferred: InferredRefund | undefined,
 ): DomainError {
-  const positive = compareAmounts(surplus, '0') > 0 ? surplus : '0'
-  const [best] = rankPayments(own, positive, undefined)
-  const most = best?.most ?? '0'
   const isHeldBack = inferred && new Big(surplus).plus(inferred.amount).gt(0)
   const detail =
-    compareAmounts(most, '0') === 0
+    most === undefined
       ? 'Nothing that was paid beyond one success of the order is left to refund in this transaction'
       : `Only ${most} of what was paid beyond one success can be refunded at once`
-  return refuseExceeding(detail, new Big(most).toFixed(), isHeldBack ? inferred : undefined)
+  return refuseExceeding(detail, new Big(most ?? 0).toFixed(), isHeldBack ? inferred : undefined)
 }
 
 /** The payment of the transaction that notifications of this refund's id name, if they name one. */
@@ -150,11 +141,8 @@ export async function readSurplus(sql: Sql, key: TransactionKey): Promise<string
 
 function countOrder(payments: OrderPayment[]): Omit<SurplusDescription, 'version'> {
   const { amount, success, unpaid } = countSurplus(payments)
-  const isNone = unpaid || compareAmounts(amount, '0') <= 0
-  const surplus = isNone ? '0' : amount
+  const surplus = unpaid || compareAmounts(amount, '0') <= 0 ? '0' : amount
   const own = payments.filter((one) => one.own)
-  const [best] = isNone ? [] : rankPayments(own, surplus, undefined)
-  const payment = own.find(({ paymentId }) => paymentId === best?.paymentId)
-  const chosen = best && payment ? { payment, amount: best.most } : undefined
-  return { payments, success, surplus, chosen }
+  const [best] = rankPayments(own, surplus)
+  return { payments, success, surplus, chosen: best && { ...best, amount: best.most } }
 }

@@ -9,23 +9,7 @@ import type { Cause, RefundDraft } from './lifecycle.ts'
  * The row of a refund made at the gateway's portal, which a notification makes known or a person enters. Its request id,
  * payment and amount are its key.
  */
-export type ExternalRow = Pick<
-  typeof externalRefunds.$inferSelect,
-  | 'paymentId'
-  | 'amount'
-  | 'source'
-  | 'matched'
-  | 'outcome'
-  | 'ipnEventId'
-  | 'failureNotifiedAt'
-  | 'resolution'
-> & {
-  /** Of its row. */
-  externalId: string
-  /** Its request id. */
-  id: string
-  /** When it was notified or entered; orders those of a payment. */
-  knownAt: string
+export type ExternalRow = Omit<typeof externalRefunds.$inferSelect, 'merchantCode'> & {
   /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
   isOtherReading: boolean
   /** It was notified before the payment was first seen. */
@@ -37,7 +21,7 @@ export type ExternalRow = Pick<
 /** A refund made at the gateway's portal that still counts, as matching sees it. */
 export type ExternalRefund = Pick<
   ExternalRow,
-  'id' | 'amount' | 'matched' | 'isOtherReading' | 'notifiedBeforeFirst' | 'sinceSeenMs'
+  'id' | 'amount' | 'matched' | 'isOtherReading' | 'notifiedBeforeFirst'
 > & {
   /** Its failure was notified as well: growth settles nothing about it, a person does. */
   contradicted: boolean

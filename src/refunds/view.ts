@@ -4,27 +4,13 @@ import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { Resolution } from './external-view.ts'
-import type { RefundRecord } from './find.ts'
+import { type RefundRecord, RefundState } from './find.ts'
 import { STATES } from './lifecycle.ts'
 import { Proof } from './proof.ts'
-import { decryptReceiver } from './receiver.ts'
+import { decryptReceiver, ShownReceiver } from './receiver.ts'
 
-/** The statuses shown to merchants. */
-export const RefundState = z.enum([
-  'awaiting_approval',
-  'pending',
-  'accepted',
-  'unknown',
-  'succeeded',
-  'failed',
-  'needs_review',
-  'returned',
-])
-
-/** A receiver in a response. Its masked account number does not have the form that a request requires. */
-const ShownReceiver = z
-  .strictObject({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
-  .openapi({ description: 'With a masked account number' })
+/** A receiver in a response. */
+const MaskedReceiver = ShownReceiver.openapi({ description: 'With a masked account number' })
 
 /** The approval by a second person. */
 const Approval = z
@@ -49,7 +35,7 @@ export const Refund = z
     reason: z.string().nullable(),
     status: RefundState,
     currency: z.string().nullable(),
-    receiver: ShownReceiver.nullable(),
+    receiver: MaskedReceiver.nullable(),
     inferred: z.boolean().openapi({
       description:
         'Its success was concluded from the refunded amount of the payment. Its amount stays reserved until a notification or a person confirms it',
@@ -197,7 +183,7 @@ export const RefundPreview = z
       amount: Amount,
       currency: z.string().nullable(),
       paymentId: Id,
-      receiver: ShownReceiver.optional(),
+      receiver: MaskedReceiver.optional(),
     }),
     refundableAmount: Amount,
     refundableAfter: Amount,

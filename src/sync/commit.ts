@@ -145,8 +145,7 @@ async function writeWithRefunds(
   if (!answer) throw new Error('an answer was not compared')
   const { claim, snapshot, applied, call } = answer
   const { attempt, ...refunds } = await reconcileRefunds(ctx, tx, claim, {
-    snapshot,
-    changed: changes.length > 0,
+    snapshot: snapshot && { ...snapshot, changed: changes.length > 0 },
     answered: call.outcome.kind === 'answered',
     sending,
   })

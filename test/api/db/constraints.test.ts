@@ -15,7 +15,6 @@ beforeAll(async () => {
   await database.sql.unsafe(discrepancy({}))
   await database.sql.unsafe(review)
   await database.sql.unsafe(external({}))
-  await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
   await database.sql.unsafe(insert('installation', SERVER))
   await database.sql.unsafe(insert('processes', PROCESS))
@@ -214,9 +213,6 @@ const session = (more: Columns) =>
     ...more,
   })
 
-const reason = (more: Columns) =>
-  insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
-
 const PROCESS = { id: ZERO, role: `'all'`, version: `'1.0.0'` }
 const MINUTE = {
   merchant_code: `'M'`,
@@ -351,8 +347,6 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_decision_whole', next({ ...APPROVED, approved_at: 'null', needs_approval: 'false' })],
   ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
   ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
-  ['refund_reasons_label_short', reason({ label: `''` })],
-  ['refund_reasons_label_short', reason({ label: `repeat('x', 81)` })],
   ['refund_reviews_pkey', review],
   ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_id', external({ request_id: `'S'`, id: '(select id from foreign_refunds)' })],
@@ -416,7 +410,6 @@ it('every constraint of the schema is tested above, except keys of generated num
     'ipn_events_pkey',
     'migrations_pkey',
     'refund_attempts_pkey',
-    'refund_reasons_pkey',
     'sessions_pkey',
   ]
   const tested = new Set([...REFUSED.map(([name]) => name), ...generated])

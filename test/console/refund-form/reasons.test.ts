@@ -20,7 +20,7 @@ beforeAll(async () => {
   agent = await enter(rig, 'agent')
 })
 afterEach(async () => {
-  await rig.database.sql`truncate refund_reasons`
+  await rig.database.sql`update merchant_accounts set refund_reasons = '{}'`
 })
 
 const PATH = '/console/reasons'
@@ -34,9 +34,9 @@ async function expectSaved(response: Response) {
 }
 
 const listLabels = async () => {
-  const rows = await rig.database.sql<{ label: string }[]>`
-    select label from refund_reasons where ended_at is null order by position`
-  return rows.map(({ label }) => label)
+  const [row] = await rig.database.sql<{ reasons: string[] }[]>`
+    select refund_reasons as reasons from merchant_accounts where merchant_code = ${merchant}`
+  return row?.reasons ?? []
 }
 
 describe('the reasons of an account', () => {

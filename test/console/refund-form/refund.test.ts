@@ -189,12 +189,12 @@ describe('a refund in three steps', () => {
     const paid = await seedPaid(rig.database)
     const preview = await prepareRefund(agent, refundPathOf(paid))
     await rig.database.sql`
-      insert into refund_reasons (merchant_code, label, position)
-      values (${MERCHANT.merchantCode}, 'Only this', 1)`
+      update merchant_accounts set refund_reasons = '{Only this}'
+      where merchant_code = ${MERCHANT.merchantCode}`
     readConfirmed(await sendForm(agent, preview))
     const { options } = await openRefundForm(agent, refundPathOf(paid))
     expect(options.reason).toEqual(['', 'Only this', 'other'])
-    await rig.database.sql`delete from refund_reasons`
+    await rig.database.sql`update merchant_accounts set refund_reasons = '{}'`
   })
 })
 

@@ -49,7 +49,7 @@ export const APPROVALS: readonly Guard[] = [
       'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
   },
   {
-    file: 'src/refunds/judge.ts',
+    file: 'src/refunds/reconcile.ts',
     text: 'const { findings: notified, externalNotified } = judgeNotifications(locked, snapshot)',
     mutation:
       'if (snapshot) judgeNotifications(locked, snapshot)\n  const { findings: notified, externalNotified } = judgeNotifications({ ...locked, notifications: [] }, snapshot)',

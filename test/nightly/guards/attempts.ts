@@ -11,7 +11,7 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'each event in each status success notified',
   },
   {
-    file: 'src/refunds/draft.ts',
+    file: 'src/refunds/save.ts',
     text: '  if (missing) {',
     mutation: '  if (missing && now.attempts < 0) {',
     test: 'test/api/discrepancies/discrepancies.test.ts',
@@ -85,19 +85,20 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'an accepted refund that does not end stays accepted, and is a disagreement once',
   },
   {
-    file: 'src/refunds/choose.ts',
-    text: 'payment.external.filter(({ matched }) => !matched),',
-    mutation: "payment.external.filter(({ matched, id }) => !matched && id === ''),",
+    file: 'src/refunds/measure.ts',
+    text: '[...own.filter(isCounted), ...external]',
+    mutation:
+      "[...own.filter(isCounted), ...external.filter(({ matched, id }) => matched || id === '')]",
     test: 'test/plays/sequences.test.ts',
     claim:
       'a portal refund between request and send whose delta lags behind its notification counts all the same',
     control: 'a delta that is gone after a notified success frees nothing',
   },
   {
-    file: 'src/refunds/choose.ts',
-    text: "!one.matched && one.status !== 'failed' && !isFreed(one)",
+    file: 'src/refunds/measure.ts',
+    text: "return one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
     mutation:
-      "!one.matched && one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one)",
+      "return one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
     test: 'test/plays/sequences.test.ts',
     claim:
       'a portal refund between request and send that leaves too little beside one that was accepted, and is not settled yet, fails ours',

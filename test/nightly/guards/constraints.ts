@@ -26,7 +26,6 @@ const CHECKS = [
   'ipn_events_readings_bounded',
   'payments_amounts_exact',
   'payments_amounts_not_negative',
-  'refund_reasons_label_short',
   'refunds_amount_positive',
   'refunds_approved_before_sending',
   'refunds_awaiting_undecided',

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const DECISIONS: readonly Guard[] = [
   {
     file: 'src/decisions/outcomes.ts',
-    text: 'if (payment && isIncluded) await',
-    mutation: "if (payment && isIncluded && amount === '') await",
+    text: 'if (isIncluded) await',
+    mutation: "if (isIncluded && amount === '') await",
     test: 'test/plays/review/decided-again.test.ts',
     claim:
       'the second word on a refund that came back releases it at once; the refunded amount decides what is left',
@@ -13,8 +13,8 @@ export const DECISIONS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/outcomes.ts',
-    text: 'const decidedGrowth = payment ? measureUnmatched',
-    mutation: 'const decidedGrowth = payment?.missing ? measureUnmatched',
+    text: 'decidedGrowth: measureUnmatched(payment, locked.drafts)',
+    mutation: 'decidedGrowth: payment.missing ? measureUnmatched(payment, locked.drafts) : null',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'a failed refund whose bytes had left is judged again by growth (b) and not by the growth that the person had before them',

@@ -83,7 +83,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/judge.ts',
+    file: 'src/refunds/reconcile.ts',
     text: 'snapshot !== undefined && payment.listed',
     mutation: '(snapshot !== undefined || payment.listed) && payment.listed',
     test: 'test/plays/evidence/stale-answers.test.ts',

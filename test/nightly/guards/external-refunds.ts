@@ -13,7 +13,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/external.ts',
-    text: 'if (left.gte(row.amount)) return',
+    text: 'if (left.gte(draft.now.amount)) return',
     mutation: 'if (left.gte(0)) return',
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
@@ -23,8 +23,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/external.ts',
-    text: 'new Big(measureUnmatched(payment, drafts)).gte(amount)',
-    mutation: 'new Big(measureUnmatched(payment, drafts)).gte(0)',
+    text: 'new Big(measureUnmatched(payment, locked.drafts)).gte(amount)',
+    mutation: 'new Big(measureUnmatched(payment, locked.drafts)).gte(0)',
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
       "a person's decision about an external refund that it is matched is refused while no growth is left for it",

@@ -45,8 +45,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
-    mutation: 'return setters.some((one) => !isOwn(one, who))',
+    text: 'return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)',
+    mutation: 'return setters.some(({ principal }) => principal !== who.principal)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
@@ -55,8 +55,9 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
-    mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, who))',
+    text: 'return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)',
+    mutation:
+      'return setters.length === 0 || setters.every(({ principal }) => principal !== who.principal)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',

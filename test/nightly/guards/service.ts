@@ -39,8 +39,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/decisions/declare-routes.ts',
-    text: "    ...withScope(of.scope ?? 'ops'),",
-    mutation: "    ...{ ...withScope(of.scope ?? 'ops'), middleware: [] },",
+    text: '    ...withScope(scope),',
+    mutation: '    ...{ ...withScope(scope), middleware: [] },',
     test: 'test/api/holds/holds.test.ts',
     claim: 'a hold on the payment needs a reason and the scope ops',
     control: 'a hold survives the answers of the gateway',

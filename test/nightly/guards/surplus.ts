@@ -62,10 +62,9 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
   {
-    file: 'src/refunds/order-surplus.ts',
-    text: 'const refundedNow = countedRefunded ?? payment.refundedNow',
-    mutation:
-      'const refundedNow = countedRefunded && payment.refundedNow ? payment.refundedNow : payment.refundedNow',
+    file: 'src/refunds/measure.ts',
+    text: 'refundedNow: countedRefunded ?? refundedNow,',
+    mutation: 'refundedNow: countedRefunded === null ? refundedNow : refundedNow,',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent a stale answer that shows such a refund no more does not bring the surplus back',

@@ -218,7 +218,8 @@ describe("a person's decision about an external refund", () => {
     await expectRefused(released, 409, 'not_decidable')
     await lab.database.sql`update foreign_refunds set outcome = 'own'`
     const own = await decide(one.id, 'matched', { againstEvidence: true })
-    expect((await expectRefused(own, 409, 'not_decidable')).detail).toContain('of this service')
+    const { detail } = await expectRefused(own, 409, 'not_decidable')
+    expect(detail).toContain(`decided with POST /v1/refunds/${one.requestId}/resolution`)
   })
 
   it('is accepted once when two people decide at once, and the other learns it', async () => {
@@ -257,9 +258,10 @@ describe("a person's decision about an external refund", () => {
 describe('growth that a person enters as a refund made elsewhere', () => {
   const enter = (payment: LabPayment) =>
     runInTransaction(lab.service.ctx.sql, async (tx) => {
-      const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
-      const who = { access: { name: 'test' }, reason: 'seen on the portal', decidedAt: new Date() }
-      const entered = await enterExternalRefund(tx, key, payment.id, who)
+      const { merchantCode } = MERCHANT
+      const of = { merchantCode, transactionId: payment.transactionId, paymentId: payment.id }
+      const { ctx } = lab.service
+      const entered = await enterExternalRefund(ctx, tx, of, { name: 'test' }, 'seen on the portal')
       await recordEvents(tx, entered?.events ?? [])
       return entered?.amount
     })

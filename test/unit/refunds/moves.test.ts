@@ -41,7 +41,7 @@ const doubt = (draft: RefundDraft) =>
   void applyDeadlines(draft, { mayHaveMoved: 'it grew', snapshot: QUIET }, REFUND_SETTINGS)
 const answer = (outcome: GatewayOutcome<string | undefined>) => (draft: RefundDraft) => {
   const before = { ...draft.now, status: 'pending' as const, attempts: 0 }
-  const attempt = { before, recorded: before, accountNumber: undefined }
+  const attempt = { before, recorded: before }
   applyOutcome(draft, { attempt, call: { outcome } }, '2026-01-02')
 }
 const CONFIRMED = { noGrowthSince: '2026-01-01', sinceNoGrowthMs: CONFIRM }

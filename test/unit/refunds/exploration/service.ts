@@ -2,13 +2,13 @@ import { judgeFall, NOTHING_ODD } from '../../../../src/payments/odd-readings.ts
 import { applyAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
-import { judge } from '../../../../src/refunds/judge.ts'
 import {
   type RefundDraft,
   type RefundRow,
   STATES,
   startDraft,
 } from '../../../../src/refunds/lifecycle.ts'
+import { judge } from '../../../../src/refunds/reconcile.ts'
 import type {
   ExternalRow,
   Finding,
@@ -98,7 +98,7 @@ function save(world: World, locked: LockedRefunds, found: readonly string[]): Wo
   const external = locked.external.map(
     ({ now }): ExternalRow => ({
       ...now,
-      ...{ knownAt: 'then', ipnEventId: 1 },
+      ...{ notifiedAt: 'then', firstSeenAt: 'then', ipnEventId: 1 },
       failureNotifiedAt: now.failureNotifiedAt === null ? null : 'then',
     }),
   )
@@ -244,7 +244,7 @@ export function hear(world: World, setting: Setting, call: Call, isLate: boolean
   const locked = load(world, setting, false)
   const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(call.of))
   if (!draft) return isLate ? { ...world, late: null } : { ...world, call: null }
-  const sent = { attempt: { ...call, accountNumber: undefined }, call: { outcome: reply } }
+  const sent = { attempt: call, call: { outcome: reply } }
   // A notification may have ended it meanwhile.
   if (draft.now.status === 'sending' && !isLate) applyOutcome(draft, sent, NOW)
   else applyAnswer(draft, sent, { isLost: false, endedAt: NOW })

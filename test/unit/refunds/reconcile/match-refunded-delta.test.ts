@@ -34,7 +34,6 @@ const external = (
   contradicted: false,
   isOtherReading: false,
   notifiedBeforeFirst: false,
-  sinceSeenMs: 0,
   ...facts,
 })
 /** One that was notified before the payment was first seen. */
@@ -339,7 +338,6 @@ const delta: fc.Arbitrary<RefundedDelta> = fc
         notifiedBeforeFirst: fc.boolean(),
         contradicted: fc.boolean(),
         isOtherReading: fc.boolean(),
-        sinceSeenMs: fc.constant(0),
       }),
       { maxLength: 3 },
     ),
@@ -348,7 +346,7 @@ const delta: fc.Arbitrary<RefundedDelta> = fc
     ...rest,
     now: (Number(rest.atFirst) + grown / 10).toFixed(1),
     own: ours.map((one, i) => ({ ...one, id: `o${i}` })),
-    external: others.map((one, i) => ({ ...one, id: `f${i}`, externalId: `f${i}` })),
+    external: others.map((one, i) => ({ ...one, id: `f${i}` })),
   }))
 const tenths = (text: string) => Math.round(Number(text) * 10)
 const total = (list: readonly { amount: string }[]) =>
