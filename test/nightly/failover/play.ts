@@ -93,7 +93,7 @@ export async function untilPromised(
   const isEnough = async () =>
     load.taken.length >= before.refunds + refunds &&
     (await count()) >= before.notifications + notifications
-  await waitUntil(isEnough, { what: 'acknowledgements', everyMs: 50, timeoutMs: 60_000 })
+  await waitUntil(isEnough, { what: 'acknowledgements', everyMs: 50, timeoutMs: 120_000 })
 }
 
 /** Holds the standby's WAL back until enough is promised that it does not have, and money of that has moved. */
