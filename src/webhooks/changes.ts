@@ -9,6 +9,7 @@ import { DomainError, invalidField } from '../errors.ts'
 import { type EventType, getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -52,7 +53,7 @@ export async function changeEndpoint<T>(
     await tx`
       update webhook_endpoints as e set lease_id = null,
         due_at = case when e.lease_owner is null then clock.at else e.due_at end
-      from (select now() as at) as clock where id = ${id}`
+      from ${tx.unsafe(CLOCK)} where id = ${id}`
     const changed = await change(tx, before)
     await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId: id })
     notifyAfterCommit(tx, EVENTS_PUBLISHED)
