@@ -6,7 +6,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { describeColumns, pickColumns, toSnakeCase } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
+import { MAKE_DUE_AGAIN, REQUEST_ID } from '../transactions/due.ts'
 
 /** A notification that passed every check and is about to be stored. */
 export type ReceivedNotification = Notification & { address: string }
@@ -90,7 +90,7 @@ const STORE_PAYMENTS = `
       from stored group by merchant_code, transaction_id
     ) as s order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update
-      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE}
+      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE_AGAIN}
   )
   ${SELECT_STORED}`
 
@@ -100,16 +100,16 @@ const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
 /** It registers no transaction: those of the payment and of the refund that it names are known, or there are none. */
 const STORE_REFUNDS = `
   with ${writeStored('refund', `payment_id, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id`)},
-  due as (
-    insert into transactions as t (merchant_code, transaction_id, due_at)
-    select merchant_code, transaction_id, now() from (
+  known as materialized (
       select s.merchant_code, p.transaction_id from stored as s cross join lateral (
         select transaction_id from payments as p where ${OF_PAYMENT} limit 1) as p
       union
       select s.merchant_code, r.transaction_id from stored as s cross join lateral (
         select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
-    ) as d order by merchant_code, transaction_id
-    on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE}
+  ), due as (
+    insert into transactions as t (merchant_code, transaction_id, due_at)
+    select merchant_code, transaction_id, now() from known order by merchant_code, transaction_id
+    on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE_AGAIN}
   )
   ${SELECT_STORED}`
 
