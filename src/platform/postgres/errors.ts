@@ -21,8 +21,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(code) || isDatabaseUnavailable(error.cause)
 }
 
-/** SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled. */
-const TRANSIENT = /^(40...|55P03|57014)$/
+/**
+ * SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled, and
+ * parts of a result that Citus lost with another statement.
+ */
+const TRANSIENT = /^(40...|55P03|57014|CIINF)$/
 
 /** Whether the same statements may succeed when they are run again. */
 export function isTransient(error: unknown): boolean {
@@ -36,8 +39,10 @@ export function isConnectionLost(error: unknown): boolean {
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
 }
 
+/** On a worker of Citus the names of constraints end with the number of the shard. */
 export function violatesConstraint(error: unknown, name: string): boolean {
-  return error instanceof postgres.PostgresError && error.constraint_name === name
+  if (!(error instanceof postgres.PostgresError)) return false
+  return error.constraint_name?.replace(/_\d+$/, '') === name
 }
 
 function isFatal(error: Error): boolean {
