@@ -23,7 +23,8 @@ const SERVER = `(
 /**
  * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
  * is still the one of the row. What records an attempt and what publishes events have it in their statement, so that no
- * failover comes between; a round of webhooks asks before.
+ * failover comes between; a round of webhooks asks before. Within a statement of Citus that writes it stands in a select
+ * of its own, which the server that has the tables runs.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}

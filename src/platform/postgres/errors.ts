@@ -39,10 +39,11 @@ export function isConnectionLost(error: unknown): boolean {
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
 }
 
-/** On a worker of Citus the names of constraints end with the number of the shard. */
+/** From a worker of Citus the name comes in the message only, and ends with the number of the shard. */
 export function violatesConstraint(error: unknown, name: string): boolean {
   if (!(error instanceof postgres.PostgresError)) return false
-  return error.constraint_name?.replace(/_\d+$/, '') === name
+  const found = error.constraint_name ?? /"(\w+)"/.exec(error.message)?.[1]
+  return found?.replace(/_\d+$/, '') === name
 }
 
 function isFatal(error: Error): boolean {
