@@ -19,7 +19,7 @@ const DATABASE_ERRORS: Readonly<Record<string, string>> = {
     'The user of DATABASE_URL may not do what the start needs ({code}, {message}): grant it that right, or let the owner of the schema migrate',
   '^25006$':
     'No server of DATABASE_URL accepts writes ({code}): promote a standby, or add the primary to the list of hosts',
-  '^(ECONN(REFUSED|RESET)|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$':
+  '^(ECONN(REFUSED|RESET)|ENOENT|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$':
     'The database at DATABASE_URL is unreachable ({code}): check its address and whether it is running',
   [CERTIFICATE_CODES.source]:
     'The certificate of the database at DATABASE_URL is not accepted ({code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS',
@@ -39,10 +39,8 @@ export function explainError(error: unknown): string {
   if (error instanceof ConfigError)
     return ['The settings are invalid:', ...error.lines].join('\n  ')
   if (EXPLAINED.some((kind) => error instanceof kind)) return error.message
-  const explained = explainDatabase(error)
-  if (explained !== undefined) return explained
   if ('path' in error && 'code' in error) {
     return `DATA_DIR cannot be used (${error.message}): fix that, or set another DATA_DIR`
   }
-  return error.stack ?? error.message
+  return explainDatabase(error) ?? error.stack ?? error.message
 }

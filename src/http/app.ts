@@ -91,7 +91,7 @@ function explainIssue(issue: z.core.$ZodIssue): string {
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
 
-/** Returns the pattern of the route that matched, as the README writes it, or `none`. */
+/** Returns the pattern of the route that matched, as the API document writes it, or `none`. */
 function describeRoute(c: HttpContext<HttpEnv>): string {
   const pattern = routePath(c, -1)
   return pattern.includes('*') ? 'none' : pattern.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')

@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import { SYNC_DUE } from '../db/names.ts'
 import { ipnEvents } from '../db/schema.ts'
+import { byTransaction } from '../db/transaction-key.ts'
 import type { Notification } from '../gateway/notification.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
@@ -42,28 +43,33 @@ type Kind = keyof typeof MEANING
 /** Ends a body in the parameter of all bodies: JSON in JSON would escape every quote of them. */
 const SEPARATOR = '\x1e'
 
-/**
- * The given rows, and the insertion that returns those that are stored: not a row whose place has another
- * meaning. In the order of their keys, so that two batches cannot deadlock.
- */
-function writeStored(kind: Kind, returned: string): string {
+/** The given rows. */
+function readGiven(kind: Kind): string {
   const { list, definition } = describeColumns(COLUMNS[kind])
-  const meaning = MEANING[kind].map(toSnakeCase)
-  const means = meaning.join(', ')
-  const listMeaning = (from: string) => meaning.map((column) => `${from}.${column}`).join(', ')
   return `given as materialized (
     select ${list}, "unnest" as body
     from rows from (
       json_to_recordset($1::json) as (${definition}), unnest(string_to_array($2::text, e'\\x1e'))) as g
-  ), stored as (
+  )`
+}
+
+/**
+ * The insertion that returns those that are stored: not a row whose place has another meaning. In the order of
+ * their keys, so that two batches cannot deadlock.
+ */
+function writeStored(kind: Kind, returned: string, condition = ''): string {
+  const meaning = MEANING[kind].map(toSnakeCase)
+  const means = meaning.join(', ')
+  const listMeaning = (from: string) => meaning.map((column) => `${from}.${column}`).join(', ')
+  return `stored as (
     insert into ipn_events as e (merchant_code, text_hash, reading, documented, kind, ${means},
       verdict, body, address, deliveries, added)
     select merchant_code, text_hash, reading, documented, '${kind}', ${means}, verdict, body, address, copies, copies
-    from given order by text_hash
+    from given ${condition} order by text_hash
     on conflict (merchant_code, text_hash, reading) do update
       set deliveries = e.deliveries + excluded.added, added = excluded.added, last_received_at = excluded.last_received_at
       where (e.kind, ${listMeaning('e')}) is not distinct from (excluded.kind, ${listMeaning('excluded')})
-    returning merchant_code, text_hash, ${returned}
+    returning merchant_code, text_hash ${returned}
   )`
 }
 
@@ -74,13 +80,15 @@ function writeStored(kind: Kind, returned: string): string {
 const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, order_id, merchant_txn_id, currency,
   case when amount > 0 then amount::text end]) filter (where reading = 1)`
 
+const NAMING =
+  'reading, transaction_id, order_id, merchant_txn_id, currency, amount, verdict, added'
+
 /** The one row confirms that the server ran the statement. */
 const SELECT_STORED = `select string_agg(text_hash::text, ' ') as stored from stored`
 
 /** One text for any batch, prepared once per connection. */
 const STORE_PAYMENTS = `
-  with ${writeStored('payment', `reading, transaction_id, order_id, merchant_txn_id, currency, amount, verdict, added`)},
-  due as (
+  with ${readGiven('payment')}, ${writeStored('payment', `, ${NAMING}`)}, due as (
     insert into transactions as t (merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount,
       order_verified, ipn_count, due_at)
     select merchant_code, transaction_id, named[2], named[3], named[4],
@@ -96,19 +104,30 @@ const STORE_PAYMENTS = `
 
 const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
+const REFUND_ID = `case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end`
 
-/** It registers no transaction: those of the payment and of the refund that it names are known, or there are none. */
+/**
+ * It registers no transaction: those of the payment and of the refund that it names are known, or there are none.
+ * They are locked before the notifications, as in the commit that reconciles refunds, which marks these handled:
+ * in the other order a repeated notification and that commit would wait for each other.
+ */
 const STORE_REFUNDS = `
-  with ${writeStored('refund', `payment_id, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id`)},
-  known as materialized (
-      select s.merchant_code, p.transaction_id from stored as s cross join lateral (
-        select transaction_id from payments as p where ${OF_PAYMENT} limit 1) as p
-      union
-      select s.merchant_code, r.transaction_id from stored as s cross join lateral (
-        select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
-  ), due as (
+  with ${readGiven('refund')}, named as materialized (
+    select s.text_hash, s.merchant_code, p.transaction_id from given as s cross join lateral (
+      select transaction_id from payments as p where ${OF_PAYMENT} limit 1) as p
+    union
+    select s.text_hash, s.merchant_code, r.transaction_id
+    from (select text_hash, merchant_code, ${REFUND_ID} as refund_id from given) as s cross join lateral (
+      select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
+  ), locked as materialized (
+    select t.found from (
+      select distinct merchant_code, transaction_id from named order by merchant_code, transaction_id
+    ) as n cross join lateral (
+      select true as found from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
+  ), ${writeStored('refund', '', 'where (select count(*) from locked) >= 0')}, due as (
     insert into transactions as t (merchant_code, transaction_id, due_at)
-    select merchant_code, transaction_id, now() from known order by merchant_code, transaction_id
+    select distinct merchant_code, transaction_id, now()
+    from named join stored using (merchant_code, text_hash) order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE_AGAIN}
   )
   ${SELECT_STORED}`

@@ -30,8 +30,9 @@ const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 /**
  * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
  * first, within an account the longest due first, so that a burst of one does not delay the others. Rows that
- * another process is claiming are skipped. If this process dies, the claim is due again when its lease ends.
- * `gap_ms` spaces the queries of a burst: it doubles with every claim, and is reset after a quiet time.
+ * another process is claiming are skipped. If this process dies, the claim is due again when its lease ends, or
+ * `releaseUnseen` takes it over. `gap_ms` spaces the queries of a burst: it doubles with every claim, and is reset
+ * after a quiet time.
  * `claimedAt` is later than the stored answer, also behind a clock that went back. `materialized` enforces the
  * limit, and rows are updated where they were found: the planner could otherwise repeat the subquery, or read the
  * whole table.

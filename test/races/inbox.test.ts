@@ -112,6 +112,24 @@ it('arrivals during a commit share the next one, and are acknowledged only after
   expect(row).toEqual({ events: 51, transactions: 11, counted: 52 })
 })
 
+it('a repeated refund notification holds nothing while it waits for its transaction, whose commit marks it handled', async () => {
+  await inbox.store(arrival('T'))
+  await database.sql`
+    insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      refunded_at_first, payment_method, as_of)
+    values (now(), 'SHOP1', 'P', 'T', 'SUCCESS', 1000, 0, 0, 'CC', now())`
+  const repeat = () => inbox.store(makeRefundArrival('SHOP1', 'R', 'P'))
+  await repeat()
+  const lock = await lockTransaction('T')
+  const repeated = repeat()
+  await waitBlocked(1)
+  const free = await database.sql`
+    select from ipn_events where request_id = 'R' for update skip locked`
+  await lock.release()
+  await repeated
+  expect(free).toHaveLength(1)
+})
+
 it('an idle inbox commits at once, one after the other', async () => {
   const commits = countCommits()
   for (const id of ['A', 'B', 'C']) await inbox.store(arrival(id))

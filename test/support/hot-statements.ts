@@ -114,7 +114,7 @@ export const HOT_PATHS: readonly HotPath[] = [
   {
     name: 'intake, of refunds',
     rows: BATCH,
-    most: 40,
+    most: 45,
     run: ({ sql }) => storeNotifications(sql, arrive(numbered(3), 'refund')),
   },
   {

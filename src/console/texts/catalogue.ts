@@ -121,7 +121,7 @@ export const TEXTS = {
     'Whether what you sent was done is not known. You return to the form in a few seconds, with what you typed: look at its page first, and send it again only if it was not done.',
     'Không rõ nội dung bạn gửi đã được thực hiện hay chưa. Sau vài giây bạn sẽ trở lại biểu mẫu với nội dung đã nhập: hãy xem trang đó trước và chỉ gửi lại nếu chưa được thực hiện.',
   ],
-  'errors.unavailable.title': ['The service cannot reach its database', 'Dịch vụ không kết nối được với cơ sở dữ liệu'],
+  'errors.unavailable.title': ['The database does not answer, or not in time', 'Cơ sở dữ liệu không trả lời hoặc trả lời quá chậm'],
   'errors.unavailable.body': ['Nothing was changed. This page tries again by itself every few seconds.', 'Chưa có gì thay đổi. Trang này tự thử lại sau vài giây.'],
   'errors.failed.title': ['Something went wrong', 'Đã xảy ra lỗi'],
   'errors.failed.body': ['Nothing else is known here. Pass this on to the people who run the service: request {requestId}.', 'Ở đây không có thêm thông tin. Hãy chuyển mã này cho người vận hành dịch vụ: yêu cầu {requestId}.'],

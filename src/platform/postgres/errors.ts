@@ -8,9 +8,9 @@ export class UnreplicatedError extends Error {
   readonly code = 'COMMIT_UNREPLICATED'
 }
 
-/** Codes of driver, system and this folder; SQLSTATEs: connection, resources, shutdown, system error, read-only. */
+/** Codes of driver, system (ENOENT: no socket file) and this folder; SQLSTATEs: connection, resources, shutdown, system error, read-only. */
 const UNAVAILABLE =
-  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
 /** Whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -36,7 +36,7 @@ export function isTransient(error: unknown): boolean {
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof postgres.PostgresError) return isFatal(error) || error.code === READ_ONLY
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
+  return /^(CONNECTION_|CONNECT_|ECONN|ENOENT|EPIPE|ETIMEDOUT)/.test(code)
 }
 
 /** From a worker of Citus the name comes in the message only, and ends with the number of the shard. */

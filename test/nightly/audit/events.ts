@@ -117,6 +117,11 @@ export function isOfExternal(event: FedEvent): event is ExternalEvent {
   return event.type === 'external_refund.found' || event.type === 'external_refund.updated'
 }
 
+/** Of a webhook endpoint, which is none of the objects that the ledgers hold. */
+export function isOfEndpoint(event: FedEvent): boolean {
+  return event.type.startsWith('webhook_endpoint.')
+}
+
 export function isOfTransaction(event: FedEvent): event is TransactionEvent {
   return event.type.startsWith('transaction.') || event.type === 'sync.abandoned'
 }

@@ -24,6 +24,15 @@ export const READINGS: readonly Guard[] = [
     control: 'a worker in another process finds due transactions also without a NOTIFY',
   },
   {
+    file: 'src/ipn/store.ts',
+    text: 'where (select count(*) from locked) >= 0',
+    mutation: '',
+    test: 'test/races/inbox.test.ts',
+    claim:
+      'a repeated refund notification holds nothing while it waits for its transaction, whose commit marks it handled',
+    control: 'an idle inbox commits at once, one after the other',
+  },
+  {
     ...STORED,
     file: 'src/ipn/store.ts',
     text: "      where (e.kind, ${listMeaning('e')}) is not",

@@ -52,7 +52,7 @@ describe('--check', () => {
     const gateway = await openPlainGateway()
     const { ok, statuses, byName } = await findings(settingsFor(database.url, gateway.url))
     expect({ ok, statuses }).toEqual({ ok: true, statuses: ALL_OK })
-    const { host } = new URL(database.url)
+    const host = decodeURIComponent(new URL(database.url).host)
     expect(byName('database')?.detail).toMatch(new RegExp(`^PostgreSQL \\d+\\.\\d+ at ${host}$`))
     expect(byName('schema')?.detail).toMatch(/^\d{4}_/)
     expect(byName('gateway')?.detail).toContain('plain http')
