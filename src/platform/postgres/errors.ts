@@ -12,11 +12,18 @@ export class UnreplicatedError extends Error {
 const UNAVAILABLE =
   /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
+/** What the coordinator of Citus reports, as an internal error, when it loses a worker within a commit. */
+const WORKER_LOST =
+  /^(failure on connection|server closed the connection|SSL SYSCALL error|could not receive data)/
+
 /** Whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // Any reason to refuse a session: a locked database has a code of a class with many meanings.
   if (isFatal(error)) return true
+  if (error instanceof postgres.PostgresError && error.code === 'XX000') {
+    return WORKER_LOST.test(error.message)
+  }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return UNAVAILABLE.test(code) || isDatabaseUnavailable(error.cause)
 }

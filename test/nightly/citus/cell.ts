@@ -36,7 +36,8 @@ type Place = { folder: string; programs: Programs; url: string; schema: string; 
 /** Customers per second. */
 const PER_S = 2
 const PATIENCE_MS = 33_000
-const QUIET_MS = 100_000
+/** The leases of webhooks take a minute to end. */
+const QUIET_MS = 400_000
 
 export async function startCell({ folder, programs, url, schema, seed }: Place): Promise<Cell> {
   const stops: (() => Promise<unknown>)[] = []
