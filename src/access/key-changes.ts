@@ -56,9 +56,10 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
   if (old.chainId === SETTING_CHAIN) return { kind: 'of_setting' }
   const text = generateKeyText()
   const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
+    with old as materialized (
+      select ${tx.unsafe(INHERITED)}, id, now() + (expires_at - created_at) as ends_at from actors where id = ${id})
     insert into actors (${tx.unsafe(INHERITED)}, id, hash, expires_at, replaces)
-    select ${tx.unsafe(INHERITED)}, ${randomUUID()}, ${hashKey(text)}, now() + (expires_at - created_at), id
-    from actors where id = ${id}
+    select ${tx.unsafe(INHERITED)}, ${randomUUID()}, ${hashKey(text)}, ends_at, id from old
     on conflict (replaces) do nothing
     returning id, expires_at as "newEndsAt"`
   if (!created) {

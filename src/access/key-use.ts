@@ -3,7 +3,8 @@ import { nameNetwork } from '../http/client-address.ts'
 import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots, type Release } from '../platform/concurrency/slots.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
-import type { Sql } from '../platform/postgres/types.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { ApiKey } from './keys.ts'
 
@@ -111,7 +112,14 @@ export function createKeyUses({ sql, log }: { sql: Sql; log: Log }, now = Date.n
  * record; its next use is recorded. Its commit waits neither for the disk nor for a standby: it may be lost in a crash.
  */
 async function recordUses(sql: Sql, rows: string): Promise<void> {
-  await sql`
+  await runPipelined(sql, {
+    open: (tx) => tx`set local synchronous_commit = off`,
+    work: async (tx) => ({ value: undefined, last: () => writeUses(tx, rows) }),
+  })
+}
+
+function writeUses(tx: Tx, rows: string) {
+  return tx`
     with used as (
       select k.id, u.at, u.from
       from json_to_recordset(${rows}::text::json) as u (id uuid, at timestamptz, "from" text)
@@ -120,5 +128,5 @@ async function recordUses(sql: Sql, rows: string): Promise<void> {
       order by k.id for no key update of k skip locked
     )
     update actors as k set last_used_at = used.at, last_used_from = used.from
-    from used, (select set_config('synchronous_commit', 'off', true)) as own where k.id = used.id`
+    from used where k.id = used.id`
 }

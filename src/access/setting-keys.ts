@@ -91,11 +91,16 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
       await recordEntry(tx, log, actor, write)
     }
     return await tx<{ id: string; name: string; endsAt: string }[]>`
-      update actors as k set
-        expires_at = least(k.expires_at, now() + ${graceMs}::float8 * interval '1 millisecond')
-      where k.chain_id = ${SETTING_CHAIN} and k.hash <> ${hash} and ${tx.unsafe(LIVE_SQL)}
-        and exists (select from actors as k where k.hash = ${hash} and ${tx.unsafe(LIVE_SQL)})
-      returning k.id, k.name, to_char(k.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "endsAt"`
+      with live as (
+        select k.id from actors as k
+        where k.chain_id = ${SETTING_CHAIN} and k.hash <> ${hash} and ${tx.unsafe(LIVE_SQL)}
+          and exists (select from actors as k where k.hash = ${hash} and ${tx.unsafe(LIVE_SQL)})
+      ), ended as (
+        update actors as k set
+          expires_at = least(k.expires_at, now() + ${graceMs}::float8 * interval '1 millisecond')
+        from live where k.id = live.id returning k.id, k.name, k.expires_at
+      )
+      select id, name, to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "endsAt" from ended`
   })
 }
 

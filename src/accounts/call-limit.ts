@@ -38,15 +38,20 @@ export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) 
     consumed: sql`,
       consumed as (
         update merchant_accounts as a
-        set paid_until = greatest(paid_until, now()) + calls * ${callMs}::float8 * interval '1 millisecond'
+        set paid_until = ${takeCalls(sql, sql`calls * ${callMs}::float8`)}
         from (
           select merchant_code, count(*) + count(*) filter (where (
             select true from refunds as r
             where r.status in ('pending', 'unknown') and r.due_at <= now()
-              and ${sql.unsafe(byKey('r', ['merchant_code', 'transaction_id'], 'picked'))} limit 1)) as calls
-          from picked group by merchant_code) as c
+              and ${sql.unsafe(byKey('r', ['merchant_code', 'transaction_id'], 'claimed'))} limit 1)) as calls
+          from claimed group by merchant_code) as c
         where a.merchant_code = c.merchant_code)`,
   }
+}
+
+/** When the calls are paid for, counted from now on at the earliest. In UTC, as `addMs` of `clock.ts` does it. */
+function takeCalls(sql: Sql, ms: ReturnType<Sql>) {
+  return sql`(greatest(paid_until, now()) at time zone 'UTC' + ${ms} * interval '1 millisecond') at time zone 'UTC'`
 }
 
 /** Selects the earliest time of an account's next call, as SQL for `accounts as a`; null without a rate. */
@@ -71,7 +76,7 @@ export async function takeCallPermit(
   if (rate === 0) return true
   const { count } = await ctx.sql`
     update merchant_accounts
-    set paid_until = greatest(paid_until, now()) + ${callMs} * interval '1 millisecond'
+    set paid_until = ${takeCalls(ctx.sql, ctx.sql`${callMs}::float8`)}
     where merchant_code = ${merchantCode}
       and paid_until <= now() + ${aheadMs} * interval '1 millisecond'`
   return count === 1

@@ -10,6 +10,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** A command that was right, but not for what is there; printed as one line, with exit code 1. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
+}
+
 /** What the command line reads and writes. */
 export type CliStreams = {
   /** How the program was called, for messages that name a command: `npm run -s cli --`. */

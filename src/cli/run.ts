@@ -6,7 +6,8 @@ import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { createLog } from '../platform/telemetry/log.ts'
 import { AUDIT } from './audit.ts'
-import { type AddCommand, type CliStreams, UsageError } from './command.ts'
+import { CELLS } from './cells.ts'
+import { type AddCommand, type CliStreams, RefusedError, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
 import { DOCTOR } from './doctor.ts'
 import { EXPORTS } from './export.ts'
@@ -27,12 +28,14 @@ const GROUPS = {
   export: 'write every row of a list, as the API has it, as CSV or lines of JSON',
   keys: 'create, list, rotate and revoke API keys; encrypt stored data again',
   people: 'people who may use the console: add, link, list and remove',
+  cells:
+    'installations in schemas of one database, on several servers with Citus: list, distribute and move',
   holds: 'hold refunds back: list, set and release',
 }
 
 const COMMANDS: readonly AddCommand[] = [
   ...[SHOW, FOLLOW, ...EXPORTS, REPLAY, REQUEUE, RECONCILE, ...SIGNING, ...KEYS, ...PEOPLE],
-  ...[...HOLDS, ...AUDIT, MIGRATE, RESTORED, DOCTOR, PROBE],
+  ...[...HOLDS, ...CELLS, ...AUDIT, MIGRATE, RESTORED, DOCTOR, PROBE],
 ]
 
 const EXIT = { done: 0, finding: 1, usage: 2, failed: 3 }
@@ -86,7 +89,11 @@ function describe(error: unknown, name: string): { lines: readonly string[]; cod
   }
   // The command was right, but not for this database.
   if (error === WRONG_KEY) return { lines: WRONG_KEY.lines, code: EXIT.finding }
-  if (error instanceof DomainError || error instanceof MigrationError)
+  if (
+    error instanceof DomainError ||
+    error instanceof MigrationError ||
+    error instanceof RefusedError
+  )
     return { lines: [error.message], code: EXIT.finding }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }

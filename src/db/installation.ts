@@ -15,7 +15,7 @@ export const POSITIONS_PER_EPOCH = 1_000_000_000_000
  */
 const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
 
-/** The server that runs the statement, as `server`. */
+/** The server that runs the statement, as `server`: in one that reads a table, it is the server that has the table. */
 const SERVER = `(
   select s.system_identifier::text as system_identifier, ${TIMELINE} as timeline
   from pg_control_system() as s) as server`
@@ -23,7 +23,8 @@ const SERVER = `(
 /**
  * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
  * is still the one of the row. What records an attempt and what publishes events have it in their statement, so that no
- * failover comes between; a round of webhooks asks before.
+ * failover comes between; a round of webhooks asks before. Within a statement of Citus that writes it stands in a select
+ * of its own, which the server that has the tables runs.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
@@ -130,6 +131,7 @@ export async function compareServer(
     await tx.unsafe(`
       insert into installation (system_identifier, timeline, has_standby)
       select system_identifier, timeline, current_setting('synchronous_standby_names') <> '' from ${SERVER}
+      where not exists (select from installation)
       on conflict do nothing`)
     const row = await readRow(tx, 'for update of i')
     if (!row) throw new Error('the row of the installation is missing')
@@ -151,9 +153,11 @@ function isSame({ server, ...stored }: Row): boolean {
 /** @returns nothing if another server answers by now */
 async function noteSeen(sql: Sql): Promise<number | undefined> {
   const [row] = await sql.unsafe<{ seenAt: number }[]>(`
-    update installation as i set seen_at = clock.at from ${SERVER}, (select clock_timestamp() as at) as clock
-    where i.system_identifier = server.system_identifier and i.timeline = server.timeline
-    returning ${SEEN_AT} as "seenAt"`)
+    with server as materialized (select server.* from installation, ${SERVER}), seen as (
+      update installation as i set seen_at = clock.at from server, (select clock_timestamp() as at) as clock
+      where i.system_identifier = server.system_identifier and i.timeline = server.timeline
+      returning i.seen_at)
+    select ${SEEN_AT} as "seenAt" from seen as i`)
   return row?.seenAt
 }
 
@@ -161,7 +165,8 @@ async function storeServer(tx: Tx, { server }: Row): Promise<void> {
   const { systemIdentifier, timeline, hasStandby } = server
   await tx`
     update installation set system_identifier = ${systemIdentifier}, timeline = ${timeline},
-      has_standby = ${hasStandby}, seen_at = clock_timestamp()`
+      has_standby = ${hasStandby}, seen_at = clock.at
+    from (select clock_timestamp() as at) as clock`
 }
 
 /** Stops sending; a stop that lasts stays as it is. */

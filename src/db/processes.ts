@@ -28,7 +28,7 @@ export async function writeSeen({ sql, config, lifecycle }: ProcessContext): Pro
     insert into processes as p (id, role, version, commit)
     values (${lifecycle.processId}, ${config.ROLE}, ${PACKAGE.version}, ${COMMIT ?? null})
     on conflict (id) do update set seen_at = excluded.seen_at, writing_since = case
-      when p.seen_at < excluded.seen_at - ${WRITE_GAP_MS} * interval '1 millisecond'
+      when excluded.seen_at - p.seen_at > ${WRITE_GAP_MS} * interval '1 millisecond'
         then excluded.seen_at else p.writing_since end`
 }
 

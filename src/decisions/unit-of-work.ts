@@ -10,6 +10,7 @@ import { DomainError, type RefusalCode } from '../errors.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { showPayment } from '../payments/view.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -33,6 +34,7 @@ export async function recheckTransaction(
 ): Promise<void> {
   await tx`
     update transactions t set version = version + 1, updated_at = now(), ${makeDue(tx)}
+    from ${tx.unsafe(CLOCK)}
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, { merchantCode, transactionId })

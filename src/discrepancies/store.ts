@@ -6,6 +6,7 @@ import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import {
@@ -46,7 +47,7 @@ export async function recordDiscrepancies(
   const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
   if (rows.length === 0) return []
   // The sides have not agreed since, other than in this commit, which resolves before it records.
-  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = now(), true)
+  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = excluded.at, true)
     and d.kind <> all(${[...NEVER_SETTLED_BY_WORD]}::text[])`
   const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
     with found as materialized (
@@ -57,7 +58,7 @@ export async function recordDiscrepancies(
       select merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs
       from found order by ordinality
       on conflict on constraint discrepancies_once do update set
-        times = d.times + 1, last_seen_at = now(), over_at = null,
+        times = d.times + 1, last_seen_at = excluded.at, over_at = null,
         resolved_at = case when ${stands} then d.resolved_at end,
         resolved_by = case when ${stands} then d.resolved_by end,
         resolution = case when ${stands} then d.resolution end
@@ -97,9 +98,9 @@ export async function resolveDiscrepancies(
 ): Promise<void> {
   if (resolved.length === 0) return
   await tx`
-    update discrepancies d set resolved_at = coalesce(d.resolved_at, now()),
-      over_at = case when d.resolved_by is not null then now() end
-    from ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
+    update discrepancies d set resolved_at = coalesce(d.resolved_at, clock.at),
+      over_at = case when d.resolved_by is not null then clock.at end
+    from ${tx.unsafe(CLOCK)}, ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
       select merchant_code, id from discrepancies as o
       where (o.resolved_at is null or (o.resolved_by is not null and o.over_at is null)) and o.kind = c.kind
         and (c.payment_id is null or o.payment_id = c.payment_id)

@@ -23,11 +23,13 @@ const PACE_MS = 20
 export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     with turn as materialized (
-      select pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})
+      select count(pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})) as taken
+    ), sending as materialized (
+      select ${sql.unsafe(MAY_SEND_SQL)} as may
     ), taken as (
       delete from event_outbox
       where id in (select id from event_outbox order by id limit ${sql.unsafe(String(limit))})
-        and (select count(*) from turn) = 1 and ${sql.unsafe(MAY_SEND_SQL)}
+        and (select taken from turn) = 1 and (select may from sending)
       returning *
     ), published as (
       insert into events (merchant_code, transaction_id, type, data, at)

@@ -31,11 +31,10 @@ export async function recordFigures({ sql }: Pick<Context, 'sql'>): Promise<numb
       select c.merchant_code, count(*) filter (where c.outcome in ('answered', 'rejected')) as answered,
         count(*) filter (where c.outcome in ('unavailable', 'unknown')) as unanswered
       from before as b join gateway_calls as c on c.id > b.gateway_call_id group by 1
-    )
-    insert into minute_figures (merchant_code, at, notifications, answered, unanswered, lag_ms, refunds_open,
-      refunds_to_decide, ipn_event_id, gateway_call_id)
-    select a.merchant_code, date_trunc('minute', now()), coalesce(received.notifications, 0), coalesce(called.answered, 0),
-      coalesce(called.unanswered, 0), due.lag_ms, open.refunds, open.to_decide, n.ipn_event_id, n.gateway_call_id
+    ), figures as materialized (
+    select a.merchant_code, date_trunc('minute', now()) as at, coalesce(received.notifications, 0) as notifications,
+      coalesce(called.answered, 0) as answered, coalesce(called.unanswered, 0) as unanswered, due.lag_ms,
+      open.refunds as refunds_open, open.to_decide as refunds_to_decide, n.ipn_event_id, n.gateway_call_id
     from newest as n cross join merchant_accounts as a
     left join received on received.merchant_code = a.merchant_code
     left join called on called.merchant_code = a.merchant_code
@@ -47,6 +46,12 @@ export async function recordFigures({ sql }: Pick<Context, 'sql'>): Promise<numb
       select count(*) as refunds, count(*) filter (where status = 'needs_review') as to_decide from (
         select status from refunds as r where r.merchant_code = a.merchant_code and ${sql.unsafe(OPEN)}
         limit ${MAX_OPEN}) as r) as open
+    )
+    insert into minute_figures (merchant_code, at, notifications, answered, unanswered, lag_ms, refunds_open,
+      refunds_to_decide, ipn_event_id, gateway_call_id)
+    select merchant_code, at, notifications, answered, unanswered, lag_ms, refunds_open, refunds_to_decide,
+      ipn_event_id, gateway_call_id
+    from figures
     on conflict do nothing`
   return count
 }

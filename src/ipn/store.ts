@@ -7,7 +7,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { describeColumns, pickColumns, toSnakeCase } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
+import { MAKE_DUE_AGAIN, REQUEST_ID } from '../transactions/due.ts'
 
 /** A notification that passed every check and is about to be stored. */
 export type ReceivedNotification = Notification & { address: string }
@@ -98,7 +98,7 @@ const STORE_PAYMENTS = `
       from stored group by merchant_code, transaction_id
     ) as s order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update
-      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE}
+      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE_AGAIN}
   )
   ${SELECT_STORED}`
 
@@ -120,15 +120,15 @@ const STORE_REFUNDS = `
     from (select text_hash, merchant_code, ${REFUND_ID} as refund_id from given) as s cross join lateral (
       select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
   ), locked as materialized (
-    select from (
+    select t.found from (
       select distinct merchant_code, transaction_id from named order by merchant_code, transaction_id
     ) as n cross join lateral (
-      select from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
+      select true as found from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
   ), ${writeStored('refund', '', 'where (select count(*) from locked) >= 0')}, due as (
     insert into transactions as t (merchant_code, transaction_id, due_at)
     select distinct merchant_code, transaction_id, now()
     from named join stored using (merchant_code, text_hash) order by merchant_code, transaction_id
-    on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE}
+    on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE_AGAIN}
   )
   ${SELECT_STORED}`
 

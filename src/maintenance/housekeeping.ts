@@ -2,6 +2,7 @@ import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { checkOrder } from '../transactions/check-order.ts'
@@ -67,7 +68,7 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
         and e.last_received_at < now() - ${MIN_AGE_MS} * interval '1 millisecond'
       limit ${BATCH}
     ), due as (
-      update transactions t set ${makeDue(sql)} from unhandled u
+      update transactions t set ${makeDue(sql)} from unhandled u, ${sql.unsafe(CLOCK)}
       where t.merchant_code = u.merchant_code and t.transaction_id = u.transaction_id
         and t.due_at is null
       returning t.transaction_id

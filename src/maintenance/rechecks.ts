@@ -10,6 +10,7 @@ import {
   recordDiscrepancies,
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -42,7 +43,7 @@ export async function recheckFinal(ctx: Context): Promise<number> {
       )
       update transactions t set ${makeDue(ctx.sql)},
         reconcile_at = case when t.final then null else 'infinity'::timestamptz end
-      from picked p
+      from picked p, ${tx.unsafe(CLOCK)}
       where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
       returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.state,
         t.final and t.ipn_count = 0 as unnotified`

@@ -179,6 +179,7 @@ async function insertAttempt(
 ): Promise<{ attemptId: number; recordedAt: string } | undefined> {
   // The lease must outlast the call, or another worker could send while this call is in flight.
   const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
+    with sending as materialized (select ${tx.unsafe(MAY_SEND_SQL)} as may), recorded as (
     insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id, recorded_at)
     select k.merchant_code, k.refund_id, ${value}, ${keyId}, ${callId}, clock_timestamp()
     from transactions as t join (
@@ -186,8 +187,9 @@ async function insertAttempt(
         ${refundId}::uuid as refund_id) as k using (merchant_code)
     where t.merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
       and due_at > clock_timestamp() + ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
-      and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}
-    returning id as "attemptId", recorded_at::text as "recordedAt"`
+      and ${tx.unsafe(NOT_HELD_SQL)} and (select may from sending)
+    returning id, recorded_at)
+    select id as "attemptId", recorded_at::text as "recordedAt" from recorded`
   return row
 }
 

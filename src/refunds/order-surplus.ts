@@ -4,6 +4,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
@@ -151,7 +152,7 @@ export async function requestConfirmation(
         ${OTHERS}
       ) as o using (merchant_code, transaction_id)
       where t.lease_id is null and (t.due_at is null or (t.due_at > now() and t.attempts = 0))
-      for update of t skip locked) as o
+      for update of t skip locked) as o, ${CLOCK}
     where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`,
     [merchantCode, transactionId],
   )

@@ -7,6 +7,7 @@ import { SYNC_DUE } from '../db/names.ts'
 import { externalRefunds, refunds } from '../db/schema.ts'
 import { type ChangeRow, type NewEvent, recordChanges } from '../events/record-events.ts'
 import type { Fingerprint } from '../platform/crypto/encryption.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
@@ -124,6 +125,7 @@ async function reopen(
 ): Promise<void> {
   await tx`
     update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(tx)}
+    from ${tx.unsafe(CLOCK)}
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
 }
 

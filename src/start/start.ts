@@ -65,6 +65,7 @@ async function startParts(config: Config, log: Log, parts: Parts): Promise<void>
   const { url, metricsUrl } = service
   const { sql } = service.ctx
   await warnOfFewConnections(config, sql, log)
+  await noteCitus(sql, log)
   const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })
   log.info({ url, metricsUrl, ...description }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
@@ -108,6 +109,13 @@ async function warnOfFewConnections(
     { pool, most: row.most },
     'DATABASE_POOL is more than the connections that the database allows; lower it, or raise max_connections of the server',
   )
+}
+
+/** Says how the sessions plan, each of which finds out by itself. Never rejects: the process serves already. */
+async function noteCitus(sql: Sql, log: Log): Promise<void> {
+  const [citus] = await sql<{ version: string }[]>`
+    select extversion as version from pg_extension where extname = 'citus'`.catch(() => [])
+  if (citus) log.info({ citus: citus.version }, 'Citus plans statements with their parameters')
 }
 
 type Started = { config: Config; sql: Sql; gatewayBaseUrl: string; encryptionKey: string }

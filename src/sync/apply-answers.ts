@@ -8,6 +8,7 @@ import {
   comparePayments,
   type SnapshotRef,
 } from '../payments/odd-readings.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -57,7 +58,8 @@ export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
 async function requestQueries(tx: Tx, keys: readonly TransactionKey[]): Promise<void> {
   if (keys.length === 0) return
   await tx`
-    update transactions as t set ${makeDue(tx)} from ${selectKeys(tx, keys)}
+    update transactions as t set ${makeDue(tx)}
+    from ${selectKeys(tx, keys)}, ${tx.unsafe(CLOCK)}
     where t.merchant_code = k.merchant_code and t.transaction_id = k.transaction_id and t.due_at is null`
 }
 

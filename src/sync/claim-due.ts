@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
 import { byTransaction } from '../db/transaction-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
@@ -43,13 +44,18 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
   const { room, first } = planUnconfirmed(ctx)
   const codes = shares.map(({ merchantCode }) => merchantCode)
   const limits = limitClaims(ctx, codes)
+  const leaseIds = Array.from({ length: limit }, () => randomUUID())
   const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
+    with claimed as (
     with ${limits.throttled} share as materialized (
       select merchant_code, ${limits.most} as most, held
       from ${rowSet(ctx.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
-      select merchant_code, transaction_id, place from (
-        select merchant_code, transaction_id, due_at, place, rank, nth,
+      select place, (${leaseIds}::uuid[])[row_number() over ()] as lease_id,
+        case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
+          then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end as gap_ms
+      from (
+        select *,
           held + row_number() over (partition by merchant_code order by rank, due_at) as turn
         from (
           select *, case when not unconfirmed then 1 when ${first}::boolean and nth = 1 then 0 else 2 end as rank
@@ -61,20 +67,21 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
         ) as ranked
         where not unconfirmed or nth <= ${room}
       ) as queue
-      order by rank = 2, turn, due_at limit ${limit}) ${limits.consumed}
+      order by rank = 2, turn, due_at limit ${limit})
     update transactions as t set
-      lease_id = gen_random_uuid(), lease_owner = ${ctx.lifecycle.processId}, claimed = want,
+      lease_id = picked.lease_id, lease_owner = ${ctx.lifecycle.processId}, claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
-      gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
-        then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
-      queried_at = now()
+      gap_ms = picked.gap_ms, queried_at = now()
     from picked
     where t.ctid = picked.place
-    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
-      lease_id as "leaseId", attempts, polls, unconfirmed,
+    returning t.merchant_code, t.transaction_id, t.lease_id, attempts, polls, unconfirmed, as_of, asked_for_at,
+      coalesce((select true from refunds as r where ${ctx.sql.unsafe(byTransaction('r', 't'))} limit 1), false) as has_refunds
+    ) ${limits.consumed}
+    select merchant_code as "merchantCode", transaction_id as "transactionId", lease_id as "leaseId", attempts, polls,
+      unconfirmed, has_refunds as "hasRefunds",
       greatest(clock_timestamp(), as_of + interval '1 microsecond')::text as "claimedAt",
-      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
-      coalesce((select true from refunds as r where ${ctx.sql.unsafe(byTransaction('r', 't'))} limit 1), false) as "hasRefunds"`
+      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs"
+    from claimed`
   const knownAt = performance.now()
   return rows.map((row) => ({ ...row, knownAt }))
 }
@@ -83,7 +90,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
 function selectDue(sql: SyncContext['sql'], room: number) {
   const select = (isConfirmed: boolean, most: ReturnType<typeof sql>) => sql`
     select * from (
-      select transaction_id, due_at, ctid as place, ${!isConfirmed}::boolean as unconfirmed
+      select transaction_id, due_at, ctid as place, queried_at, gap_ms, ${!isConfirmed}::boolean as unconfirmed
       from transactions as t
       where t.merchant_code = share.merchant_code and t.due_at <= now()
         and ${isConfirmed ? sql`not t.unconfirmed` : sql`t.unconfirmed`}

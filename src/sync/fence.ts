@@ -16,8 +16,10 @@ const SENT_COLUMNS = {
   sentAfterMs: 'float8',
 }
 
-const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', LOCKED_COLUMNS)},
-  nextval('gateway_calls_id_seq') as "callId"`
+const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', LOCKED_COLUMNS)}`
+
+/** The locked rows, each with the id that the record of its call gets. */
+const NUMBERED = `select *, nextval('gateway_calls_id_seq') as "callId" from locked`
 
 /** The same of a row that no answer is applied to. */
 const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf"`
@@ -32,6 +34,7 @@ export async function lockClaimed(
 ): Promise<Map<string, LockedRow>> {
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(LockedRow & { leaseId: string })[]>`
+    with locked as materialized (
     select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"
     from (
       select merchant_code, transaction_id, lease_id,
@@ -42,7 +45,8 @@ export async function lockClaimed(
       select * from transactions as t
       where t.lease_id = sent.lease_id
         and ${tx.unsafe(byTransaction('t', 'sent'))} limit 1 for update
-    ) as t`
+    ) as t)
+    ${tx.unsafe(NUMBERED)}`
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
 }
 
@@ -56,11 +60,13 @@ export async function lockUnclaimed(
   otherwise: 'skip locked' | '' = '',
 ): Promise<{ key: TransactionKey; row: LockedRow }[]> {
   const rows = await tx<(LockedRow & TransactionKey)[]>`
+    with locked as materialized (
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", ${tx.unsafe(UNANSWERED_ROW)}
     from ${selectKeys(tx, keys)} cross join lateral (
       select * from transactions as t
       where ${tx.unsafe(byTransaction('t'))} limit 1 for update ${tx.unsafe(otherwise)}
-    ) as t`
+    ) as t)
+    ${tx.unsafe(NUMBERED)}`
   return rows.map(({ merchantCode, transactionId, ...row }) => {
     return { key: { merchantCode, transactionId }, row }
   })

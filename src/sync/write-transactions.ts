@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import { transactions } from '../db/schema.ts'
 import { byTransaction, formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { addMs } from '../platform/postgres/clock.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
@@ -42,7 +43,7 @@ export async function writeTransactions(
   const given = items.flatMap((item) => describeRow(config, item))
   if (given.length === 0) return []
   const reconcileMs = config.RECONCILE_FINAL_FOR_MS
-  const later = tx`now() + ${reconcileMs}::float8 * interval '1 millisecond'`
+  const later = tx`clock.later`
   const reconcileAt = tx`case
     when not s.final and t.reconcile_at < 'infinity' then null
     when s.final and (s.changed or not t.final) and ${reconcileMs > 0} then ${later}
@@ -60,9 +61,9 @@ export async function writeTransactions(
       order_check_due = t.order_check_due or s.has_other_of_order,
       unapplied_entries = coalesce(s.unapplied, t.unapplied_entries),
       as_of = coalesce(s.as_of, t.as_of),
-      first_paid_at = case when s.paid then coalesce(t.first_paid_at, now()) else t.first_paid_at end,
+      first_paid_at = case when s.paid then coalesce(t.first_paid_at, clock.at) else t.first_paid_at end,
       version = case when s.changed then version + 1 else version end,
-      updated_at = case when s.changed then now() else updated_at end,
+      updated_at = case when s.changed then clock.at else updated_at end,
       unconfirmed = t.unconfirmed and not coalesce(s.known, false),
       reconcile_at = case when (${abandoned} or ${givenUp} and s.attempts > 0) and ${reconcileMs > 0}
         then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,
@@ -70,12 +71,13 @@ export async function writeTransactions(
       attempts = case when s.kind is null then t.attempts when want = claimed then s.attempts else 0 end,
       polls = case when s.kind is null then t.polls when want = claimed then s.polls else 0 end,
       last_error = case when s.kind is null then t.last_error else s.last_error end,
-      abandoned_at = case when s.kind is null then t.abandoned_at when ${abandoned} then now() end,
+      abandoned_at = case when s.kind is null then t.abandoned_at when ${abandoned} then clock.at end,
       due_at = case when s.kind is null then t.due_at else least(s.refund_due_at, case
         when want <> claimed or s.kind = 'query_now'
-          then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
-        else now() + s.in_ms * interval '1 millisecond' end) end
-    from ${findRows(tx, given)}
+          then greatest(clock.at, ${tx.unsafe(addMs('queried_at', 'gap_ms'))})
+        else ${tx.unsafe(addMs('clock.at', 's.in_ms'))} end) end
+    from ${findRows(tx, given)}, unnest(
+      array[now()], array[now() + ${reconcileMs}::float8 * interval '1 millisecond']) as clock (at, later)
     where t.ctid = s.place
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", s.last_error as "lastError",
       t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue", case

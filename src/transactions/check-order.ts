@@ -10,6 +10,7 @@ import {
 } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -96,7 +97,8 @@ async function flagRow(
   const changed = ids.join('\n') !== sameOrder.join('\n')
   await tx`
     update transactions set order_check_due = false, same_order = ${[...ids]},
-      version = version + ${changed ? 1 : 0}, updated_at = case when ${changed} then now() else updated_at end
+      version = version + ${changed ? 1 : 0}, updated_at = case when ${changed} then clock.at else updated_at end
+    from ${tx.unsafe(CLOCK)}
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
   if (changed) notifyTransactionChanged(tx, { merchantCode, transactionId })
   const isPaidTwice = ids.length > 0 && isExceeded

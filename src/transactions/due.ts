@@ -1,19 +1,27 @@
 import { TRANSACTION_CHANGED } from '../db/names.ts'
 import { byTransaction, formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { addMs } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The assignments for `update transactions as t` that request a query, and restart retries and polls. While one
- * runs, the commit that ends its claim makes the transaction due again; else it is due at once, in a burst
- * `gap_ms` after the last.
+ * The assignments for `transactions as t` that request a query, and restart retries and polls. While one runs, the
+ * commit that ends its claim makes the transaction due again; else it is due at once, in a burst `gap_ms` after
+ * the last.
+ * @param now the moment, as a column
  */
-export const MAKE_DUE = `
-    want = t.want + 1, attempts = 0, polls = 0, asked_for_at = now(), abandoned_at = null,
+const writeMakeDue = (now: string) => `
+    want = t.want + 1, attempts = 0, polls = 0, asked_for_at = ${now}, abandoned_at = null,
     due_at = case
       when t.lease_id is not null then t.due_at
-      else least(t.due_at, greatest(now(), t.queried_at + t.gap_ms * interval '1 millisecond')) end`
+      else least(t.due_at, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')})) end`
+
+/** For an upsert, whose new row is due now. */
+export const MAKE_DUE_AGAIN = writeMakeDue('excluded.due_at')
+
+/** For an update that has `CLOCK` in its `from`. */
+export const MAKE_DUE = writeMakeDue('clock.at')
 
 /** The same, for a statement that is built from fragments. */
 export const makeDue = (sql: Sql | Tx) => sql.unsafe(MAKE_DUE)

@@ -9,10 +9,11 @@ import {
   type TransactionKey,
 } from '../db/transaction-key.ts'
 import { DomainError, invalidField, requireOnly } from '../errors.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { makeDue } from './due.ts'
+import { MAKE_DUE_AGAIN, makeDue } from './due.ts'
 
 /** Transactions that no notification has named come after all others: more would only grow the queue. */
 export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
@@ -46,7 +47,8 @@ export async function requestSync(
     await tx`
       insert into transactions as t (merchant_code, transaction_id, unconfirmed, asked_by, due_at)
       values (${merchantCode}, ${transactionId}, true, ${access.chainId}, now())
-      on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}, asked_by = excluded.asked_by`
+      on conflict (merchant_code, transaction_id) do update
+        set ${tx.unsafe(MAKE_DUE_AGAIN)}, asked_by = excluded.asked_by`
     notifyAfterCommit(tx, SYNC_DUE)
     notifyAfterCommit(tx, TRANSACTIONS_REGISTERED, transactionId)
     const operation = 'POST /v1/transactions/{transactionId}/sync'
@@ -109,7 +111,8 @@ export async function requeueTransactions(
       select merchant_code, transaction_id from transactions as t
       where ${tx.unsafe(byTransaction('t'))} limit 1 for update) as t`
   await tx`
-    update transactions as t set ${makeDue(tx)} from ${selectKeys(tx, locked)}
+    update transactions as t set ${makeDue(tx)}
+    from ${selectKeys(tx, locked)}, ${tx.unsafe(CLOCK)}
     where t.merchant_code = k.merchant_code and t.transaction_id = k.transaction_id`
   notifyAfterCommit(tx, SYNC_DUE)
   return locked.length

@@ -9,6 +9,7 @@ import { DomainError, invalidField } from '../errors.ts'
 import { type EventType, getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -52,7 +53,7 @@ export async function changeEndpoint<T>(
     await tx`
       update webhook_endpoints as e set lease_id = null,
         due_at = case when e.lease_owner is null then clock.at else e.due_at end
-      from (select now() as at) as clock where id = ${id}`
+      from ${tx.unsafe(CLOCK)} where id = ${id}`
     const changed = await change(tx, before)
     await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId: id })
     notifyAfterCommit(tx, EVENTS_PUBLISHED)
@@ -85,11 +86,14 @@ export async function registerEndpoint(
     await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
+      with feed as materialized (
+        select greatest(0, (select max(id) from events), (select removed_up_to from event_removals)) as "end"
+        where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
+          < ${MAX_ENDPOINTS})
       insert into webhook_endpoints (id, merchant_code, key_chain_id, url, types, api_version, secret, cursor)
       select ${id}, ${merchantCode}, ${access.chainId}, ${url}, ${[...types]}, ${getApiVersion()}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
-        greatest(0, (select max(id) from events), (select removed_up_to from event_removals))
-      where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
-        < ${MAX_ENDPOINTS}`
+        feed."end"
+      from feed`
     if (added.count === 0) {
       throw new DomainError(
         'too_many_webhook_endpoints',
@@ -205,10 +209,12 @@ export async function rotateSecret(
     const kept = keep === 'previous' ? (previous ?? '') : current
     const isKept = previousValidForS > 0
     const [row] = await tx<{ until: string | null }[]>`
+      with changed as (
       update webhook_endpoints set secret = ${encrypt(secret, placeSecret(id))},
         previous_secret = ${isKept ? encrypt(kept, placeSecret(id, 'previous_secret')) : null},
         previous_secret_until = ${isKept ? tx`now() + ${previousValidForS} * interval '1 second'` : null}
-      where id = ${id} returning previous_secret_until::text as until`
+      where id = ${id} returning previous_secret_until as until)
+      select until::text from changed`
     return { id, secret, previousSecretValidUntil: toIso(row?.until ?? null) }
   })
 }

@@ -76,12 +76,16 @@ export async function claimEndpoints(
           or exists (select from webhook_retries as r
             where r.endpoint_id = e.id and r.due_at <= now() and ${isFirst(sql)} offset 0))
       order by e.due_at limit ${limit}::int for no key update of e skip locked
+    ), clock as materialized (
+      select at, at + ${LEASE_MS} * interval '1 millisecond' as until from (select clock_timestamp() as at) as now
+    ), claimed as (
+      update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${lifecycle.processId},
+        due_at = clock.until
+      from picked, clock
+      where e.id = picked.id
+      returning e.*
     )
-    update webhook_endpoints as e set lease_id = ${randomUUID()}, lease_owner = ${lifecycle.processId},
-      due_at = clock.at + ${LEASE_MS} * interval '1 millisecond'
-    from picked, (select clock_timestamp() as at) as clock
-    where e.id = picked.id
-    returning ${listClaim(sql)}`
+    select ${listClaim(sql)} from claimed as e, clock`
 }
 
 export type PlannedCall = EventRow & { attempts: number; failingForMs: number | null }
@@ -162,8 +166,11 @@ export async function recordWave(
       ), ${recordRetries(tx, wave, isAccepted && claim.isFailing)}, judged as (
         select *, case when ${isGone} then 'gone'
           when ${hasFailed} and failing_since <= at - ${DISABLE_AFTER_MS}::float8 * interval '1 millisecond'
-          then 'failing' end as reason from endpoint
-      )
+          then 'failing' end as reason,
+          at + least(${PAUSE_MS.max} * interval '1 millisecond', greatest(
+            ${PAUSE_MS.min} * interval '1 millisecond', (at - coalesce(failing_since, at)) / 4)) as paused_until
+        from endpoint
+      ), written as (
       update webhook_endpoints as e set cursor = greatest(e.cursor, ${wave.cursor}::bigint),
         ahead = ${writeIds(wave.ahead)}::bigint[], disabled_reason = clock.reason,
         disabled_at = case when clock.reason is not null then clock.at end,
@@ -173,10 +180,12 @@ export async function recordWave(
         lease_owner = case when ${wave.goesOn && !hasFailed && !isGone} then e.lease_owner end,
         due_at = case when ${wave.goesOn && !hasFailed && !isGone} then e.due_at
           when ${!hasFailed} or (e.failing_since is null and ${calls.length === 1}) then clock.at
-          else clock.at + least(${PAUSE_MS.max} * interval '1 millisecond', greatest(
-            ${PAUSE_MS.min} * interval '1 millisecond', (clock.at - coalesce(e.failing_since, clock.at)) / 4)) end
+          else clock.paused_until end
       from judged as clock where e.id = clock.id
-      returning ${listClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"`
+      returning e.*
+      )
+      select ${listClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"
+      from written as e, judged as clock`
     if (!row) return undefined
     if (row.disabledReason) await recordCondition(tx, [row.id], 'disabled')
     else if (row.isFailing !== claim.isFailing) {
@@ -197,11 +206,9 @@ function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boole
       select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
       from made order by ordinality
     ), ended as (
-      delete from webhook_retries where ctid = any(array(
-        select r.place from (
-          select id as endpoint_id, unnest(${writeIds([...ended, ...dropped])}::bigint[]) as event_id from endpoint
-        ) as k cross join lateral (
-          select r.ctid as place from webhook_retries as r where ${tx.unsafe(byKey('r', RETRY, 'k'))} limit 1) as r))
+      delete from webhook_retries as r using (
+        select id as endpoint_id, unnest(${writeIds([...ended, ...dropped])}::bigint[]) as event_id from endpoint
+      ) as k where r.event_id = k.event_id and r.endpoint_id = k.endpoint_id
     ), failed as (
       insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
         failing_since, last_error)

@@ -78,10 +78,12 @@ export async function replayDelivery(
       throw new DomainError('webhook_delivery_not_found', detail)
     }
     await tx`
+      with again as materialized (
+        select e.id as endpoint_id, ev.id, ev.merchant_code, ev.transaction_id
+        from webhook_endpoints as e join events as ev on ev.id = ${eventId}
+        where e.id = ${request.id} and (ev.id <= e.cursor or ev.id = any(e.ahead)))
       insert into webhook_retries (endpoint_id, event_id, merchant_code, transaction_id)
-      select e.id, ev.id, ev.merchant_code, ev.transaction_id
-      from webhook_endpoints as e join events as ev on ev.id = ${eventId}
-      where e.id = ${request.id} and (ev.id <= e.cursor or ev.id = any(e.ahead))
+      select endpoint_id, id, merchant_code, transaction_id from again
       on conflict (event_id, endpoint_id) do update
         set due_at = excluded.due_at, attempts = 0, failing_since = null`
     return 1

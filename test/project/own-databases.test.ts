@@ -11,6 +11,7 @@ const TEST = fileURLToPath(new URL('..', import.meta.url))
 const OWN = {
   'test/api/access/authenticate.test.ts': 'drops a table',
   'test/process/cli/keys.test.ts': 'has no schema',
+  'test/process/cli/cells.test.ts': 'has a schema for each of several installations',
   'test/process/cli/migrate.test.ts': 'migrates',
   'test/api/data-keys/data-keys.test.ts':
     'starts with the keys of other settings, often in one test',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { CLOCK } from '../../src/platform/postgres/clock.ts'
 import { claimDue, releaseClaim } from '../../src/sync/claim-due.ts'
 import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
@@ -186,7 +187,8 @@ describe('the fence', () => {
     await rig.database.sql`update transactions set gap_ms = 60000`
     await whileUncommitted(
       rig.database,
-      (held) => held`update transactions as t set ${makeDue(held)} where transaction_id = 'T-1'`,
+      (held) =>
+        held`update transactions as t set ${makeDue(held)} from ${held.unsafe(CLOCK)} where transaction_id = 'T-1'`,
       async (commit) => {
         const settled = commitClaim(rig.service.ctx, claim)
         await waitUntilBlocked(rig.database)

@@ -12,17 +12,27 @@ export class UnreplicatedError extends Error {
 const UNAVAILABLE =
   /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
+/** What the coordinator of Citus reports, as an internal error, when it loses a worker within a commit. */
+const WORKER_LOST =
+  /^(failure on connection|server closed the connection|SSL SYSCALL error|could not receive data)/
+
 /** Whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // Any reason to refuse a session: a locked database has a code of a class with many meanings.
   if (isFatal(error)) return true
+  if (error instanceof postgres.PostgresError && error.code === 'XX000') {
+    return WORKER_LOST.test(error.message)
+  }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return UNAVAILABLE.test(code) || isDatabaseUnavailable(error.cause)
 }
 
-/** SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled. */
-const TRANSIENT = /^(40...|55P03|57014)$/
+/**
+ * SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled, and
+ * parts of a result that Citus lost with another statement.
+ */
+const TRANSIENT = /^(40...|55P03|57014|CIINF)$/
 
 /** Whether the same statements may succeed when they are run again. */
 export function isTransient(error: unknown): boolean {
@@ -36,8 +46,11 @@ export function isConnectionLost(error: unknown): boolean {
   return /^(CONNECTION_|CONNECT_|ECONN|ENOENT|EPIPE|ETIMEDOUT)/.test(code)
 }
 
+/** From a worker of Citus the name comes in the message only, and ends with the number of the shard. */
 export function violatesConstraint(error: unknown, name: string): boolean {
-  return error instanceof postgres.PostgresError && error.constraint_name === name
+  if (!(error instanceof postgres.PostgresError)) return false
+  const found = error.constraint_name ?? /"(\w+)"/.exec(error.message)?.[1]
+  return found?.replace(/_\d+$/, '') === name
 }
 
 function isFatal(error: Error): boolean {

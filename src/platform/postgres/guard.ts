@@ -78,7 +78,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   }
   const phases = followPhases(session, options)
   const watch = watchAnswers(options, session)
-  const { addRaise, ...judging } = createJudge(readOnly, phases, watch)
+  const { addPreparation, ...judging } = createJudge(readOnly, phases, watch)
   const read = createReader({ isOwed: watch.isOwed, ...judging })
 
   function receive(chunk: Buffer): void {
@@ -92,7 +92,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   socket.write = (...given: unknown[]): boolean => {
     const [written, ...rest] = given
     if (!Buffer.isBuffer(written)) return Reflect.apply(write, socket, given)
-    const bytes = phases.isOpen() ? addRaise(written) : written
+    const bytes = phases.isOpen() ? addPreparation(written) : written
     if (phases.isOpen()) watch.onSent(bytes)
     const sent = phases.begin(bytes) ? dropUnsent(bytes) : bytes
     return Reflect.apply(write, socket, [sent, ...rest])
@@ -122,15 +122,15 @@ function createJudge(
   watch: ReturnType<typeof watchAnswers>,
 ) {
   let isInTransaction = false
-  let raising: 'due' | 'sent' | 'done' = readOnly ? 'done' : 'due'
-  const isOurs = () => raising === 'sent'
+  let preparing: 'due' | 'sent' | 'done' = 'due'
+  const isOurs = () => preparing === 'sent'
   return {
     isOurs,
-    /** Puts what raises the level of commits before the first statement, with which it travels. */
-    addRaise(bytes: Buffer): Buffer {
-      if (raising !== 'due') return bytes
-      raising = 'sent'
-      return Buffer.concat([RAISE_COMMITS, bytes])
+    /** Puts what the session needs before the first statement, with which it travels. */
+    addPreparation(bytes: Buffer): Buffer {
+      if (preparing !== 'due') return bytes
+      preparing = 'sent'
+      return Buffer.concat([PREPARE_SESSION, bytes])
     },
     judge(type: ReadMessage, body: Buffer): Refusal | undefined {
       // A session whose commits may be reported too soon is of no use.
@@ -141,16 +141,21 @@ function createJudge(
       isInTransaction = !isIdle(body)
       watch.onAnswered()
       phases.open()
-      if (isOurs()) raising = 'done'
+      if (isOurs()) preparing = 'done'
       return undefined
     },
   }
 }
 
-/** A level that is high enough is set as well: a server that reads its settings again leaves it alone then. */
-const RAISE_COMMITS = writeQuery(
+/**
+ * Raises the level of commits; one that is high enough is set as well: a server that reads its settings again leaves it
+ * alone then. And Citus plans an upsert only with the values of its parameters.
+ */
+const PREPARE_SESSION = writeQuery(
   `select pg_catalog.set_config('synchronous_commit', case when l.level in ('on', 'remote_apply') then l.level else 'on' end, false)
-   from pg_catalog.current_setting('synchronous_commit') as l (level)`,
+   from pg_catalog.current_setting('synchronous_commit') as l (level);
+   select pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', false)
+   from pg_catalog.pg_extension where extname = 'citus'`,
 )
 
 /** A session that ended sooner has failed, as one that never opened has (ms). */

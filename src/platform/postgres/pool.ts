@@ -25,7 +25,8 @@ export const READ_TIMEOUT_MS = 3_000
 /** By then the server has cancelled a statement, and we a commit that waited for a standby. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
 
-const PLANS = {
+/** How the sessions of the service plan. A worker of Citus plans by the settings of the role instead. */
+export const PLANS = {
   // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
   plan_cache_mode: 'force_generic_plan',
   // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.

@@ -94,8 +94,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: 'and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}',
-    mutation: 'and ${tx.unsafe(NOT_HELD_SQL)} and (${tx.unsafe(MAY_SEND_SQL)} or true)',
+    text: '(select ${tx.unsafe(MAY_SEND_SQL)} as may)',
+    mutation: '(select (${tx.unsafe(MAY_SEND_SQL)} or true) as may)',
     test: TEST,
     claim: NOTICED,
     control: IS_SAME,
@@ -112,8 +112,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/feed/publish-events.ts',
-    text: 'and ${sql.unsafe(MAY_SEND_SQL)}',
-    mutation: 'and (${sql.unsafe(MAY_SEND_SQL)} or true)',
+    text: 'select ${sql.unsafe(MAY_SEND_SQL)} as may',
+    mutation: 'select (${sql.unsafe(MAY_SEND_SQL)} or true) as may',
     test: TEST,
     claim: NOTICED,
     control: IS_SAME,

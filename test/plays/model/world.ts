@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { EVERY_MERCHANT } from '../../../src/access/keys.ts'
 import type { ServiceContext } from '../../../src/create-context.ts'
+import { CLOCK } from '../../../src/platform/postgres/clock.ts'
 import { openRefund, settleRefund } from '../../../src/sandbox/ledger.ts'
 import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/sandbox/state.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
@@ -379,7 +380,7 @@ export async function closeWorld(world: World): Promise<void> {
 export async function runPass(world: World, { ask }: { ask: boolean }): Promise<void> {
   if (ask) {
     await world.rig.database.sql`
-      update transactions as t set ${makeDue(world.ctx.sql)}
+      update transactions as t set ${makeDue(world.ctx.sql)} from ${world.ctx.sql.unsafe(CLOCK)}
       where merchant_code = ${world.account.merchantCode} and transaction_id = ${world.transactionId}`
   }
   for (let rounds = 0; rounds < 20; rounds += 1) {
