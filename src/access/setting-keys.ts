@@ -98,7 +98,7 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
       ), ended as (
         update actors as k set
           expires_at = least(k.expires_at, now() + ${graceMs}::float8 * interval '1 millisecond')
-        from live where k.id = live.id returning k.id, k.name, k.expires_at
+        from live where k.id = live.id and k.ended_at is null returning k.id, k.name, k.expires_at
       )
       select id, name, to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "endsAt" from ended`
   })

@@ -51,23 +51,25 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
       select merchant_code, ${limits.most} as most, held
       from ${rowSet(ctx.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
-      select place, (${leaseIds}::uuid[])[row_number() over ()] as lease_id,
-        case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
-          then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end as gap_ms
+      select place, gap_ms, (${leaseIds}::uuid[])[row_number() over ()] as lease_id
       from (
-        select *,
-          held + row_number() over (partition by merchant_code order by rank, due_at) as turn
+        select place, case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
+          then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end as gap_ms
         from (
-          select *, case when not unconfirmed then 1 when ${first}::boolean and nth = 1 then 0 else 2 end as rank
+          select *,
+            held + row_number() over (partition by merchant_code order by rank, due_at) as turn
           from (
-            select share.merchant_code, share.held, due.*,
-              row_number() over (partition by due.unconfirmed order by due.due_at) as nth
-            from share cross join lateral (${selectDue(ctx.sql, room)}) as due
-          ) as counted
-        ) as ranked
-        where not unconfirmed or nth <= ${room}
-      ) as queue
-      order by rank = 2, turn, due_at limit ${limit})
+            select *, case when not unconfirmed then 1 when ${first}::boolean and nth = 1 then 0 else 2 end as rank
+            from (
+              select share.merchant_code, share.held, due.*,
+                row_number() over (partition by due.unconfirmed order by due.due_at) as nth
+              from share cross join lateral (${selectDue(ctx.sql, room)}) as due
+            ) as counted
+          ) as ranked
+          where not unconfirmed or nth <= ${room}
+        ) as queue
+        order by rank = 2, turn, due_at limit ${limit}
+      ) as first)
     update transactions as t set
       lease_id = picked.lease_id, lease_owner = ${ctx.lifecycle.processId}, claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',

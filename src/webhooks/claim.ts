@@ -206,9 +206,11 @@ function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boole
       select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
       from made order by ordinality
     ), ended as (
-      delete from webhook_retries as r using (
+      delete from webhook_retries as e using (
         select id as endpoint_id, unnest(${writeIds([...ended, ...dropped])}::bigint[]) as event_id from endpoint
-      ) as k where r.event_id = k.event_id and r.endpoint_id = k.endpoint_id
+      ) as k cross join lateral (
+        select ctid as place from webhook_retries as r where ${tx.unsafe(byKey('r', RETRY, 'k'))} limit 1
+      ) as r where e.ctid = r.place
     ), failed as (
       insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
         failing_since, last_error)

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ServiceContext } from '../../../src/create-context.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { beginSync, syncDue } from '../../../src/sync/sync-due.ts'
+import type { Claim } from '../../../src/sync/types.ts'
 import { OTHER, writeMerchantsFile } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { borrowDatabase } from '../../support/database.ts'
@@ -30,10 +31,15 @@ async function storm({ database }: Rig, merchantCode: string, count: number, sin
     select ${merchantCode}, 'S-' || i, now() - ${sinceS} * interval '1 s' from generate_series(1, ${count}::int) as i`
 }
 
-const countBy = (claims: readonly { merchantCode: string }[]) => ({
-  A: claims.filter(({ merchantCode }) => merchantCode === A).length,
-  B: claims.filter(({ merchantCode }) => merchantCode === B).length,
-})
+/** Counts the claims of each account; each has a lease, without which its answer would be lost. */
+function countBy(claims: readonly Claim[]) {
+  expect(new Set(claims.map(({ leaseId }) => leaseId ?? 'none')).size).toBe(claims.length)
+  expect(claims.every(({ leaseId }) => leaseId)).toBe(true)
+  return {
+    A: claims.filter(({ merchantCode }) => merchantCode === A).length,
+    B: claims.filter(({ merchantCode }) => merchantCode === B).length,
+  }
+}
 
 describe('a burst of one account', () => {
   it('does not keep another from the next claim, though all of it was due before', async () => {

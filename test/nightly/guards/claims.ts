@@ -46,8 +46,8 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/sync/claim-due.ts',
-    text: '      order by rank = 2, turn, due_at limit ${limit})',
-    mutation: '      order by rank = 2, due_at limit ${limit})',
+    text: 'order by rank = 2, turn, due_at limit ${limit}',
+    mutation: 'order by rank = 2, due_at limit ${limit}',
     test: 'test/api/sync/fairness.test.ts',
     claim:
       'a burst of one account takes turns with another burst, however many of its calls are in flight',
@@ -197,9 +197,19 @@ export const CLAIMS: readonly Guard[] = [
       'what a process holds that is not seen any more stays as it is if the process is not known',
   },
   {
+    file: 'src/sync/claim-due.ts',
+    text: '[row_number() over ()] as lease_id',
+    mutation: '[1 + row_number() over ()] as lease_id',
+    test: 'test/api/sync/fairness.test.ts',
+    claim:
+      'a burst of one account takes turns with another burst, however many of its calls are in flight',
+    control:
+      'a burst of one account leaves the last call slots to others, even when all its calls hang',
+  },
+  {
     file: 'src/db/processes.ts',
-    text: 'when p.seen_at < excluded.seen_at',
-    mutation: 'when p.seen_at > excluded.seen_at',
+    text: 'when excluded.seen_at - p.seen_at >',
+    mutation: 'when p.seen_at - excluded.seen_at >',
     test: 'test/races/unseen-processes.test.ts',
     claim:
       'a process writes that it lives, and since when it could: without a gap as long as two writes',

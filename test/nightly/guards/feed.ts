@@ -37,8 +37,8 @@ export const FEED: readonly Guard[] = [
   },
   {
     file: 'src/feed/publish-events.ts',
-    text: '      select pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})\n',
-    mutation: '      select ${sql.unsafe(PUBLISHING_LOCK)}\n',
+    text: 'select count(pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})) as taken',
+    mutation: 'select count(${sql.unsafe(PUBLISHING_LOCK)}) as taken',
     test: 'test/races/feed-order.test.ts',
     claim:
       'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',

@@ -42,8 +42,9 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: '    select ${tx.unsafe(INHERITED)}, ',
-    mutation: "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ",
+    text: '    select ${tx.unsafe(INHERITED)}, ${randomUUID()}',
+    mutation:
+      "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ${randomUUID()}",
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:

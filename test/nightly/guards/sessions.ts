@@ -142,8 +142,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/guard.ts',
-    text: 'as l (level)`',
-    mutation: "as l (level) where l.level not in ('on', 'remote_apply')`",
+    text: 'as l (level);',
+    mutation: "as l (level) where l.level not in ('on', 'remote_apply');",
     test: 'test/api/platform/postgres/session-setup.test.ts',
     claim: 'every session keeps its level when the server reads its settings again',
     control: 'every session commits durably where the default is off, and waits for no less',
