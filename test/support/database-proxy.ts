@@ -56,7 +56,7 @@ export async function startDatabaseProxy(
   function lead(client: Socket, way: 'inside' | 'clear', first?: Buffer): void {
     const { port, hostname } = new URL(target)
     proxy.sessions += 1
-    const database = connect(Number(port), hostname.startsWith('%2F') ? '127.0.0.1' : hostname)
+    const database = connect(Number(port), hostname)
     database.setNoDelay(true)
     const record = (bytes: Buffer) => {
       proxy.seen[way] += bytes.toString('latin1')

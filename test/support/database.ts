@@ -27,7 +27,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<OwnDat
   await server.unsafe(
     `create database ${name} template ${empty ? 'template0' : inject('template')}`,
   )
-  const url = new URL(inject('databasesUrl'))
+  const url = new URL(inject('serverUrl'))
   url.pathname = `/${name}`
   const database = openDatabase(url.href, 5)
   database.sql.options.connection.application_name = 'test'

@@ -25,13 +25,13 @@ async function read(id: string): Promise<Recorded | undefined> {
   return row && { at: row.at === null ? null : new Date(row.at), from: row.from }
 }
 
-it('the first use is recorded, those of the next minute in one statement after it, whatever their number', async () => {
+it('the first use is recorded, those of the next minute in one commit after it, whatever their number', async () => {
   let now = Date.parse('2026-11-23T10:00:00Z')
-  let statements = 0
+  let commits = 0
   const sql = new Proxy(database.sql, {
-    apply(target, self, args) {
-      statements += 1
-      return Reflect.apply(target, self, args)
+    get(target, name) {
+      if (name === 'reserve') commits += 1
+      return Reflect.get(target, name)
     },
   })
   const uses = createKeyUses({ sql, log }, () => now)
@@ -39,12 +39,12 @@ it('the first use is recorded, those of the next minute in one statement after i
   uses.note(one, '192.0.2.1')
   await waitUntil(async () => (await read(one))?.from !== null, { what: 'the record' })
   for (let n = 0; n < 1_000; n += 1) uses.note(n % 2 ? one : two, '2001:db8:1:2:3::4')
-  expect(statements).toBe(1)
+  expect(commits).toBe(1)
   expect((await read(two))?.at).toBeNull()
   now += FLUSH_EVERY_MS
   uses.note(two, '198.51.100.7')
   await waitUntil(async () => (await read(two))?.from !== null, { what: 'the second record' })
-  expect(statements).toBe(2)
+  expect(commits).toBe(2)
   expect(await read(one)).toEqual({
     at: new Date('2026-11-23T10:00:00Z'),
     from: '2001:db8:1:2',

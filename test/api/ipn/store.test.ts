@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { makeRefundArrival } from '../../support/arrivals.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { borrowDatabase, countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
@@ -172,7 +172,7 @@ it('a service that stops answers what it has accepted, after the commit', async 
 
 it('while the database is unreachable each one is refused soon, and accepted once it is back', async () => {
   const database = await borrowDatabase()
-  const target = new URL(inject('serverUrl'))
+  const target = new URL(database.url)
   const sockets = new Set<Socket>()
   let isUp = true
   const proxy = createServer((socket) => {
@@ -184,8 +184,7 @@ it('while the database is unreachable each one is refused soon, and accepted onc
     }
     return socket.pipe(server).pipe(socket)
   })
-  const url = new URL(target)
-  url.pathname = database.url.slice(database.url.lastIndexOf('/')).replace(/\?.*/, '')
+  const url = new URL(database.url)
   url.host = `127.0.0.1:${await listen(proxy)}`
   const other = await borrowRig({ database: { ...database, url: url.href } })
   onTestFinished(async () => {

@@ -52,7 +52,7 @@ describe('--check', () => {
     const gateway = await openPlainGateway()
     const { ok, statuses, byName } = await findings(settingsFor(database.url, gateway.url))
     expect({ ok, statuses }).toEqual({ ok: true, statuses: ALL_OK })
-    const host = decodeURIComponent(new URL(database.url).host)
+    const { host } = new URL(database.url)
     expect(byName('database')?.detail).toMatch(new RegExp(`^PostgreSQL \\d+\\.\\d+ at ${host}$`))
     expect(byName('schema')?.detail).toMatch(/^\d{4}_/)
     expect(byName('gateway')?.detail).toContain('plain http')
@@ -92,6 +92,7 @@ describe('--check', () => {
 
   it.each([
     ['nothing listens', 'port', '9', 'is unreachable'],
+    ['there is no socket', 'host', '%2Fnowhere', 'is unreachable'],
     ['there is no such user', 'username', 'nobody_of_this_name', 'refused the connection'],
     ['there is no such database', 'pathname', '/nowhere', 'refused the connection'],
   ] as const)(
