@@ -203,8 +203,7 @@ export const CLAIMS: readonly Guard[] = [
     test: 'test/api/sync/fairness.test.ts',
     claim:
       'a burst of one account takes turns with another burst, however many of its calls are in flight',
-    control:
-      'a burst of one account leaves the last call slots to others, even when all its calls hang',
+    control: 'GATEWAY_RATE_PER_S off, no account is locked or throttled',
   },
   {
     file: 'src/db/processes.ts',
