@@ -110,6 +110,7 @@ export function createKeyUses({ sql, log }: { sql: Sql; log: Log }, now = Date.n
 /**
  * Several processes record the same keys. A key that another statement has locked is skipped, so nothing waits for the
  * record; its next use is recorded. Its commit waits neither for the disk nor for a standby: it may be lost in a crash.
+ * The level is set beside the statement: within one, Citus would evaluate it on another server.
  */
 async function recordUses(sql: Sql, rows: string): Promise<void> {
   await runPipelined(sql, {

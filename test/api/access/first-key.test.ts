@@ -65,6 +65,23 @@ describe('another API_KEY than at the last start', () => {
     expect((await read(one)).endsInS).toBeLessThanOrEqual(1)
   })
 
+  it('leaves alone a predecessor that is revoked meanwhile', async () => {
+    const [one, two] = [makeText(), makeText()]
+    await start(one)
+    const { id } = await read(one)
+    await whileUncommitted(
+      database,
+      (held) => held`update actors set ended_at = now() where id = ${id}`,
+      async (commit) => {
+        const left = start(two)
+        await waitUntilBlocked(database)
+        await commit()
+        expect(await left).toEqual([])
+      },
+    )
+    expect(await read(one)).toMatchObject({ live: false, endsInS: null })
+  })
+
   it('can be set back: the first one is valid again, and the other one ends', async () => {
     const [one, two] = [makeText(), makeText()]
     await start(one)

@@ -105,6 +105,16 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/setting-keys.ts',
+    text: 'where k.id = live.id and k.ended_at is null',
+    mutation: 'where k.id = live.id',
+    test: 'test/api/access/first-key.test.ts',
+    claim:
+      'another API_KEY than at the last start leaves alone a predecessor that is revoked meanwhile',
+    control:
+      'another API_KEY than at the last start ends its predecessor at once without a grace period',
+  },
+  {
+    file: 'src/access/setting-keys.ts',
     text: '(k.scopes <> excluded.scopes or k.expires_at is not null)',
     mutation: '(k.scopes <> excluded.scopes or true)',
     test: 'test/api/access/first-key.test.ts',
