@@ -21,13 +21,17 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 type Shown = { page: string; command: string }
 
-/** Every command in the shell blocks of the documentation, with its continued lines joined. */
+/**
+ * Every command in the shell blocks of the documentation, with its continued lines joined. The runbooks, which set
+ * and name variables of the shell, are played as a whole by test/nightly/runbooks.
+ */
 function listCommands(): Shown[] {
   const docs = readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md'))
   return ['README.md', ...docs.map((name) => `docs/${name}`)].flatMap((page) => {
     const text = readFileSync(ROOT + page, 'utf8')
     const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
     return blocks.flatMap((block) => {
+      if (/"\$|^(export|unset) /m.test(block)) return []
       const joined = block.replace(/\\\n\s*/g, '').replace(/,\n\s+(?=["{])/g, ', ')
       return joined.split('\n').map((command) => ({ page, command }))
     })
