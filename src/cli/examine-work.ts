@@ -1,43 +1,51 @@
-import { EXPIRING_SOON } from '../access/keys.ts'
-import { NO_WORKER, UNSEEN_MS } from '../db/processes.ts'
+import { EVERY_MERCHANT, EXPIRING_SOON } from '../access/keys.ts'
+import { NO_WORKER } from '../db/processes.ts'
+import {
+  LATE_MS,
+  OUTAGE_MS,
+  OVERLOOKED_MS,
+  type Overview,
+  rateProcesses,
+  readOverview,
+  WAITING,
+} from '../health/overview.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
-import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
+import { type Examinations, formatSpan, judge, orFine, type Patient, readOne } from './diagnosis.ts'
 
-/** A transaction is asked about within a second; the oldest of a backlog has waited for longer than this (s). */
-const LATE_S = 60
-/** What waits for a person longer than this has been overlooked (s). */
-const OVERLOOKED_S = 86_400
+/** The health page of the console reads the same. */
+async function seeOverview({ sql }: Patient): Promise<Overview> {
+  const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
+  const codes = rows.map(({ code }) => code)
+  return await readOverview({ sql }, codes, [...codes, EVERY_MERCHANT])
+}
 
-const oldest = (seconds: number) =>
-  seconds === 0 ? '' : `; the oldest is ${formatSpan(seconds)} old`
+/** How long something has waited by now (ms). */
+const age = (since: string | null) => (since === null ? 0 : Date.now() - Date.parse(since))
+
+const oldest = (ms: number) => (ms === 0 ? '' : `; the oldest is ${formatSpan(ms / 1000)} old`)
 
 /** What is examined of the work that the database holds. */
 export const OF_WORK: Examinations = {
-  async processes({ sql }) {
-    const rows = await sql<{ role: string; version: string; commit: string; count: number }[]>`
-      select role, version, coalesce(commit, '') as commit, count(*)::int as count from processes
-      where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' group by 1, 2, 3 order by 1, 2`
-    const list = rows.map(({ role, version, count }) => `${count} × ${role} ${version}`).join(', ')
-    if (rows.length === 0) {
+  async processes(patient) {
+    const { processes } = await seeOverview(patient)
+    const { hasWorker, isMixed } = rateProcesses(processes)
+    if (processes.length === 0) {
       const action = 'start one: npm start, or node dist/main.js'
       return judge('no process of the service is running', action)
     }
-    if (rows.every(({ role }) => role === 'web'))
-      return judge(`${list}: no worker is running`, NO_WORKER, 'error')
-    const versions = new Set(rows.map(({ version, commit }) => `${version} ${commit}`))
-    return judge(`running: ${list}`, versions.size > 1 && 'complete the upgrade')
+    const list = processes.map(({ role, version }) => `${role} ${version}`).join(', ')
+    return hasWorker
+      ? judge(`running: ${list}`, isMixed && 'complete the upgrade')
+      : judge(`${list}: no worker is running`, NO_WORKER, 'error')
   },
 
-  async backlog({ sql }) {
-    const { due, seconds, waiting } = await readOne(sql<
-      Record<'due' | 'seconds' | 'waiting', number>[]
-    >`
-      select count(*)::int as due, coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as seconds,
-        (select count(*) from (select from event_outbox limit 10000) as o)::int as waiting
-      from transactions where due_at <= now()`)
+  async backlog(patient) {
+    const { due, lagMs } = await seeOverview(patient)
+    const { waiting } = await readOne(patient.sql<{ waiting: number }[]>`
+      select count(*)::int as waiting from (select from event_outbox limit 10000) as o`)
     return judge(
-      `events that wait for the feed: ${waiting}, transactions due: ${due}${oldest(seconds)}`,
-      seconds > LATE_S && 'follow "When transactions are not queried" in docs/operations.md',
+      `events that wait for the feed: ${waiting}, transactions due: ${due}${oldest(lagMs)}`,
+      lagMs > LATE_MS && 'follow "When transactions are not queried" in docs/operations.md',
     )
   },
 
@@ -53,44 +61,33 @@ export const OF_WORK: Examinations = {
     )
   },
 
-  async refunds({ sql }) {
-    const { review, unknown, seconds } = await readOne(sql<
-      Record<'review' | 'unknown' | 'seconds', number>[]
-    >`
-      select count(*) filter (where status = 'needs_review')::int as review,
-        count(*) filter (where status = 'unknown')::int as unknown,
-        coalesce(extract(epoch from now() - min(requested_at)), 0)::float8 as seconds
-      from refunds where status in ('needs_review', 'unknown')`)
+  async refunds(patient) {
+    const { refunds } = await seeOverview(patient)
+    const waiting = refunds.filter(({ status }) => WAITING.includes(status))
+    const ms = Math.max(0, ...waiting.map(({ since }) => age(since)))
+    const list = waiting.map(({ status, count }) => `${status} ${count}`).join(', ')
     return judge(
-      `refunds that need a decision: ${review}, without a known outcome: ${unknown}${oldest(seconds)}`,
-      seconds > OVERLOOKED_S &&
+      `refunds that wait for a person or an outcome: ${list || 'none'}${oldest(ms)}`,
+      ms > OVERLOOKED_MS &&
         'decide them under Waiting for you in the console; see "When a refund waits" in docs/operations.md',
     )
   },
 
-  async discrepancies({ sql }) {
-    const { open, seconds } = await readOne(sql<Record<'open' | 'seconds', number>[]>`
-      select count(*)::int as open, coalesce(extract(epoch from now() - min(at)), 0)::float8 as seconds
-      from discrepancies where resolved_at is null and over_at is null`)
+  async discrepancies(patient) {
+    const { all, since } = (await seeOverview(patient)).discrepancies
     return judge(
-      `open disagreements with the gateway: ${open}${oldest(seconds)}`,
-      seconds > OVERLOOKED_S &&
+      `open disagreements with the gateway: ${all}${oldest(age(since))}`,
+      age(since) > OVERLOOKED_MS &&
         'look at /console/discrepancies; see "When the sides disagree" in docs/operations.md',
     )
   },
 
-  async webhooks({ sql }) {
-    const { all, disabled, failing, seconds } = await readOne(sql<
-      Record<'all' | 'disabled' | 'failing' | 'seconds', number>[]
-    >`
-      select count(*)::int as all, count(disabled_at)::int as disabled,
-        count(*) filter (where disabled_at is null and failing_since < now() - interval '10 minutes')::int as failing,
-        coalesce(extract(epoch from now() - min(failing_since) filter (where disabled_at is null)), 0)::float8 as seconds
-      from webhook_endpoints`)
-    const longest = failing > 0 ? `, the longest for ${formatSpan(seconds)}` : ''
+  async webhooks(patient) {
+    const { all, disabled, failing, since } = (await seeOverview(patient)).endpoints
+    const longest = failing > 0 ? `, the longest for ${formatSpan(age(since) / 1000)}` : ''
     return judge(
-      `webhook endpoints: ${all}, disabled: ${disabled}, without a success for ten minutes: ${failing}${longest}`,
-      disabled + failing > 0 &&
+      `webhook endpoints: ${all}, disabled: ${disabled}, failing: ${failing}${longest}`,
+      (disabled > 0 || age(since) > OUTAGE_MS) &&
         'mend the receiver, then POST /v1/webhook-endpoints/{id}/enable and …/replay; see "Webhooks" in docs/operations.md',
     )
   },

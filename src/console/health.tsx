@@ -1,6 +1,15 @@
 import type { Child } from 'hono/jsx'
 import { type Figures, POINTS, readFigures } from '../health/figures.ts'
-import { type Overview, readOverview, type SeenProcess } from '../health/overview.ts'
+import {
+  LATE_MS,
+  OUTAGE_MS,
+  OVERLOOKED_MS,
+  type Overview,
+  rateProcesses,
+  readOverview,
+  type SeenProcess,
+  WAITING,
+} from '../health/overview.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
 import { cell, Rows, State, TableCard, Time, text, time } from './cells.tsx'
@@ -26,11 +35,6 @@ type Measured = Overview & {
   paused: ReturnType<ConsoleContext['gateway']['breakers']['list']>
 }
 
-/** Something that is due waits for a second; a minute is late, and ten are an outage (ms). */
-const LATE_MS = 60_000
-const OUTAGE_MS = 600_000
-/** What waits for a person longer than this has been overlooked (ms). */
-const OVERLOOKED_MS = 86_400_000
 /** More of a hundred calls without an answer are no accident. */
 const UNANSWERED_PERCENT = 5
 
@@ -46,15 +50,13 @@ const LINES: readonly ((of: Measured) => Line)[] = [
     runbook: 'after-a-restore',
   }),
   ({ processes }) => {
-    const versions = new Set(processes.map(({ version, commit }) => `${version} ${commit}`))
-    const workers = processes.filter(({ role }) => role !== 'web')
+    const { hasWorker, isMixed } = rateProcesses(processes)
     return {
       name: 'processes',
-      tone: judge(workers.length === 0, versions.size > 1),
-      now:
-        workers.length === 0
-          ? t('health.noWorker')
-          : count(versions.size > 1 ? 'health.mixed' : 'health.running', processes.length),
+      tone: judge(!hasWorker, isMixed),
+      now: hasWorker
+        ? count(isMixed ? 'health.mixed' : 'health.running', processes.length)
+        : t('health.noWorker'),
       path: '#processes',
       runbook: 'when-a-process-is-down-or-overloaded',
     }
@@ -85,7 +87,7 @@ const LINES: readonly ((of: Measured) => Line)[] = [
     runbook: 'when-the-gateway-does-not-answer',
   }),
   ({ refunds, now }) => {
-    const waiting = refunds.filter(({ status }) => ['needs_review', 'unknown'].includes(status))
+    const waiting = refunds.filter(({ status }) => WAITING.includes(status))
     return {
       name: 'refunds',
       tone: judge(
@@ -112,10 +114,13 @@ const LINES: readonly ((of: Measured) => Line)[] = [
     path: '/console/discrepancies',
     runbook: 'when-the-sides-disagree',
   }),
-  ({ failingEndpoints: n }) => ({
+  ({ endpoints: { disabled, failing } }) => ({
     name: 'webhooks',
-    tone: judge(false, n > 0),
-    now: n === 0 ? t('health.webhooksWell') : count('health.webhooks', n),
+    tone: judge(false, disabled + failing > 0),
+    now:
+      disabled + failing === 0
+        ? t('health.webhooksWell')
+        : count('health.webhooks', disabled + failing),
     path: '/console#endpoints',
     runbook: 'when-changes-do-not-arrive',
   }),

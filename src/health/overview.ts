@@ -30,12 +30,28 @@ export type Overview = {
   unanswered: number
   /** Refunds that have not ended, and since when the oldest of a status waits (ISO 8601). */
   refunds: { status: string; count: number; since: string }[]
-  /** Open discrepancies, and those of them about money. */
-  discrepancies: { all: number; severe: number }
-  failingEndpoints: number
+  /** Open discrepancies, those of them about money, and when the oldest was found (ISO 8601). */
+  discrepancies: { all: number; severe: number; since: string | null }
+  /** Webhook endpoints, and since when the one has failed that has failed for longest (ISO 8601). */
+  endpoints: { all: number; disabled: number; failing: number; since: string | null }
   /** Accounts whose refunds are held. */
   held: string[]
 }
+
+/** Something that is due waits for a second; a minute is late, and ten are an outage (ms). */
+export const LATE_MS = 60_000
+export const OUTAGE_MS = 600_000
+/** What waits for a person longer than this has been overlooked (ms). */
+export const OVERLOOKED_MS = 86_400_000
+
+/** Whether workers are missing, and whether versions are mixed. */
+export function rateProcesses(processes: readonly SeenProcess[]) {
+  const versions = new Set(processes.map(({ version, commit }) => `${version} ${commit}`))
+  return { hasWorker: processes.some(({ role }) => role !== 'web'), isMixed: versions.size > 1 }
+}
+
+/** Of refunds that have not ended, those that somebody has to look at. */
+export const WAITING: readonly string[] = ['needs_review', 'unknown']
 
 /** Nobody needs to know how many more there are. */
 const MOST = 10_000
@@ -51,7 +67,7 @@ export async function readOverview(
 ): Promise<Overview> {
   const codes = [...merchants]
   const accounts = sql`unnest(${codes}::text[]) as a (merchant_code)`
-  const [processes, refunds, kinds, stop, [row]] = await Promise.all([
+  const [processes, refunds, kinds, stop, [endpoints], [row]] = await Promise.all([
     sql<SeenProcess[]>`
       select id, role, version, commit, started_at as "startedAt", seen_at as "seenAt" from processes
       where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' order by role, started_at, id`,
@@ -62,17 +78,21 @@ export async function readOverview(
         select status, requested_at from refunds as r
         where r.merchant_code = a.merchant_code and ${sql.unsafe(isUnendedSql('r'))} limit ${MOST}) as r
       group by 1 order by 1`,
-    sql<{ kind: string; count: number }[]>`
-      select kind, count(*)::int as count from ${accounts} cross join lateral (
-        select kind from discrepancies as d
+    sql<{ kind: string; count: number; since: string }[]>`
+      select kind, count(*)::int as count, min(at) as since from ${accounts} cross join lateral (
+        select kind, at from discrepancies as d
         where d.merchant_code = a.merchant_code and d.resolved_at is null limit ${MOST}) as d
       group by 1`,
     findStop(sql),
-    sql<Omit<Overview, 'processes' | 'refunds' | 'discrepancies' | 'stop'>[]>`
+    sql<Overview['endpoints'][]>`
+      select count(*)::int as all, count(disabled_at)::int as disabled,
+        count(*) filter (where disabled_at is null and failing_since is not null)::int as failing,
+        min(failing_since) filter (where disabled_at is null) as since
+      from webhook_endpoints where merchant_code = any(${[...owners]}::text[])`,
+    sql<
+      Pick<Overview, 'due' | 'lagMs' | 'lastNotificationAt' | 'answered' | 'unanswered' | 'held'>[]
+    >`
       select due.*, calls.*,
-        (select count(*)::int from webhook_endpoints as e
-          where e.merchant_code = any(${[...owners]}::text[]) and (e.failing_since is not null or e.disabled_at is not null)
-        ) as "failingEndpoints",
         array(select merchant_code from merchant_accounts
           where merchant_code = any(${codes}::text[]) and hold is not null order by 1) as held
       from (
@@ -87,10 +107,11 @@ export async function readOverview(
         from minute_figures where merchant_code = any(${codes}::text[])
       ) as calls`,
   ])
-  if (!row) throw new Error('the database returned no row')
+  if (!endpoints || !row) throw new Error('the database returned no row')
   const sum = (some: readonly { count: number }[]) =>
     some.reduce((total, { count }) => total + count, 0)
   const severe = kinds.filter(({ kind }) => rateKind(kind) === 'high')
+  const [oldest = null] = kinds.map(({ since }) => toIso(since)).sort()
   return {
     ...row,
     lastNotificationAt: row.lastNotificationAt && toIso(row.lastNotificationAt),
@@ -100,7 +121,8 @@ export async function readOverview(
       seenAt: toIso(one.seenAt),
     })),
     refunds: refunds.map((one) => ({ ...one, since: toIso(one.since) })),
-    discrepancies: { all: sum(kinds), severe: sum(severe) },
+    discrepancies: { all: sum(kinds), severe: sum(severe), since: oldest },
+    endpoints: { ...endpoints, since: endpoints.since && toIso(endpoints.since) },
     stop,
   }
 }

@@ -70,14 +70,18 @@ export async function makeDueNow({ database }: Rig, transactionId: string): Prom
     update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
 }
 
-/** Queries the gateway once more about a transaction that is scheduled for later. */
+/**
+ * Queries the gateway once more about a transaction that is scheduled for later. A notification that is being stored, such
+ * as that of a refund that was just settled, holds its row: it is claimed after that.
+ */
 export async function syncAgain(
   rig: Rig,
   transactionId: string,
   ctx: SyncContext = rig.service.ctx,
 ): Promise<void> {
   await makeDueNow(rig, transactionId)
-  if ((await syncDue(ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
+  const what = `${transactionId} alone is claimed`
+  await waitUntil(async () => (await syncDue(ctx)) === 1, { what })
 }
 
 /** Claims the one transaction that is due. */
