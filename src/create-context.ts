@@ -62,7 +62,8 @@ export type OpenContext = {
 const SLOW_BATCH_MS = 100
 
 /**
- * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The schema must be current.
+ * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The schema must be
+ * current.
  * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with or a
  *   CAPS_TIME_ZONE that it does not know, after closing everything opened so far
  */

@@ -82,8 +82,8 @@ function histogram<Label extends string = never>(
 }
 
 /**
- * Every metric of the service. Durations are in seconds. After the labels come the series that are known: they begin at 0,
- * so that an alert on an increase sees the first occurrence.
+ * Every metric of the service. Durations are in seconds. After the labels come the series that are known: they begin at
+ * 0, so that an alert on an increase sees the first occurrence.
  */
 const METRICS = {
   databaseUp: gauge(

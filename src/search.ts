@@ -113,7 +113,8 @@ const MAX_READ = 200
 /**
  * Each look-up reads a part of one index, from the text on. A collation that mixes other spellings among the ids with a
  * prefix can hide some of them; an exact id is always found.
- * @returns exact matches first (`rank` 0), then those with the prefix (1), then those of the amount (2); each object once
+ * @returns exact matches first (`rank` 0), then those with the prefix (1), then those of the amount (2); each object
+ *   once
  */
 export async function findObjects(
   { sql }: Pick<Context, 'sql'>,

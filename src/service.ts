@@ -51,8 +51,9 @@ const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
- * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background work last, so
- * that a failed start leaves no claims. `/readyz` is 503 until everything runs; `METRICS_PORT` answers meanwhile.
+ * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background work
+ * last, so that a failed start leaves no claims. `/readyz` is 503 until everything runs; `METRICS_PORT` answers
+ * meanwhile.
  * @throws Error if the port is in use or the database is unreachable, after stopping everything started
  */
 export async function startService(options: ServiceOptions): Promise<Service> {

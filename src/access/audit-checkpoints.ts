@@ -29,8 +29,8 @@ const DIGEST = `count(*) as entries, encode(sha256(coalesce(string_agg(sha256(co
   request_id, outcome)::text, 'UTF8')), ''::bytea order by id), '')), 'hex') as digest`
 
 /**
- * An entry is young while an id below its own may still be committed. Ids are assigned before the commit, and the server
- * ends a unit of work that waits for more than 60 s. A time far in the future is not from this service.
+ * An entry is young while an id below its own may still be committed. Ids are assigned before the commit, and the
+ * server ends a unit of work that waits for more than 60 s. A time far in the future is not from this service.
  */
 const YOUNG = `at between now() - interval '10 minutes' and now() + interval '10 minutes'`
 
@@ -83,8 +83,8 @@ async function readCheckpoints(tx: Tx, after: number, limit: number, days = 0) {
 }
 
 /**
- * Returns a pass that signs what is old enough and then deletes what is expired: while nothing can be signed, nothing is
- * deleted. A checkpoint that differs stays so: it is a line of the log when it is found, and at most one an hour.
+ * Returns a pass that signs what is old enough and then deletes what is expired: while nothing can be signed, nothing
+ * is deleted. A checkpoint that differs stays so: it is a line of the log when it is found, and at most one an hour.
  */
 export function createAuditPass(ctx: AuditContext): () => Promise<number> {
   const throttle = createThrottle(3_600_000)
@@ -100,8 +100,8 @@ export function createAuditPass(ctx: AuditContext): () => Promise<number> {
 
 /**
  * Adds the next checkpoint: the entries of all accounts together, up to the first young one, so that no account can be
- * set back alone. No write waits for it; one process at a time makes one. The same line goes to the log, which is the copy
- * outside the database.
+ * set back alone. No write waits for it; one process at a time makes one. The same line goes to the log, which is the
+ * copy outside the database.
  * @param most entries of one checkpoint; a larger backlog takes several
  */
 export async function addCheckpoint(ctx: CheckpointContext, most = 1_000): Promise<number> {
@@ -137,9 +137,9 @@ async function takeTurn(tx: Tx): Promise<boolean> {
 }
 
 /**
- * Deletes the oldest checkpoint with its entries, once all of them are past `RETENTION_DAYS`; it stays as the signed start
- * of those after it. Entries that are not what was signed are kept, and everything after them: a changed time must not make
- * evidence disappear. A role that may not delete entries leaves them to one that may.
+ * Deletes the oldest checkpoint with its entries, once all of them are past `RETENTION_DAYS`; it stays as the signed
+ * start of those after it. Entries that are not what was signed are kept, and everything after them: a changed time
+ * must not make evidence disappear. A role that may not delete entries leaves them to one that may.
  */
 export async function deleteExpiredEntries(
   { sql, encryption, config }: AuditContext,

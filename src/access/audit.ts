@@ -32,8 +32,8 @@ export async function recordWrite(tx: Tx, log: Log, actor: Actor, write: Audited
 }
 
 /**
- * Records an entry as it is, in the transaction of what it is about. Once that has committed, the entry is also a line of the
- * log: a copy that nobody can reach through the database, long before the entry is in a checkpoint.
+ * Records an entry as it is, in the transaction of what it is about. Once that has committed, the entry is also a line
+ * of the log: a copy that nobody can reach through the database, long before the entry is in a checkpoint.
  * @param outcome `done`, or the code of the refusal
  */
 export async function recordEntry(

@@ -43,9 +43,9 @@ const INHERITED = `kind, name, folded_name, scopes, merchants, refund_max, refun
   refund_daily_max_by_currency, rate_per_minute, networks, person, folded_person, chain_id`
 
 /**
- * Replaces a live key, which expires after the grace period, or at its own expiry if that is earlier. The new key
- * has the same permissions and lifetime, and shares the old one's caps and rate. A key can be rotated only
- * once, so at most two keys of a chain are live. The key of `API_KEY` changes with the setting, which another key would not.
+ * Replaces a live key, which expires after the grace period, or at its own expiry if that is earlier. The new key has
+ * the same permissions and lifetime, and shares the old one's caps and rate. A key can be rotated only once, so at most
+ * two keys of a chain are live. The key of `API_KEY` changes with the setting, which another key would not.
  * @param graceS how long both keys are valid (seconds)
  */
 export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rotation> {

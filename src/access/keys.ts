@@ -45,9 +45,9 @@ export const listKeyColumns = (alias: string) => listColumns(actors, alias, COLU
 type FoundKey = PromiseSettledResult<ApiKey | undefined>
 
 /**
- * Finds the live keys with these hashes (hexadecimal), in one round trip. Its timing depends on the SHA-256 of the text: an
- * attacker who detects a near miss learns the start of a hash, which does not lead to a key of 256 random bits. So the
- * index lookup needs no constant-time comparison after it.
+ * Finds the live keys with these hashes (hexadecimal), in one round trip. Its timing depends on the SHA-256 of the
+ * text: an attacker who detects a near miss learns the start of a hash, which does not lead to a key of 256 random
+ * bits. So the index lookup needs no constant-time comparison after it.
  */
 export async function findKeys(sql: Sql, hashes: readonly string[]): Promise<FoundKey[]> {
   const rows = await sql<(ApiKey & { hash: string })[]>`

@@ -79,10 +79,11 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
 }
 
 /**
- * Reads a page whose cursors say which epoch they are from: behind one from before a restore there may
- * be rows that this database never had, or has no more.
+ * Reads a page whose cursors say which epoch they are from: behind one from before a restore there may be rows that
+ * this database never had, or has no more.
  * @param idForm the form of the list's ids, where the database type requires one
- * @throws DomainError `cursor_expired` for a cursor from before a restore; `invalid_request` for one that was never issued
+ * @throws DomainError `cursor_expired` for a cursor from before a restore; `invalid_request` for one that was never
+ *   issued
  */
 export async function readPage<Row>(
   { sql }: Pick<ReadDatabase, 'sql'>,

@@ -83,8 +83,8 @@ export function findLoss(access: Access, now: Granted | undefined): DomainError 
 
 /**
  * Locks who acts until the commit: nothing is committed with a key, a session, a role, an account or a network once it
- * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints:
- * an end of access takes those after this one.
+ * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook
+ * endpoints: an end of access takes those after this one.
  * @throws DomainError of `findLoss`
  */
 export async function lockActor(tx: Tx, access: Access): Promise<void> {
@@ -110,7 +110,8 @@ async function lockSession(tx: Tx, id: string): Promise<boolean> {
 
 /**
  * Locks people in the order of their ids. A unit of work that opens or ends sessions begins with those whose sessions
- * they are and with who acts: two admins who end each other take turns, and the second finds that its own access has ended.
+ * they are and with who acts: two admins who end each other take turns, and the second finds that its own access has
+ * ended.
  */
 export async function lockPeople(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx`select from actors where id = any(${ids}::uuid[]) order by id for no key update`

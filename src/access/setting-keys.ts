@@ -18,7 +18,8 @@ type PrepareContext = LoggedDatabase & {
 
 /**
  * Stores the key of `API_KEY`, ends the keys before it, and, outside demo mode, ends the access to a demo that ran on
- * this database. Logs what ended, or, without the setting, what stays valid. Call it before the process serves requests.
+ * this database. Logs what ended, or, without the setting, what stays valid. Call it before the process serves
+ * requests.
  */
 export async function prepareAccess({ sql, log, config }: PrepareContext): Promise<void> {
   const { API_KEY, API_KEY_GRACE_MS, demo } = config
@@ -69,8 +70,8 @@ async function warnOfLeftKeys({ sql, log }: LoggedDatabase): Promise<void> {
  * Makes the text of `API_KEY` a key with every scope and merchant, at the end of the chain of the setting, and records
  * that. If it exists, it gets the scopes that this release has added. A key that is revoked stays so.
  *
- * A text that differs from that of the last start is a rotation: both keys are one principal, and every other key of the
- * chain expires after the grace period. If an earlier text is set again, its key is valid again.
+ * A text that differs from that of the last start is a rotation: both keys are one principal, and every other key of
+ * the chain expires after the grace period. If an earlier text is set again, its key is valid again.
  * @param graceMs for how long processes that still run with the predecessor, and their clients, can use it
  * @returns the other keys that are still valid, or end with this start
  */

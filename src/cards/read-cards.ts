@@ -16,7 +16,8 @@ export type CardAccount = {
 }
 
 /**
- * The key's account, or the one that the request names. A shared token cannot separate accounts, so a key of one may not use it.
+ * The key's account, or the one that the request names. A shared token cannot separate accounts, so a key of one may
+ * not use it.
  * @throws DomainError `merchant_not_found`, `ambiguous_merchant`, `cards_token_shared` or `cards_not_configured`
  */
 export function resolveAccount(

@@ -127,7 +127,8 @@ async function requireCell(sql: Sql): Promise<{ schema: string; node: string | u
 }
 
 /**
- * Gives the role the settings of the service's sessions, which Citus does not pass on to its own sessions on the workers.
+ * Gives the role the settings of the service's sessions, which Citus does not pass on to its own sessions on the
+ * workers.
  * @throws RefusedError if commits there would be reported before they are durable all the same
  */
 async function prepareWorkers(sql: Sql): Promise<void> {

@@ -24,8 +24,8 @@ export type Add = (
 ) => void
 
 /**
- * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
- * sent.
+ * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request
+ * is sent.
  */
 export async function checkHosts(config: Config, timeoutMs: number, add: Add): Promise<void> {
   const { GATEWAY_BASE_URL, GATEWAY_TIMEOUT_MS, accounts, sharedToken } = config

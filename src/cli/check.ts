@@ -27,8 +27,8 @@ class CheckError extends Error {}
 const TIMEOUT_MS = 7_500
 
 /**
- * Checks whether a start with these settings would succeed. Nothing is served, bound or written, and the gateway gets no
- * request.
+ * Checks whether a start with these settings would succeed. Nothing is served, bound or written, and the gateway gets
+ * no request.
  * @param options `onFinding` is called with each finding as it comes
  */
 export async function runCheck(

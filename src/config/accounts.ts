@@ -51,7 +51,8 @@ export function findShortSecrets(accounts: readonly MerchantAccount[]) {
 type Refuse<Name> = (name: Name, what: string) => void
 
 /**
- * Reads the accounts from `MERCHANTS_FILE`, or the single one from the settings; and one token for the cards of several.
+ * Reads the accounts from `MERCHANTS_FILE`, or the single one from the settings; and one token for the cards of
+ * several.
  * @param demo falls back to the demo's account when no account is set
  */
 export function readAccounts(

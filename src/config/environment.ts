@@ -105,8 +105,9 @@ const FOREIGN =
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\//
 
 /**
- * Finds the names in the environment that were probably meant as settings: those that begin like one, and long ones within
- * two letters of one. Otherwise a setting that was meant to stop something (`REFUNDS_…`) would be without effect.
+ * Finds the names in the environment that were probably meant as settings: those that begin like one, and long ones
+ * within two letters of one. Otherwise a setting that was meant to stop something (`REFUNDS_…`) would be without
+ * effect.
  */
 function findUnknown(env: Environment): Problem[] {
   return Object.entries(env).flatMap(([name, value]): Problem[] => {

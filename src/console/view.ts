@@ -135,8 +135,9 @@ export function toRange(zone: string, { from, to }: Days): { from?: string; to?:
 }
 
 /**
- * The first moment of a day in a zone. A clock that is put forward at midnight has no 0:00 that day, and one that is put
- * back has two: the offsets before and after say when the day may begin, and the first moment that is on it is right.
+ * The first moment of a day in a zone. A clock that is put forward at midnight has no 0:00 that day, and one that is
+ * put back has two: the offsets before and after say when the day may begin, and the first moment that is on it is
+ * right.
  * @param midnight that of the day in UTC
  */
 function startOfDay(zone: string, midnight: number): string {

@@ -33,8 +33,8 @@ const NOT_CURRENT = new ConfigError([
 ])
 
 /**
- * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a value
- * under a key that it does not know.
+ * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a
+ * value under a key that it does not know.
  */
 const ACTIVE_AFTER_MS = 60_000
 
@@ -133,8 +133,8 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys 
 }
 
 /**
- * Stores again what this process knows and the database lacks: it was restored, or it lost a key with its primary. What was
- * sealed under it since could not be opened any more.
+ * Stores again what this process knows and the database lacks: it was restored, or it lost a key with its primary. What
+ * was sealed under it since could not be opened any more.
  */
 async function keepStored(sql: Sql, root: KeyWrap, known: readonly DataKey[]): Promise<void> {
   const stored = new Set((await readStoredKeys(sql)).map(({ id }) => id))

@@ -10,8 +10,9 @@ import { PUBLISHING_LOCK } from './names.ts'
 export const POSITIONS_PER_EPOCH = 1_000_000_000_000
 
 /**
- * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from another,
- * begins a new one. The name of the file it writes to says which at once, the control file after its next checkpoint.
+ * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from
+ * another, begins a new one. The name of the file it writes to says which at once, the control file after its next
+ * checkpoint.
  */
 const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
 
@@ -21,18 +22,18 @@ const SERVER = `(
   from pg_control_system() as s) as server`
 
 /**
- * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is asked
- * is still the one of the row. What records an attempt and what publishes events have it in their statement, so that no
- * failover comes between; a round of webhooks asks before. Within a statement of Citus that writes it stands in a select
- * of its own, which the server that has the tables runs.
+ * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is
+ * asked is still the one of the row. What records an attempt and what publishes events have it in their statement, so
+ * that no failover comes between; a round of webhooks asks before. Within a statement of Citus that writes it stands in
+ * a select of its own, which the server that has the tables runs.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
 
 /**
- * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that was
- * never given before, nor will be again.
+ * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that
+ * was never given before, nor will be again.
  */
 export const EPOCH_TAG_SQL = `(
   select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
@@ -112,10 +113,10 @@ export async function findStop(sql: Sql): Promise<Stop | undefined> {
 }
 
 /**
- * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then on
- * until `confirmRestore`.
- * @param sighting kept from one comparison to the next: what this process has seen committed, a database that has everything
- *   has, too. Without one, that the server was seen a minute ago has to do
+ * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then
+ * on until `confirmRestore`.
+ * @param sighting kept from one comparison to the next: what this process has seen committed, a database that has
+ *   everything has, too. Without one, that the server was seen a minute ago has to do
  * @returns why nothing is sent, if so
  */
 export async function compareServer(

@@ -21,8 +21,9 @@ export type MigrationLog = Record<'info' | 'warn', (fields: object, text: string
 /** Times of a migration (ms). */
 const LIMITS = {
   /**
-   * How long a statement may wait for a lock. Whatever needs the table queues behind it, also the intake, which refuses after
-   * 400 ms; below `deadlock_timeout` (1 s), so that the migration gives way before Postgres ends someone else's transaction.
+   * How long a statement may wait for a lock. Whatever needs the table queues behind it, also the intake, which refuses
+   * after 400 ms; below `deadlock_timeout` (1 s), so that the migration gives way before Postgres ends someone else's
+   * transaction.
    */
   lockTimeoutMs: 150,
   /** The pause after the first attempt, which doubles. */
@@ -51,8 +52,8 @@ type Options = {
 const SILENT: MigrationLog = { info() {}, warn() {} }
 
 /**
- * Applies the pending migrations in their order, each in a commit of its own; when one fails, those before it stay. Processes
- * that start together migrate one after the other.
+ * Applies the pending migrations in their order, each in a commit of its own; when one fails, those before it stay.
+ * Processes that start together migrate one after the other.
  * @throws MigrationError if one failed, could not lock its tables in time, or the database is one of another version;
  *   errors of the connection
  */
@@ -154,8 +155,8 @@ async function applyAtOnce(session: Session, migration: Migration): Promise<void
 }
 
 /**
- * Builds or drops indexes concurrently, each committed by itself. What an earlier run left, also the invalid index of an
- * interrupted build, is dropped first.
+ * Builds or drops indexes concurrently, each committed by itself. What an earlier run left, also the invalid index of
+ * an interrupted build, is dropped first.
  */
 async function buildIndexes({ sql, log }: Session, migration: Migration): Promise<void> {
   const { name } = migration
@@ -188,8 +189,8 @@ function explain(name: string, error: unknown): unknown {
 }
 
 /**
- * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`, only
- * looks.
+ * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`,
+ * only looks.
  * @throws MigrationError as `migrateDatabase` does, or if one is pending with `off`; errors of the connection
  */
 export async function prepareSchema(

@@ -95,8 +95,8 @@ export async function readSchemaName(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Returns what `migrateDatabase` would apply now, in this order. Refuses a database that another version has migrated: one
- * with a migration that this version does not know, or with another text of one.
+ * Returns what `migrateDatabase` would apply now, in this order. Refuses a database that another version has migrated:
+ * one with a migration that this version does not know, or with another text of one.
  * @throws MigrationError with one line that says what to do; database errors
  */
 export async function planMigrations(sql: Sql, folder?: string): Promise<Migration[]> {

@@ -1,6 +1,6 @@
 /**
- * Every NOTIFY channel, as the schema `public` has them: another one prepends its name. A notification only shortens a wait: every listener also polls, so a lost
- * notification delays work but never loses it.
+ * Every NOTIFY channel, as the schema `public` has them: another one prepends its name. A notification only shortens a
+ * wait: every listener also polls, so a lost notification delays work but never loses it.
  */
 
 /** Wakes the sync: a transaction is due. */

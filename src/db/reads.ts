@@ -8,8 +8,8 @@ import type { Database } from './client.ts'
 export type ReadDatabase = Pick<Database, 'sql' | 'db'>
 
 /**
- * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however much
- * is read, notifications, queries and look-ups never wait for it.
+ * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however
+ * much is read, notifications, queries and look-ups never wait for it.
  */
 export type Reads = {
   /**
@@ -46,8 +46,8 @@ export function countReadConnections(connections: number): number {
 /**
  * Creates the turns of reads.
  * @param slots the sessions of the database. One holder has less than half of them or, of an even number, half: with
- *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and p99
- *   of notifications is half of what it is when two are taken
+ *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and
+ *   p99 of notifications is half of what it is when two are taken
  */
 export function createReads(
   database: ReadDatabase,

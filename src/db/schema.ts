@@ -28,8 +28,8 @@ import {
 import { toSnakeCase } from '../platform/postgres/row-set.ts'
 
 /**
- * Every table, in the order money flows. With a million transactions and a tenth as many refunds the statement of an index takes
- * 0.01 to 0.06 ms, and without it 6 to 522 ms.
+ * Every table, in the order money flows. With a million transactions and a tenth as many refunds the statement of an
+ * index takes 0.01 to 0.06 ms, and without it 6 to 522 ms.
  */
 
 type Columns = [AnyPgColumn, ...AnyPgColumn[]]
@@ -142,8 +142,10 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   ...textLists('refundReasons'), // What people choose from; empty for the usual ones.
 })
 
-/** One row: which server the database is, and the epoch of what readers were given, which `cli restored` raises. Another
- * server, or one that goes on from another moment, may have lost commits: then nothing is sent. */
+/**
+ * One row: which server the database is, and the epoch of what readers were given, which `cli restored` raises. Another
+ * server, or one that goes on from another moment, may have lost commits: then nothing is sent.
+ */
 export const installation = define('installation', {
   only: boolean('only').primaryKey().default(true),
   ...counts('epoch'),
@@ -260,8 +262,10 @@ export const sessions = define('sessions', {
   }),
 ])
 
-/** Append-only: every write over the API and every change of a key, in the commit of the write itself; a refusal afterwards.
- * Never secrets, amounts or customers' names. */
+/**
+ * Append-only: every write over the API and every change of a key, in the commit of the write itself; a refusal
+ * afterwards. Never secrets, amounts or customers' names.
+ */
 export const auditEntries = define('audit_entries', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...timesFromNow('at'),
@@ -295,8 +299,10 @@ export const ipnEvents = define('ipn_events', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...requiredTexts('merchantCode'),
   ...requiredIds('textHash'), // Of the signed text: equal for every way to cut it into members.
-  /** The place among the readings of a text: 1 is trusted; any other leads to a query, and names nothing. Above 2: about a
-   * refund of ours to the letter, with a result (3) or without one (4). */
+  /**
+   * The place among the readings of a text: 1 is trusted; any other leads to a query, and names nothing. Above 2: about
+   * a refund of ours to the letter, with a result (3) or without one (4).
+   */
   reading: smallint('reading').notNull().default(1),
   /** In documented form: only members that the gateway is known to sign. */
   documented: boolean('documented').notNull().default(true),
@@ -417,8 +423,10 @@ export const payments = define('payments', {
   ...requiredTexts('paymentMethod'),
   /** SUCCESS while the newest answer gives a succeeded payment an unknown status. */
   ...texts('countedStatus'),
-  /** The amount that counts while the newest answers give the succeeded payment another one, or its success is withdrawn, and
-   * since when they show that one. */
+  /**
+   * The amount that counts while the newest answers give the succeeded payment another one, or its success is
+   * withdrawn, and since when they show that one.
+   */
   ...amounts('countedAmount'),
   ...times('amountChangedAt'),
   /** The refunded amount that counts while the newest answers show less, and since when they show this much less. */
@@ -511,8 +519,10 @@ export const refunds = define('refunds', {
   ...texts('resolvedPrincipal'),
   ...times('resolvedAt'),
   ...amounts('decidedGrowth'), // The unexplained growth that the person had before them.
-  /** While it is `returned`: 1 once an answer showed the refunded amount lower by it; 2 when its amount is released, by a second
-   * such answer or person. */
+  /**
+   * While it is `returned`: 1 once an answer showed the refunded amount lower by it; 2 when its amount is released, by
+   * a second such answer or person.
+   */
   ...counts('returnSightings'),
   ...times('returnSeenAt'), // Null also when a second person released it.
 
@@ -690,8 +700,10 @@ export const changes = define('changes', {
   index('changes_transaction').on(t.merchantCode, t.transactionId, t.at),
 ])
 
-/** Events, written in the commit of the change they describe, and numbered for the feed after it: otherwise a reader could
- * move past one that commits late. */
+/**
+ * Events, written in the commit of the change they describe, and numbered for the feed after it: otherwise a reader
+ * could move past one that commits late.
+ */
 export const eventOutbox = pgTable('event_outbox', {
   /** Assigned while the commit holds the transaction's row: its events are in order. */
   id: bigserial('id', { mode: 'number' }).primaryKey(),

@@ -84,8 +84,8 @@ const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_gro
  * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same. Whoever asked for a
  * refund of its payment that has not ended does not resolve it, while another may decide.
  *
- * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction
- * from becoming final. Resolving `unexplained_growth` enters the growth as an external refund; nothing is left of it then.
+ * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction from
+ * becoming final. Resolving `unexplained_growth` enters the growth as an external refund; nothing is left of it then.
  * @param shownAmount of `unexplained_growth`: the amount that the person was shown as the one to be entered
  * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` with `changed` when another is entered
  */

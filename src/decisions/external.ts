@@ -42,10 +42,10 @@ type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: Lo
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
 /**
- * Applies a person's decision about a refund made elsewhere. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
- * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
- * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
- * that has not ended does not decide, while another may.
+ * Applies a person's decision about a refund made elsewhere. `matched` uses up growth that nothing explains, or takes
+ * the place of what a person entered for it; `part_of_first_sight` uses up what was refunded when the payment was first
+ * seen; `never_happened` deducts nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever
+ * asked for a refund of the payment that has not ended does not decide, while another may.
  * @param found as the caller read it: the second of two decisions at once finds it changed
  * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
@@ -200,8 +200,8 @@ function applyDecision(
 }
 
 /**
- * Takes the amount off the smallest refund that a person entered for growth that nothing explained: the notification names
- * what it was.
+ * Takes the amount off the smallest refund that a person entered for growth that nothing explained: the notification
+ * names what it was.
  * @throws DomainError `not_decidable` when none is large enough
  */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
@@ -225,8 +225,8 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
 }
 
 /**
- * Judges the growth of a payment again, in the commit of the decision and not only with the next answer: what was inferred
- * and is not shown any more is left to a person, and what nothing explains any more is a discrepancy.
+ * Judges the growth of a payment again, in the commit of the decision and not only with the next answer: what was
+ * inferred and is not shown any more is left to a person, and what nothing explains any more is a discrepancy.
  * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
  */
 async function judgeGrowthAgain(
@@ -248,9 +248,9 @@ async function judgeGrowthAgain(
 }
 
 /**
- * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is left
- * to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered.
- * The caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
+ * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is
+ * left to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered. The
+ * caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
  * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
  */
 export async function enterExternalRefund(

@@ -100,8 +100,8 @@ type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'>
 
 /**
  * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record
- * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a refund
- * does not release the hold on it that somebody else set, while another may decide.
+ * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a
+ * refund does not release the hold on it that somebody else set, while another may decide.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, `same_person`, or `unavailable` when the payment is moving to another transaction
  */
@@ -182,8 +182,8 @@ async function writeHold(
 }
 
 /**
- * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked show
- * its release.
+ * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked
+ * show its release.
  * @param own refunds of the actor that are marked, because nobody else could release the hold on them
  */
 async function recordHold(

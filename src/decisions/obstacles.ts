@@ -14,8 +14,9 @@ const RESOLUTION = {
 } as const
 
 /**
- * Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from it:
- * the path of the route and of the form, the refusal while the refund's state does not admit it, the line in the log.
+ * Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from
+ * it: the path of the route and of the form, the refusal while the refund's state does not admit it, the line in the
+ * log.
  */
 export const DECISIONS = {
   approve: { ...APPROVAL, path: 'approval', log: 'refund approved' },
@@ -217,8 +218,8 @@ export function isDecidedByPerson({
 }
 
 /**
- * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that only
- * reserves the amount again.
+ * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that
+ * only reserves the amount again.
  */
 export function needsAnother(
   { status }: Pick<RefundRow, 'status'>,

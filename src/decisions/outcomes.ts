@@ -88,8 +88,8 @@ type Decided = Pick<RefundRow, 'resolvedPrincipal' | 'resolvedAt' | 'selfDecided
 
 /**
  * Applies the decision, with the growth that is left unexplained by it: growth that the person had before them does not
- * judge the refund again. What a success or a return leaves matched or reserved stays so, until a second word releases the
- * refund that came back.
+ * judge the refund again. What a success or a return leaves matched or reserved stays so, until a second word releases
+ * the refund that came back.
  * @param by who decided, as the cause of the change names them
  */
 async function applyOutcome(
@@ -113,8 +113,8 @@ async function applyOutcome(
 }
 
 /**
- * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and the
- * refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
+ * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and
+ * the refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
  */
 async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund): Promise<void> {
   const { amount, matched, inFirstSight } = draft.now
@@ -131,8 +131,8 @@ async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund)
 }
 
 /**
- * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts while
- * a fall is not confirmed.
+ * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts
+ * while a fall is not confirmed.
  */
 async function expectFall(
   tx: Tx,

@@ -38,13 +38,14 @@ export type RefundDecision = {
 const BY_ANOTHER = 'refunds_decided_by_another'
 
 /**
- * Makes a person's decision about a refund. Under the locks of its transaction, payments and refunds it is compared with
- * what the person was shown, refused where `findObstacle` finds why, applied and saved; the transaction is queried again.
- * Of a decision and an attempt to send it one is recorded first, and the other finds what it did.
- * @param found the refund as the caller read it: of two decisions about its outcome at once, the second finds it changed
+ * Makes a person's decision about a refund. Under the locks of its transaction, payments and refunds it is compared
+ * with what the person was shown, refused where `findObstacle` finds why, applied and saved; the transaction is queried
+ * again. Of a decision and an attempt to send it one is recorded first, and the other finds what it did.
+ * @param found the refund as the caller read it: of two decisions about its outcome at once, the second finds it
+ *   changed
  * @throws DomainError the refusal of `DECISIONS`, `already_sent`, `same_person`, `growth_may_be_its_own`,
- *   `against_evidence`, `unauthenticated` when the access has ended meanwhile, or `unavailable` when its payment is moving
- *   to another transaction or its receiver cannot be read
+ *   `against_evidence`, `unauthenticated` when the access has ended meanwhile, or `unavailable` when its payment is
+ *   moving to another transaction or its receiver cannot be read
  */
 export async function decideRefund(
   ctx: DecisionContext,

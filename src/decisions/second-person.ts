@@ -39,8 +39,8 @@ export type MayEnd = 'free' | 'self' | 'another'
 
 /**
  * Refuses to let whoever asked for a refund end what holds it back, unless nobody else may decide for the merchant: the
- * first one would clear the way alone. The caller holds the rows of what it ends, says in the cause that it records whose
- * refunds these were, and makes the change of their transactions visible.
+ * first one would clear the way alone. The caller holds the rows of what it ends, says in the cause that it records
+ * whose refunds these were, and makes the change of their transactions visible.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
  * @returns the refunds that are marked `selfDecided`; empty when none of those concerned is the caller's own
  * @throws DomainError `same_person`
@@ -133,8 +133,8 @@ async function listOfAccount(
 const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
 
 /**
- * Whether somebody else may decide about one of the refunds of an account: a live row `k` of `actors` that did not ask for
- * it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
+ * Whether somebody else may decide about one of the refunds of an account: a live row `k` of `actors` that did not ask
+ * for it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
  */
 async function mayAnotherDecide(
   tx: Tx,
@@ -208,9 +208,9 @@ function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
 }
 
 /**
- * Whether somebody other than the principal set the hold. Whoever sets it again puts their name on it, and takes it over
- * from nobody: everyone counts who set it since it was last released. What was set on the command line, or is not known
- * at all, is somebody else's.
+ * Whether somebody other than the principal set the hold. Whoever sets it again puts their name on it, and takes it
+ * over from nobody: everyone counts who set it since it was last released. What was set on the command line, or is not
+ * known at all, is somebody else's.
  */
 async function isSetByAnother(
   tx: Tx,
@@ -232,8 +232,8 @@ export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promis
 }
 
 /**
- * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does. Whoever
- * set a hold may release it. The caller holds the row of what is held.
+ * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does.
+ * Whoever set a hold may release it. The caller holds the row of what is held.
  * @returns the refunds that are marked `selfDecided`
  * @throws DomainError `same_person`
  */

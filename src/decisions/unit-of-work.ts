@@ -154,9 +154,9 @@ const BY_REQUEST = byExpressions(
 
 /**
  * Reads a version of all that a person decides a refund by: that of its transaction, which every visible change of its
- * refunds and payments raises, holds and decisions among them; the refund's status, when it changed last, and the evidence
- * that changed no status; and the notifications that name it, handled or not. The caller of a decision holds the
- * transaction's row, which every change of these takes.
+ * refunds and payments raises, holds and decisions among them; the refund's status, when it changed last, and the
+ * evidence that changed no status; and the notifications that name it, handled or not. The caller of a decision holds
+ * the transaction's row, which every change of these takes.
  * @returns text; empty for an unknown refund
  */
 export async function readShownVersion(

@@ -85,8 +85,8 @@ export const DISCREPANCY_KINDS = {
 export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
 
 /**
- * Kinds that stay resolved only while they are not found. Whoever resolves growth enters what explains it: growth that is
- * found afterwards has lost its explanation.
+ * Kinds that stay resolved only while they are not found. Whoever resolves growth enters what explains it: growth that
+ * is found afterwards has lost its explanation.
  */
 export const NEVER_SETTLED_BY_WORD: readonly DiscrepancyKind[] = ['unexplained_growth']
 

@@ -6,10 +6,10 @@ import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 
 /**
- * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
- * every reader of payments, because the payments they concern may be wrong, those that name a refund only to readers
- * of refunds; listing discrepancies takes `ops`. Events of a webhook endpoint have its id in place of a transaction's: that
- * orders them.
+ * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to every
+ * reader of payments, because the payments they concern may be wrong, those that name a refund only to readers of
+ * refunds; listing discrepancies takes `ops`. Events of a webhook endpoint have its id in place of a transaction's:
+ * that orders them.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',

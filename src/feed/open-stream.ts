@@ -37,8 +37,8 @@ export type FeedContext = Context & FeedReader & { streams: ReturnType<typeof cr
 const RETRY_MS = 2_000
 
 /**
- * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops reading, its key
- * ends, or the process stops. A slow client holds one page in memory.
+ * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops reading, its
+ * key ends, or the process stops. A slow client holds one page in memory.
  * @throws DomainError as `readFeed` does, and `unavailable` at the maximum of streams
  */
 export async function openStream(

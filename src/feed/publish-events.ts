@@ -13,11 +13,13 @@ const BATCH = 1_000
 const PACE_MS = 20
 
 /**
- * Numbers committed events in the feed, in the order they were recorded. One process at a time, until its commit: positions
- * become visible in order, so no event ever appears behind a reader's cursor. What commits late is published late.
+ * Numbers committed events in the feed, in the order they were recorded. One process at a time, until its commit:
+ * positions become visible in order, so no event ever appears behind a reader's cursor. What commits late is published
+ * late.
  *
- * A single statement, which the server finishes even if this process dies. Its snapshot may predate the lock: rows published
- * meanwhile are skipped, rows not visible yet are left. While the database may have lost commits nothing is published.
+ * A single statement, which the server finishes even if this process dies. Its snapshot may predate the lock: rows
+ * published meanwhile are skipped, rows not visible yet are left. While the database may have lost commits nothing is
+ * published.
  * @returns how many; `limit` when there may be more
  */
 export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promise<number> {

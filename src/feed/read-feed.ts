@@ -98,8 +98,9 @@ type Row = (EventRow | { id: null }) & {
 /**
  * Reads the events after a cursor, oldest first; without one from the oldest kept, without a filter all.
  * @param path the request field that held the cursor, for the problem
- * @throws DomainError `cursor_expired` when events after it were deleted, or it is from before a restore; `invalid_request`
- *   for a cursor beyond the end: it was never issued, and an empty page would hide the events it skips
+ * @throws DomainError `cursor_expired` when events after it were deleted, or it is from before a restore;
+ *   `invalid_request` for a cursor beyond the end: it was never issued, and an empty page would hide the events it
+ *   skips
  */
 export async function readFeed(
   { reads }: Pick<FeedReader, 'reads'>,

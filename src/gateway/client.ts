@@ -74,7 +74,8 @@ export function createGatewayClient(settings: GatewaySettings) {
       }).send(signal)
     },
     /**
-     * Prepares a refund (REFUND, specification 4.3.2) without sending it; its answer is the gateway's refund id, if any.
+     * Prepares a refund (REFUND, specification 4.3.2) without sending it; its answer is the gateway's refund id, if
+     * any.
      * @throws Error when the merchant account is not in the settings
      */
     prepareRefund(order: RefundOrder): PreparedCall<string | undefined> {

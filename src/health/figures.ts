@@ -11,8 +11,8 @@ const MAX_OPEN = 10_000
 const OPEN = isUnendedSql('r')
 
 /**
- * Writes what happened to each account since the figures before, once a minute, whichever process comes first, and deletes
- * those of the day before yesterday. What happened while nobody wrote any belongs to the next.
+ * Writes what happened to each account since the figures before, once a minute, whichever process comes first, and
+ * deletes those of the day before yesterday. What happened while nobody wrote any belongs to the next.
  */
 export async function recordFigures({ sql }: Pick<Context, 'sql'>): Promise<number> {
   await sql`delete from minute_figures where at < now() - ${KEPT}::interval`

@@ -149,8 +149,9 @@ function setEndedRefunds({ refunds }: HealthContext['metrics'], ended: EndedRefu
 export type EndedRefunds = { succeeded: number; failed: number; returned: number }
 
 /**
- * Counts refunds that have ended. A count scans the whole table, and is reused for 20 times the time it took: in a small
- * installation the numbers are current, with some millions of rows they are a minute old. It throws database errors.
+ * Counts refunds that have ended. A count scans the whole table, and is reused for 20 times the time it took: in a
+ * small installation the numbers are current, with some millions of rows they are a minute old. It throws database
+ * errors.
  */
 export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> {
   async function count(): Promise<EndedRefunds> {

@@ -58,9 +58,10 @@ export function watchOutages({ sql, log, gateway, lifecycle }: Context): WorkerL
 }
 
 /**
- * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then opens
- * its sessions anew. A server without free space accepts it, and goes on committing while its log has room: so the rows of
- * a count, 280 kB or more than is left where a table cannot grow, spill into a temporary file, which leaves nothing behind.
+ * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then
+ * opens its sessions anew. A server without free space accepts it, and goes on committing while its log has room: so
+ * the rows of a count, 280 kB or more than is left where a table cannot grow, spill into a temporary file, which leaves
+ * nothing behind.
  * @throws database errors
  */
 export async function proveWrites(sql: Sql): Promise<void> {

@@ -130,8 +130,8 @@ const PACE: Rate = { perMinute: 12_000, burst: 200 }
 const MAX_PACE_MS = 1_000
 
 /**
- * Spaces out requests that need no key, by the network of the client: what exceeds the pace waits up to a second, and is
- * refused beyond that. One of it stands before all of them: they share the pace.
+ * Spaces out requests that need no key, by the network of the client: what exceeds the pace waits up to a second, and
+ * is refused beyond that. One of it stands before all of them: they share the pace.
  */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()

@@ -59,8 +59,8 @@ export function readBody(
 export const MAX_BODY_BYTES = 64 * 1024
 
 /**
- * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would be
- * ignored, and an empty one declared as JSON refused. No body counts as `{}`.
+ * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would
+ * be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
  */
 export function readJsonBody(timeoutMs: number) {
   return createMiddleware<HttpEnv>(async (c, next) => {

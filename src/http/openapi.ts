@@ -14,8 +14,8 @@ export type ApiInfo = {
 }
 
 /**
- * What each parameter is, by its name, or by `<operationId>.<name>` where that means something else, with an example for
- * those in paths: the same schema, such as that of an id, serves many parameters.
+ * What each parameter is, by its name, or by `<operationId>.<name>` where that means something else, with an example
+ * for those in paths: the same schema, such as that of an id, serves many parameters.
  */
 export type ParameterTable = Readonly<Record<string, string | [text: string, example: string]>>
 

@@ -96,8 +96,8 @@ export function explainError(
 }
 
 /**
- * The response for a request that never reached the app: a target with a backslash, an invalid host (RFC 9112, 3.2). The
- * app handles every other error itself.
+ * The response for a request that never reached the app: a target with a backslash, an invalid host (RFC 9112, 3.2).
+ * The app handles every other error itself.
  */
 export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()

@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { Metrics } from '../metrics.ts'
 
 /**
- * Of every response, for a browser that gets to see it; a route may override each. `Strict-Transport-Security` is the TLS
- * proxy's to add: it must not be sent over plain HTTP (RFC 6797, 7.2).
+ * Of every response, for a browser that gets to see it; a route may override each. `Strict-Transport-Security` is the
+ * TLS proxy's to add: it must not be sent over plain HTTP (RFC 6797, 7.2).
  */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',

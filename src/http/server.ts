@@ -91,8 +91,9 @@ const EXPLAINED = {
 }
 
 /**
- * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out. One
- * more is closed before a byte of it is read. Trusted proxies speak for many clients: theirs count only towards the total.
+ * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out.
+ * One more is closed before a byte of it is read. Trusted proxies speak for many clients: theirs count only towards the
+ * total.
  */
 export function limitConnections(
   server: Server,

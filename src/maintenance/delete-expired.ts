@@ -9,8 +9,8 @@ const BATCH = 1_000
 const UNENDED = isUnendedSql('r')
 
 /**
- * Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. What is `kept` may
- * decide a refund that is open.
+ * Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. What is `kept`
+ * may decide a refund that is open.
  */
 const TABLES = [
   {
@@ -30,9 +30,11 @@ const TABLES = [
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
- * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per round, oldest
- * first, each in its own commit. A round continues by primary key where the last one stopped, and starts over at a younger row.
- * @returns the pass, which returns the number of events deleted and of other old rows seen: as long as there are any, it goes on
+ * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per
+ * round, oldest first, each in its own commit. A round continues by primary key where the last one stopped, and starts
+ * over at a younger row.
+ * @returns the pass, which returns the number of events deleted and of other old rows seen: as long as there are any,
+ *   it goes on
  */
 export function createDeleteExpired({ sql, config }: Retention): () => Promise<number> {
   const doneUpTo = new Map<string, number>()
@@ -61,8 +63,8 @@ export function createDeleteExpired({ sql, config }: Retention): () => Promise<n
 }
 
 /**
- * Deletes the oldest events, and records in the same statement how far: a cursor before that has missed some. One process at a
- * time.
+ * Deletes the oldest events, and records in the same statement how far: a cursor before that has missed some. One
+ * process at a time.
  */
 async function deleteEvents({ sql, config }: Retention): Promise<number> {
   const [row] = await sql<{ removed: number }[]>`

@@ -24,8 +24,8 @@ export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>)
 const BATCH = 500
 
 /**
- * Deletes transactions that were only ever asked for, and not for `SYNC_REPOLL_FOR_MS`, with their calls: mistyped ids. One that
- * was never queried, or is being queried, is left.
+ * Deletes transactions that were only ever asked for, and not for `SYNC_REPOLL_FOR_MS`, with their calls: mistyped ids.
+ * One that was never queried, or is being queried, is left.
  */
 export async function forgetUnconfirmed({
   sql,
@@ -55,8 +55,8 @@ export async function forgetUnconfirmed({
 const MIN_AGE_MS = 5_000
 
 /**
- * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is stored for the
- * first time is seen neither by the intake nor by that commit.
+ * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is stored
+ * for the first time is seen neither by the intake nor by that commit.
  */
 export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<number> {
   const [row] = await sql<{ requeued: number }[]>`

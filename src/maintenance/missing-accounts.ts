@@ -48,8 +48,8 @@ export async function warnOfMissingAccounts({
 }
 
 /**
- * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, and resolves
- * those that are over.
+ * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, and
+ * resolves those that are over.
  */
 export async function checkMissingAccounts(
   ctx: Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>,

@@ -23,12 +23,14 @@ export function createPresence(ctx: OwnProcess): () => Promise<void> {
 }
 
 /**
- * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and endpoints.
+ * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and
+ * endpoints.
  *
- * It may be alive, paused or cut off. No commit of it writes anything without its lease, but nothing stops the call of a refund
- * whose attempt it has recorded: a transaction with a refund that may be sent, or is being sent, keeps its lease. That is
- * looked up in a statement of its own, under the lock of the row, under which refunds are requested and attempts recorded.
- * Nobody is declared dead while the database takes no writes: this process must have written all that time.
+ * It may be alive, paused or cut off. No commit of it writes anything without its lease, but nothing stops the call of
+ * a refund whose attempt it has recorded: a transaction with a refund that may be sent, or is being sent, keeps its
+ * lease. That is looked up in a statement of its own, under the lock of the row, under which refunds are requested and
+ * attempts recorded. Nobody is declared dead while the database takes no writes: this process must have written all
+ * that time.
  */
 export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   const { sql, log } = ctx

@@ -24,8 +24,9 @@ import { makeDue, selectKey } from '../transactions/due.ts'
 const MAX_DUE = 100
 
 /**
- * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the gateway may have
- * changed its answer without a notification. One that is final and was never notified is recorded as `ipn_missing`.
+ * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the gateway may
+ * have changed its answer without a notification. One that is final and was never notified is recorded as
+ * `ipn_missing`.
  * @returns the number of transactions made due
  */
 export async function recheckFinal(ctx: Context): Promise<number> {
@@ -70,8 +71,8 @@ type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 const BATCH = 100
 
 /**
- * Applies the deadlines of refunds that no query's commit applies: those that nobody approved or that were not sent in time,
- * and all that are due of an account that is no longer configured. One that fails leaves the others.
+ * Applies the deadlines of refunds that no query's commit applies: those that nobody approved or that were not sent in
+ * time, and all that are due of an account that is no longer configured. One that fails leaves the others.
  * @returns the number of transactions with such refunds
  * @throws the first failure, after all have had their turn
  */

@@ -10,9 +10,9 @@ export type Resealed = { receivers: number; endpoints: number; events: number; u
 const BATCH = 200
 
 /**
- * Encrypts receivers, webhook secrets and the receivers in events again, with the key in use, while the service runs, until
- * nothing is left under an older key. A value is replaced only if it is still the one that was read; one that no key can decrypt
- * stays as it is, and is counted.
+ * Encrypts receivers, webhook secrets and the receivers in events again, with the key in use, while the service runs,
+ * until nothing is left under an older key. A value is replaced only if it is still the one that was read; one that no
+ * key can decrypt stays as it is, and is counted.
  */
 export async function resealData(
   sql: Sql,

@@ -30,8 +30,9 @@ const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
 
 /**
- * Ends a stop after commits were lost. Every unsent refund is held for a person, the gateway is asked about all that have not
- * ended, and the epoch is raised last: until then nothing is sent, and a call that was interrupted is repeated.
+ * Ends a stop after commits were lost. Every unsent refund is held for a person, the gateway is asked about all that
+ * have not ended, and the epoch is raised last: until then nothing is sent, and a call that was interrupted is
+ * repeated.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql, log } = ctx
@@ -113,8 +114,8 @@ async function askAboutOpen(sql: Sql): Promise<number> {
 const SAY_EVERY_MS = 60_000
 
 /**
- * Makes a pass that finds out whether the database is another server, or continues from an earlier moment: then nothing is sent,
- * which the log says when it is found, and once a minute.
+ * Makes a pass that finds out whether the database is another server, or continues from an earlier moment: then nothing
+ * is sent, which the log says when it is found, and once a minute.
  */
 export function createServerWatch({ sql, log }: { sql: Sql; log: Log }): () => Promise<void> {
   const throttle = createThrottle(SAY_EVERY_MS)

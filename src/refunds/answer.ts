@@ -7,8 +7,9 @@ import type { Attempt, SentAttempt } from './attempt.ts'
 import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
 
 /**
- * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds the
- * lease by now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's row.
+ * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds
+ * the lease by now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's
+ * row.
  * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
  */
 export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<boolean> {

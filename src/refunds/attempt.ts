@@ -167,8 +167,8 @@ function readReceiver(
 }
 
 /**
- * @returns undefined when the lease is not long enough to send, when the account, the payment or the refund is held, or when
- *   nothing is sent because the database may have lost commits
+ * @returns undefined when the lease is not long enough to send, when the account, the payment or the refund is held, or
+ *   when nothing is sent because the database may have lost commits
  */
 async function insertAttempt(
   { config }: Pick<AttemptContext, 'config'>,
@@ -194,8 +194,8 @@ async function insertAttempt(
 }
 
 /**
- * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled since sends nothing:
- * its lease may expire during the call, and the next worker would send as well.
+ * Sends a refund whose attempt is recorded and committed, once. Never rejects. A worker that stalled since sends
+ * nothing: its lease may expire during the call, and the next worker would send as well.
  * @param signal cuts the call short when the process stops
  */
 export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {

@@ -17,8 +17,8 @@ export function countsToday({ refundDailyMax, refundDailyMaxByCurrency }: Access
 }
 
 /**
- * Locks the day of a key until the commit, before all rows: its concurrent refunds count one after the other. A rotated key
- * and its successors share the day, so rotation does not reset the total.
+ * Locks the day of a key until the commit, before all rows: its concurrent refunds count one after the other. A rotated
+ * key and its successors share the day, so rotation does not reset the total.
  */
 export async function lockDay(tx: Tx, { chainId }: Access, zone: string): Promise<void> {
   await tx`
@@ -26,9 +26,9 @@ export async function lockDay(tx: Tx, { chainId }: Access, zone: string): Promis
 }
 
 /**
- * Sums the day's refunds of a key. One that has failed without being sent does not count: nothing was refunded, and nothing
- * will be. One that a person decided stays counted, because the gateway had notified it. Read it after `lockDay`, in a
- * statement of its own.
+ * Sums the day's refunds of a key. One that has failed without being sent does not count: nothing was refunded, and
+ * nothing will be. One that a person decided stays counted, because the gateway had notified it. Read it after
+ * `lockDay`, in a statement of its own.
  */
 export async function readDay(tx: Tx, { chainId }: Access, zone: string): Promise<DayTotals> {
   const rows = await tx<{ day: string; currency: string | null; amount: string | null }[]>`

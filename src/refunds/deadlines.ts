@@ -65,8 +65,9 @@ function expireUnsent(
 }
 
 /**
- * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves one to a person if what
- * the gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves one to a person if
+ * what the gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the
+ * last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(
@@ -178,9 +179,9 @@ function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow)
 }
 
 /**
- * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth
- * belongs to. An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing. What
- * came back may hide as much growth.
+ * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth belongs to.
+ * An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing. What came back
+ * may hide as much growth.
  */
 export function hasNotGrown(
   { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,

@@ -109,8 +109,8 @@ async function readNotifications(
 
 /**
  * Whether a notification that is trusted carries the refund's request id: then the gateway has it, whatever is recorded
- * here, and it is not ended as one that was not sent. Handled ones count as well: an attempt that wrote no byte leads back
- * to a refund that was not sent.
+ * here, and it is not ended as one that was not sent. Handled ones count as well: an attempt that wrote no byte leads
+ * back to a refund that was not sent.
  */
 export async function isNotified(
   sql: Sql | Tx,

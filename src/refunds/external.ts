@@ -74,8 +74,8 @@ export function markExternal(
 }
 
 /**
- * Releases the external refunds of which growth has shown another reading of the same signed text. Each transaction does
- * that for its own, so that a change is recorded with its payment.
+ * Releases the external refunds of which growth has shown another reading of the same signed text. Each transaction
+ * does that for its own, so that a change is recorded with its payment.
  */
 export function releaseOtherReadings({ external }: LockedRefunds): void {
   for (const draft of external) {

@@ -8,9 +8,9 @@ export type OwnRefund = {
   /**
    * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
    * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
-   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, although a row that
-   * a restore has lost may have been sent; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
-   * one that was lost.
+   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, although a row that a
+   * restore has lost may have been sent; `contradicted`: a person has to decide; `unsent`: not sent by this row, but
+   * perhaps by one that was lost.
    */
   evidence:
     | 'confirmed'
@@ -43,8 +43,8 @@ export type RefundedDelta = {
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]
   /**
-   * Amounts that do not count, of external refunds and of refunds that came back by people's word: the delta may be theirs
-   * all the same.
+   * Amounts that do not count, of external refunds and of refunds that came back by people's word: the delta may be
+   * theirs all the same.
    */
   released: readonly string[]
   /** An external refund of the payment has just appeared or changed: what was inferred is judged again. */
@@ -76,14 +76,14 @@ type Matching = Pick<
  * Matches the increase of a payment's refunded amount to the refunds that are known to have happened, every unit once:
  *
  * 1. what was refunded at first sight, to refunds notified before it;
- * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of ours
- *    only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the first sight
- *    is not matched while the delta may be a refund of ours.
+ * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of
+ *    ours only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the
+ *    first sight is not matched while the delta may be a refund of ours.
  *
- * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of ours
- * that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of one
- * that failed after bytes had left, a person decides. What was inferred is judged again when an external refund appears
- * or changes, or when a known refund takes part of the delta.
+ * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of
+ * ours that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of
+ * one that failed after bytes had left, a person decides. What was inferred is judged again when an external refund
+ * appears or changes, or when a known refund takes part of the delta.
  */
 export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
@@ -185,8 +185,8 @@ function mayBeShown({ amount, evidence, matched, sentBefore }: OwnRefund, { left
 }
 
 /**
- * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly its amount,
- * grown since it was sent, and no external refund and no failed one that could have caused it instead.
+ * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly its
+ * amount, grown since it was sent, and no external refund and no failed one that could have caused it instead.
  */
 function findShown(matching: Matching, { own, external, released }: RefundedDelta) {
   const { left, matchedExternal, firstSightExternal } = matching

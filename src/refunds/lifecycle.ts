@@ -161,8 +161,8 @@ export function startDraft(row: RefundRow): RefundDraft {
 }
 
 /**
- * Moves a refund to another status. Nothing else changes a draft's status. A move that the refund's status does not admit
- * is a defect of the rules: whatever was to happen does not, and a person decides.
+ * Moves a refund to another status. Nothing else changes a draft's status. A move that the refund's status does not
+ * admit is a defect of the rules: whatever was to happen does not, and a person decides.
  */
 export function move(
   draft: RefundDraft,
@@ -183,8 +183,8 @@ export function move(
 }
 
 /**
- * Leaves a refund to a person, unless it waits for one already: then only the reason changes. Its amount stays reserved,
- * and what it was matched to is released.
+ * Leaves a refund to a person, unless it waits for one already: then only the reason changes. Its amount stays
+ * reserved, and what it was matched to is released.
  */
 export function sendToReview(
   draft: RefundDraft,

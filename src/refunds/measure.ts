@@ -5,8 +5,8 @@ import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import type { Finding, LockedPayment } from './types.ts'
 
 /**
- * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer and a
- * person's decision that leave the same growth unexplained open the same one.
+ * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer
+ * and a person's decision that leave the same growth unexplained open the same one.
  * @param unexplained a decimal string above zero
  */
 export function describeGrowth(
@@ -66,8 +66,8 @@ export function isInferredUnmatched({ status, inferred, matched }: RefundRow): b
 }
 
 /**
- * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of the
- * refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
+ * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of
+ * the refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
  */
 export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: string }): boolean {
   return new Big(unmatchedDelta).gte(amount)
@@ -111,8 +111,8 @@ export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | un
 }
 
 /**
- * Why a refund is not ended as one that was not sent, with what to do first: its payment has grown by its amount or more,
- * without a known refund that explains it. Undefined when it has not. The caller holds the rows.
+ * Why a refund is not ended as one that was not sent, with what to do first: its payment has grown by its amount or
+ * more, without a known refund that explains it. Undefined when it has not. The caller holds the rows.
  */
 export function explainOwnGrowth(locked: Locked, row: RefundRow): string | undefined {
   const payment = findPayment(locked, row)
@@ -136,8 +136,8 @@ function describeOwnGrowth(
 }
 
 /**
- * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the newest
- * answer does not show is no discrepancy, and only another answer can tell.
+ * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the
+ * newest answer does not show is no discrepancy, and only another answer can tell.
  */
 function listSteps(payment: LockedPayment, { drafts }: Locked): string {
   const steps = listInferred(payment, drafts).map(

@@ -7,8 +7,8 @@ import { decryptReceiver, maskAccount } from './receiver.ts'
 import type { Disagreement, Finding, LockedRefunds, RefundNotification } from './types.ts'
 
 /**
- * Reads the details of the notifications of refunds of ours: the fee, the gateway's words and its reference, of which an
- * undocumented reading is believed the words. An account number in the words is masked.
+ * Reads the details of the notifications of refunds of ours: the fee, the gateway's words and its reference, of which
+ * an undocumented reading is believed the words. An account number in the words is masked.
  */
 export function readDetails(
   { config, encryption }: Pick<Context, 'config' | 'encryption'>,
@@ -83,7 +83,8 @@ export type OwnNotification = {
 } & Partial<RefundDetails>
 
 /**
- * Applies a success notification to its refund. One that follows a failure notification contradicts it: a person decides.
+ * Applies a success notification to its refund. One that follows a failure notification contradicts it: a person
+ * decides.
  * @returns the disagreement when the refund was shown as failed
  */
 export function applySuccessNotification(

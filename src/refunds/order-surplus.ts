@@ -53,8 +53,8 @@ const ITSELF = `(
     select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1) as t`
 
 /**
- * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed, and
- * their amounts are in the same verified currency, or they could not be added.
+ * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed,
+ * and their amounts are in the same verified currency, or they could not be added.
  */
 const OTHERS = `
   select o.* from ${ITSELF} cross join lateral (
@@ -70,8 +70,8 @@ const IS_DOUBTFUL =
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
 /**
- * Locks a transaction, and the others of its order, in the order of their keys: refunds of one order are counted one after
- * the other. The lock of the key's day comes before, those of payments after.
+ * Locks a transaction, and the others of its order, in the order of their keys: refunds of one order are counted one
+ * after the other. The lock of the key's day comes before, those of payments after.
  */
 export async function lockOrder(
   tx: Tx,
@@ -200,8 +200,8 @@ type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPa
 /**
  * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
  * withdrawn since it was requested. If none is left, the refund fails. While only another transaction's answer from
- * before the request speaks for it, that transaction is queried, and the refund waits; so it does while anything about a
- * payment of the order is doubtful.
+ * before the request speaks for it, that transaction is queried, and the refund waits; so it does while anything about
+ * a payment of the order is doubtful.
  *
  * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
  */

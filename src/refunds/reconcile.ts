@@ -110,8 +110,8 @@ async function save(
 }
 
 /**
- * Judges the refunds of a transaction: applies notifications, the refunded delta (with a snapshot) and deadlines, in this
- * order. It changes nothing but `locked`, and needs nothing else: no database, no clock.
+ * Judges the refunds of a transaction: applies notifications, the refunded delta (with a snapshot) and deadlines, in
+ * this order. It changes nothing but `locked`, and needs nothing else: no database, no clock.
  * @param snapshot the applied answer; undefined when there was none, or a newer one is stored
  */
 export function judge(

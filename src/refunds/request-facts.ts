@@ -26,8 +26,8 @@ type TargetRow = Omit<RefundTarget, 'replay'> & {
 }
 
 /**
- * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets the
- * same answer whatever has changed since.
+ * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets
+ * the same answer whatever has changed since.
  * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
  */
 export async function findTarget(
@@ -58,8 +58,8 @@ export async function findTarget(
 }
 
 /**
- * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all of
- * them. Goods come back in fewer parts.
+ * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all
+ * of them. Goods come back in fewer parts.
  */
 export const MAX_OPEN = 100
 
@@ -202,8 +202,9 @@ const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
 /**
- * Reads what is known of a request id before its refund is stored, the first notified first: its verified notifications,
- * and its external refunds, which are kept for longer. Only a row that was lost can have been sent before.
+ * Reads what is known of a request id before its refund is stored, the first notified first: its verified
+ * notifications, and its external refunds, which are kept for longer. Only a row that was lost can have been sent
+ * before.
  */
 export async function readPriorEvidence(
   tx: Tx,

@@ -64,9 +64,9 @@ export type AcceptedRefund = AskedRefund & {
 }
 
 /**
- * Judges a request by what was read under its locks: how much is refunded, and the status that the refund starts with. A
- * request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is left of
- * the payment, as succeeded or for a person, and is not sent.
+ * Judges a request by what was read under its locks: how much is refunded, and the status that the refund starts with.
+ * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
+ * left of the payment, as succeeded or for a person, and is not sent.
  * @throws DomainError the refusal that is most relevant to the caller, or StaleVersionError
  */
 export function judgeRequest(
@@ -135,8 +135,8 @@ function judgePrior(
 }
 
 /**
- * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise a
- * payment could be refunded in a million parts, each of them a call of the gateway.
+ * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise
+ * a payment could be refunded in a million parts, each of them a call of the gateway.
  * @param whole all that is left, and all of a surplus: either may be refunded however small it is
  */
 function requireAmount(amount: string, currency: string | null, whole: readonly string[]): void {

@@ -135,8 +135,9 @@ export type RequestParams = {
   onBehalfOf?: string | undefined
   metadata?: Readonly<Record<string, string>> | undefined
   /**
-   * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The refund is
-   * refused if anything visible has changed since. It is no part of the request that an idempotency key stands for.
+   * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The
+   * refund is refused if anything visible has changed since. It is no part of the request that an idempotency key
+   * stands for.
    */
   expectedVersion?: string | undefined
 }

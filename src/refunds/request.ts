@@ -41,9 +41,9 @@ export function deriveRefundId(merchantCode: string, idempotencyKey: string): st
 }
 
 /**
- * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads, judges
- * and stores it, and its id is the wire's request id from then on. The same idempotency key with the same parameters
- * returns the refund it created the first time.
+ * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads,
+ * judges and stores it, and its id is the wire's request id from then on. The same idempotency key with the same
+ * parameters returns the refund it created the first time.
  * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
  *   stored then
  */
@@ -119,8 +119,8 @@ export function replayRefund(
 const RETRY_AFTER_S = 60
 
 /**
- * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that it
- * was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
+ * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that
+ * it was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
  * @throws DomainError `scope_missing`
  */
 export async function findReplayed(

@@ -25,8 +25,8 @@ export type SavedRefunds = {
 }
 
 /**
- * Saves what the rules have made of the refunds of a transaction: external refunds, handled notifications, discrepancies,
- * refunds, and the history of it all. The caller has locked the rows.
+ * Saves what the rules have made of the refunds of a transaction: external refunds, handled notifications,
+ * discrepancies, refunds, and the history of it all. The caller has locked the rows.
  */
 export async function saveRefunds(
   tx: Tx,

@@ -40,8 +40,8 @@ const KNOWN =
 type RequestIdentity = { idempotencyKey: string; fingerprint: Fingerprint }
 
 /**
- * Stores the intent of a refund, with its history and audit entries, and makes its transaction due. The unique constraints
- * on its id and its key refuse a second one. The caller holds the rows that it was judged by.
+ * Stores the intent of a refund, with its history and audit entries, and makes its transaction due. The unique
+ * constraints on its id and its key refuse a second one. The caller holds the rows that it was judged by.
  * @returns with `more`: the events to record after that of the refund
  */
 export async function storeRefund(

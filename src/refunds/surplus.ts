@@ -24,7 +24,8 @@ export type ChosenPayment = {
 }
 
 /**
- * Chooses the payment of a transaction that a surplus refund refunds, after it has locked all transactions of the order.
+ * Chooses the payment of a transaction that a surplus refund refunds, after it has locked all transactions of the
+ * order.
  * @param asked its amount is a decimal string; undefined for all of the surplus that one payment holds
  * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with the surplus;
  *   StaleVersionError when the order is not as the caller expects

@@ -6,8 +6,8 @@ import type { ExternalState } from './external-view.ts'
 import type { Cause, RefundDraft } from './lifecycle.ts'
 
 /**
- * The row of a refund made at the gateway's portal, which a notification makes known or a person enters. Its request id,
- * payment and amount are its key.
+ * The row of a refund made at the gateway's portal, which a notification makes known or a person enters. Its request
+ * id, payment and amount are its key.
  */
 export type ExternalRow = Omit<typeof externalRefunds.$inferSelect, 'merchantCode'> & {
   /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
@@ -117,8 +117,8 @@ export type RefundNotification = WeighedNotification & {
 export type FreedAmount = { refundId: string; paymentId: string; amount: string; cause: Cause }
 
 /**
- * All that is known of the refunds of a transaction, locked until the commit. Rules change the drafts and payments; what
- * they leave is saved once.
+ * All that is known of the refunds of a transaction, locked until the commit. Rules change the drafts and payments;
+ * what they leave is saved once.
  */
 export type LockedRefunds = {
   drafts: RefundDraft[]

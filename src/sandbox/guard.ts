@@ -6,8 +6,8 @@ import { createMiddleware } from 'hono/factory'
 const MAX_BODY_BYTES = 64 * 1024
 
 /**
- * Refuses requests that name another host: a page whose name was made to resolve to this machine (DNS rebinding) is of the
- * same origin for the browser, and could read and control the sandbox.
+ * Refuses requests that name another host: a page whose name was made to resolve to this machine (DNS rebinding) is of
+ * the same origin for the browser, and could read and control the sandbox.
  * @param own the host that the sandbox listens on
  */
 export function requireOwnHost(own: string) {

@@ -68,7 +68,8 @@ export async function changeEndpoint<T>(
 const MAX_ENDPOINTS = 20
 
 /**
- * Registers an endpoint for the account's events from now on (`*`: of every account), with a secret that is returned only here.
+ * Registers an endpoint for the account's events from now on (`*`: of every account), with a secret that is returned
+ * only here.
  * @throws DomainError `invalid_request` on `url`, `scope_missing` for types that the key may not read,
  *   `too_many_webhook_endpoints`
  */
@@ -124,11 +125,12 @@ async function requireUrl(
 type Change = { url?: string | undefined; types?: EventType[] | undefined }
 
 /**
- * Changes an endpoint's address, its types or both. Other types apply to what was not sent yet; at another address what waits
- * is due at once. A disabled endpoint stays disabled.
+ * Changes an endpoint's address, its types or both. Other types apply to what was not sent yet; at another address what
+ * waits is due at once. A disabled endpoint stays disabled.
  *
- * The caller has to be able to read everything that the endpoint gets, before and after: its key could lead refund events to
- * an address of its own. Whoever changes it owns it: the end of a stolen key ends what was led elsewhere with it.
+ * The caller has to be able to read everything that the endpoint gets, before and after: its key could lead refund
+ * events to an address of its own. Whoever changes it owns it: the end of a stolen key ends what was led elsewhere with
+ * it.
  * @throws DomainError as `changeEndpoint` does, and `invalid_request` on `url`
  */
 export async function updateEndpoint(
@@ -184,8 +186,8 @@ export async function deleteEndpoint(ctx: ChangeContext, request: EndpointReques
 /**
  * Gives an endpoint a new secret, which is returned only here; the one before signs beside it until its time has come.
  *
- * While two are valid, the caller has to name the one to keep: if the answer to the first rotation was lost, the receiver
- * still uses the previous one, and a repeated request would cut it off.
+ * While two are valid, the caller has to name the one to keep: if the answer to the first rotation was lost, the
+ * receiver still uses the previous one, and a repeated request would cut it off.
  * @throws DomainError as `changeEndpoint` does, `secret_rotating`, and `invalid_request` on `keep`
  */
 export async function rotateSecret(

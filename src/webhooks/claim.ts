@@ -54,8 +54,8 @@ function listClaim(sql: Sql | Tx) {
 }
 
 /**
- * Claims up to `limit` endpoints that have something to send, or are failing: those that have waited longest first. Their rows
- * are locked and read at their current values: two processes never send to one at the same time.
+ * Claims up to `limit` endpoints that have something to send, or are failing: those that have waited longest first.
+ * Their rows are locked and read at their current values: two processes never send to one at the same time.
  */
 export async function claimEndpoints(
   { sql, lifecycle }: Pick<Context, 'sql' | 'lifecycle'>,
@@ -144,9 +144,9 @@ export type Recorded = Claim & {
 /**
  * Records a wave in one commit, unless the claim was lost: attempts, retries, and where the endpoint stands.
  *
- * An endpoint of which no call was accepted fails. After a single failed call the next may go at once, to find out whether
- * the event or the endpoint is at fault. Its first success heals it, and what failed only in this outage becomes due at once;
- * what had failed before keeps its backoff: the endpoint refuses these events in particular.
+ * An endpoint of which no call was accepted fails. After a single failed call the next may go at once, to find out
+ * whether the event or the endpoint is at fault. Its first success heals it, and what failed only in this outage
+ * becomes due at once; what had failed before keeps its backoff: the endpoint refuses these events in particular.
  * @returns undefined when the lease was lost: nothing is recorded
  */
 export async function recordWave(

@@ -26,8 +26,8 @@ const MAX_PROBES = 16
 const MAX_WAVE = 4
 
 /**
- * Makes a round: it claims as many endpoints as there are free calls, and returns. Each is then sent wave after wave of events,
- * without an open database transaction, as long as calls are free and its lease allows.
+ * Makes a round: it claims as many endpoints as there are free calls, and returns. Each is then sent wave after wave of
+ * events, without an open database transaction, as long as calls are free and its lease allows.
  */
 export function createDeliveryRound(
   ctx: WebhooksContext,

@@ -190,8 +190,8 @@ export function listVisibleOwners(access: Access, named: string | undefined): st
 export type EndedEndpoint = { id: string; merchantCode: string; host: string }
 
 /**
- * Disables the endpoints whose key or person has no access any more; nothing is sent to them even before. What waits stays, for
- * whoever enables one again.
+ * Disables the endpoints whose key or person has no access any more; nothing is sent to them even before. What waits
+ * stays, for whoever enables one again.
  * @param actorId only those of this person, or of this key's chain; left out, all
  */
 export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpoint[]> {

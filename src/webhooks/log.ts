@@ -26,8 +26,8 @@ const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
 )
 
 /**
- * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. The endpoint may have had
- * other types before, of which the caller may not read the refunds.
+ * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. The endpoint may
+ * have had other types before, of which the caller may not read the refunds.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function listAttempts(
@@ -87,8 +87,8 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 const LOOKED_THROUGH = 500
 
 /**
- * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and at most `limit` in all.
- * Endpoints of all accounts get events of others with the same transaction id, which are left out.
+ * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and at most `limit` in
+ * all. Endpoints of all accounts get events of others with the same transaction id, which are left out.
  */
 export async function listSent(
   { sql }: Pick<Context, 'sql'>,

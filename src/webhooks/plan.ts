@@ -27,7 +27,8 @@ const keyOf = ({ merchantCode, transactionId }: Pick<EventRow, 'merchantCode' | 
   JSON.stringify([merchantCode, transactionId])
 
 /**
- * Due retries, then events of the feed, one of each transaction. What the owner may read is decided here, as for `GET /v1/events`.
+ * Due retries, then events of the feed, one of each transaction. What the owner may read is decided here, as for `GET
+ * /v1/events`.
  * @returns undefined if nothing may be sent: the owner has no access any more, or the database may have lost commits
  */
 export async function planWave(sql: Sql, claim: Claim, limit: number): Promise<Plan | undefined> {

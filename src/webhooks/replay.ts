@@ -21,10 +21,10 @@ import type { TestEvent } from './schemas.ts'
 import { openSecrets, type SendResult, type WebhooksContext } from './send.ts'
 
 /**
- * Delivers every event after a given one, or after 0, again, in order: sets the cursor back to it, and forgets the retries after
- * it, which would arrive before older events of their transaction.
- * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted, `invalid_request` when it
- *   is beyond the end of the feed
+ * Delivers every event after a given one, or after 0, again, in order: sets the cursor back to it, and forgets the
+ * retries after it, which would arrive before older events of their transaction.
+ * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted, `invalid_request`
+ *   when it is beyond the end of the feed
  */
 export async function replayEvents(
   ctx: ChangeContext,
@@ -57,10 +57,10 @@ async function requireKept(tx: Tx, after: number): Promise<void> {
 }
 
 /**
- * Delivers one event again, accepted or waiting: at once unless an earlier one of its transaction waits; later ones wait for it.
- * One that the endpoint has not reached yet comes by itself.
- * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` when the endpoint
- *   does not get the event, or it was deleted
+ * Delivers one event again, accepted or waiting: at once unless an earlier one of its transaction waits; later ones
+ * wait for it. One that the endpoint has not reached yet comes by itself.
+ * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` when the
+ *   endpoint does not get the event, or it was deleted
  */
 export async function replayDelivery(
   ctx: ChangeContext,
@@ -119,7 +119,8 @@ const TEST_RATE = { perMinute: 20, burst: 20 }
 export type TestLimits = { tests: LimitFunction; rates: RateLimiter }
 
 /**
- * Sends a signed event of the type `endpoint.test` at once, even to a disabled endpoint, whose state the result does not change.
+ * Sends a signed event of the type `endpoint.test` at once, even to a disabled endpoint, whose state the result does
+ * not change.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` when the key may not read what the endpoint gets,
  *   `rate_limited`
  */

@@ -51,8 +51,8 @@ const toError = (error: unknown) => (error instanceof Error ? error : new Error(
 const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
 
 /**
- * Connects to allowed addresses only: every address of a name has to be allowed, not just the one tried first. Certificates are
- * verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
+ * Connects to allowed addresses only: every address of a name has to be allowed, not just the one tried first.
+ * Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
  */
 function guardConnections(
   reach: AddressReach,
@@ -148,8 +148,8 @@ export type WebhookSender = {
 }
 
 /**
- * Signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name which
- * resolves differently a moment later (DNS rebinding) is harmless.
+ * Signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name
+ * which resolves differently a moment later (DNS rebinding) is harmless.
  */
 export function createWebhookSender(
   reach: AddressReach,
@@ -234,8 +234,8 @@ function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
 }
 
 /**
- * What merchants may know of a failed call. How a connection failed is in the log alone: it shows which ports of a network are
- * open, and what listens there.
+ * What merchants may know of a failed call. How a connection failed is in the log alone: it shows which ports of a
+ * network are open, and what listens there.
  */
 export function describeFailure(error: string | null): string | null {
   if (error === null || error.startsWith('answered ') || error.startsWith('the url ')) return error

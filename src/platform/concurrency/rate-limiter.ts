@@ -84,8 +84,8 @@ export function toSeconds(ms: number): number {
 type Throttle = (kind: string) => { leftOut: number } | undefined
 
 /**
- * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. A client may name the
- * kind: of too many, the oldest is forgotten.
+ * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. A client may name
+ * the kind: of too many, the oldest is forgotten.
  */
 export function createThrottle(
   everyMs: number,

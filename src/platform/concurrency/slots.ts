@@ -6,8 +6,8 @@ export type Slots = {
   /** Takes a slot; undefined if none is free, or the holder has as many as it may. */
   tryTake(holder: string): Release | undefined
   /**
-   * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is next;
-   * of several the one that has waited longest since it was served; of one holder the request that waits longest.
+   * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is
+   * next; of several the one that has waited longest since it was served; of one holder the request that waits longest.
    */
   take(holder: string, maxWaitMs: number): Promise<Release | undefined>
   /** Counts the slots that are free: all of them, or those that a holder may take now. */

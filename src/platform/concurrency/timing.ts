@@ -6,8 +6,8 @@ export function repoll(polls: number, { base, max }: Doubling): number {
 }
 
 /**
- * How long to wait after the n-th failure in a row (ms): the same with full jitter, from 0 on, so that a recovering gateway
- * does not get all retries at once.
+ * How long to wait after the n-th failure in a row (ms): the same with full jitter, from 0 on, so that a recovering
+ * gateway does not get all retries at once.
  */
 export function backoff(failures: number, wait: Doubling, random = Math.random): number {
   return Math.round(random() * repoll(failures, wait))
@@ -30,7 +30,8 @@ export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
 
 /**
  * Shares an expensive read between all who ask for it: concurrent callers wait for the same run, and its result, a
- * failure too, is reused for `reuseMs` after it ended. However many ask, it runs once at a time, with that pause between.
+ * failure too, is reused for `reuseMs` after it ended. However many ask, it runs once at a time, with that pause
+ * between.
  */
 export function shareRuns<T>(
   run: () => Promise<T>,

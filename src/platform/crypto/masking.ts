@@ -34,8 +34,9 @@ type Position = { kind: FieldKind; parent: string; depth: number; unmasked: Unma
 const NOTHING: UnmaskedMembers = {}
 
 /**
- * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six and last
- * four digits, a CVV nothing. What is a card number its member's name says, or 13 to 19 digits that pass the Luhn check.
+ * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six and
+ * last four digits, a CVV nothing. What is a card number its member's name says, or 13 to 19 digits that pass the Luhn
+ * check.
  * @param value parsed JSON whose numbers are `LosslessNumber`; one that is masked becomes a string
  * @param unmasked the members that pass as they are: identifiers, which could not be used otherwise
  */

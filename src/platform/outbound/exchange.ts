@@ -25,8 +25,8 @@ export type ExchangeResult =
 const MAX_ANSWER_BYTES = 1024 * 1024
 
 /**
- * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not established within
- * it is abandoned, too, for its slot. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` is.
+ * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not established
+ * within it is abandoned, too, for its slot. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` is.
  */
 export function openPool(
   origin: string,

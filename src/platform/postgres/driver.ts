@@ -20,8 +20,8 @@ export type DriverOptions = {
   servers: Servers
   readOnly: boolean
   /**
-   * How long a session may take to open, the server to answer, and a statement to wait for a connection (ms). Without the
-   * last, statements wait for what they wait for.
+   * How long a session may take to open, the server to answer, and a statement to wait for a connection (ms). Without
+   * the last, statements wait for what they wait for.
    */
   limits: { connectMs: number; silenceMs: number; waitMs?: number | undefined }
   /** How `pg_stat_activity` names the sessions, unless the URL does. */
@@ -100,8 +100,8 @@ export function openDriver(
 const SYNC_WAIT = 'SyncRepWaitForLSN'
 
 /**
- * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only. The driver (3.4.9) rejects the
- * statement that it awaits the answer to with what is thrown here.
+ * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only. The driver (3.4.9) rejects
+ * the statement that it awaits the answer to with what is thrown here.
  * @throws UnreplicatedError
  */
 function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
@@ -168,8 +168,8 @@ function createSockets(
 }
 
 /**
- * Waits before another attempt once one has failed: the longer the more have, with jitter, and until there is somebody to
- * serve. The driver's own delays grow to 20 s.
+ * Waits before another attempt once one has failed: the longer the more have, with jitter, and until there is somebody
+ * to serve. The driver's own delays grow to 20 s.
  */
 async function pace(servers: Servers, line: Line | undefined): Promise<void> {
   // The servers of a list are tried at once, one after the other.

@@ -43,8 +43,8 @@ const nameSharedHome = (requested: string) =>
 type Home = { home: string; user: ServerUser }
 
 /**
- * Chooses the folder of the files and the user of the server. For root, which Postgres refuses, that is the owner of the
- * files (for new ones `postgres`, else `nobody`), and what this user cannot reach is kept in the shared folder.
+ * Chooses the folder of the files and the user of the server. For root, which Postgres refuses, that is the owner of
+ * the files (for new ones `postgres`, else `nobody`), and what this user cannot reach is kept in the shared folder.
  * @throws EmbeddedPostgresError
  */
 export function chooseHome(requested: string, log: (line: string) => void): Home {

@@ -64,8 +64,8 @@ const SETTINGS = {
 const TRANSIENT = /lock file ".*" already exists|still in use|could not create any TCP\/IP sockets/
 
 /**
- * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for whatever reason.
- * It does not keep this process running. Postgres itself sees to it that one server at most runs a database.
+ * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for whatever
+ * reason. It does not keep this process running. Postgres itself sees to it that one server at most runs a database.
  * @throws EmbeddedPostgresError; within two seconds when a server of another process runs this database
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {

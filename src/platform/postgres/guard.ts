@@ -51,17 +51,18 @@ type SessionOptions = {
 }
 
 /**
- * Guards a socket for the driver (postgres 3.4.9, connection.js), which keeps what it knows of a session beyond its end.
+ * Guards a socket for the driver (postgres 3.4.9, connection.js), which keeps what it knows of a session beyond its
+ * end.
  *
- * - An error is told together with the close. Between the two the driver would send statements to the closed connection,
- *   keep them, and take the first messages of its next session for their results: a `commit` that no server received
- *   would be reported as done.
- * - A FATAL error is told with the close, too, and any other one with the end of the answer: the driver would keep it, and
- *   reject the first statement of its next session with it.
+ * - An error is told together with the close. Between the two the driver would send statements to the closed
+ *   connection, keep them, and take the first messages of its next session for their results: a `commit` that no server
+ *   received would be reported as done.
+ * - A FATAL error is told with the close, too, and any other one with the end of the answer: the driver would keep it,
+ *   and reject the first statement of its next session with it.
  * - A session ends if the driver would repeat a statement of a transaction after its COMMIT.
  * - What the driver kept of its last session is not sent in the next one.
- * - A session that could not be opened is closed without an error, so that the driver connects again; the line tells who
- *   waits. The driver would tell one only, and a unit of work would keep its place, and lose the pool a connection.
+ * - A session that could not be opened is closed without an error, so that the driver connects again; the line tells
+ *   who waits. The driver would tell one only, and a unit of work would keep its place, and lose the pool a connection.
  * - A session whose commits would be reported before they are durable is set to wait for that.
  * - Once a server refuses writes all sessions end, because another server is the primary now.
  */
@@ -228,8 +229,8 @@ const ASKED_TIMES = 8
 const MAX_STEP_MS = 5_000
 
 /**
- * Ends a session whose server vanished: the system would take a quarter of an hour to notice. One that is only busy still
- * answers a new connection.
+ * Ends a session whose server vanished: the system would take a quarter of an hour to notice. One that is only busy
+ * still answers a new connection.
  */
 function watchAnswers(options: SessionOptions, session: Session) {
   const { silenceMs, isReachable, address } = options

@@ -54,8 +54,9 @@ export function readSchema({ parameters }: Pick<DatabaseAddress, 'parameters'>):
 }
 
 /**
- * Parameters that are followed: any other would become a setting of the sessions in libpq or in the driver, and undo those
- * that they need. A session begins only on a server that accepts writes, by whichever of its two names it is requested.
+ * Parameters that are followed: any other would become a setting of the sessions in libpq or in the driver, and undo
+ * those that they need. A session begins only on a server that accepts writes, by whichever of its two names it is
+ * requested.
  */
 const KNOWN =
   /^(application_name|ssl|sslmode|sslrootcert)=|^target_session_attrs=(primary|read-write)$/

@@ -63,8 +63,8 @@ export function notifyAfterCommit(tx: Tx, channel: string, payload = ''): void {
 }
 
 /**
- * Does something that cannot fail once the unit of work has committed, and not if it rolls back; at once outside of one,
- * where the statement before was a commit of its own.
+ * Does something that cannot fail once the unit of work has committed, and not if it rolls back; at once outside of
+ * one, where the statement before was a commit of its own.
  */
 export function runAfterCommit(tx: Tx, work: () => void): void {
   const collected = pending.get(tx)

@@ -6,8 +6,9 @@ import type { Sql } from './types.ts'
 /** A pool of connections to one database. */
 export type Pool = Driver & {
   /**
-   * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them is
-   * cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the primary.
+   * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them
+   * is cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the
+   * primary.
    */
   openReads(connections: number): Driver
 }
@@ -86,8 +87,8 @@ export function openSession(url: string, name: string): Driver {
 }
 
 /**
- * Finds out whether the sessions report a commit before it is durable: a pooler on the way may have dropped what they asked
- * for, and a login trigger may have changed it.
+ * Finds out whether the sessions report a commit before it is durable: a pooler on the way may have dropped what they
+ * asked for, and a login trigger may have changed it.
  * @returns their `synchronous_commit` if it is too low
  */
 export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
@@ -98,8 +99,8 @@ export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot be
- * caught (porsager/postgres 1223). Any other rejection that is not handled still ends the process.
+ * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot
+ * be caught (porsager/postgres 1223). Any other rejection that is not handled still ends the process.
  */
 export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
   process.on('unhandledRejection', (reason) => {

@@ -18,9 +18,9 @@ export function pickColumns<T extends PgTable, Name extends keyof T['_']['column
 }
 
 /**
- * A row set for the `from` of a statement: any number of rows as one JSON parameter, so that its text stays the same. Its
- * columns are the properties' names in snake case, and `ordinality` counts the rows from 1. Decimals, times and bytes
- * (`\x…`) travel as strings that Postgres parses, hence exact; a member that is undefined is null.
+ * A row set for the `from` of a statement: any number of rows as one JSON parameter, so that its text stays the same.
+ * Its columns are the properties' names in snake case, and `ordinality` counts the rows from 1. Decimals, times and
+ * bytes (`\x…`) travel as strings that Postgres parses, hence exact; a member that is undefined is null.
  * @param alias the row set's name in the statement
  * @param columns what is sent of the rows; keep it in a constant, its text is built once
  */
@@ -108,8 +108,8 @@ export function toSnakeCase(name: string): string {
 }
 
 /**
- * Lists columns of a table, by default all, under their names in the schema: the rows of a statement written in SQL equal
- * those of the query builder then.
+ * Lists columns of a table, by default all, under their names in the schema: the rows of a statement written in SQL
+ * equal those of the query builder then.
  * @param from the table's name or alias in the statement
  */
 export function listColumns<T extends Table>(

@@ -6,8 +6,8 @@ import { cancelLate, reserve } from './statement-limits.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
- * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that it asked for.
- * Any error rolls back and is rethrown. The work must await nothing but its own statements.
+ * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that it asked
+ * for. Any error rolls back and is rethrown. The work must await nothing but its own statements.
  *
  * The driver's `begin` must not be used: after a loss it sends `ROLLBACK` to the next session, where it ends another
  * caller's transaction, and it may begin on a shared connection (porsager/postgres 1208, 1216, 1189).
@@ -96,8 +96,8 @@ class UnansweredError extends Error {
 }
 
 /**
- * Runs a transaction command and checks the command tag: `ROLLBACK` answers the commit of what failed. Without a tag the
- * driver has taken the first messages of a next session for the answer, which other callers may be using.
+ * Runs a transaction command and checks the command tag: `ROLLBACK` answers the commit of what failed. Without a tag
+ * the driver has taken the first messages of a next session for the answer, which other callers may be using.
  */
 async function runCommand(connection: Tx, statement: string, expected: string): Promise<true> {
   const command = await readCommandTag(connection, statement)
@@ -118,8 +118,8 @@ async function readCommandTag(connection: Tx, statement: string): Promise<string
 }
 
 /**
- * Sends several statements of one unit of work together. Postgres runs them in the order of the arguments, and each sees
- * what those before it wrote.
+ * Sends several statements of one unit of work together. Postgres runs them in the order of the arguments, and each
+ * sees what those before it wrote.
  *
  * Pass either bare statements or calls of functions whose first `await` is a statement, not both: a function sends its
  * statement when it is called, a bare one is sent here. Second statements run after the first ones of all arguments.
@@ -154,8 +154,8 @@ function isRefusedAfterError(error: unknown): boolean {
 }
 
 /**
- * Writes a message to the WAL. Once its commit is done, everything read before is as durable: also a commit whose wait for
- * the standby was cancelled. Whoever answers from what it has read, and promises that it stays, awaits this first.
+ * Writes a message to the WAL. Once its commit is done, everything read before is as durable: also a commit whose wait
+ * for the standby was cancelled. Whoever answers from what it has read, and promises that it stays, awaits this first.
  * @param sql a unit of work, or a pool for a commit of its own
  * @throws UnreplicatedError when this wait is cancelled as well
  */

@@ -11,8 +11,8 @@ const SECRETS = [
 ]
 
 /**
- * Creates a structured log on standard output. As a safety net it redacts what callers must never log. With tracing every
- * line carries the ids of its trace.
+ * Creates a structured log on standard output. As a safety net it redacts what callers must never log. With tracing
+ * every line carries the ids of its trace.
  */
 export function createLog(level: string, destination?: DestinationStream): Log {
   const options: LoggerOptions = {
