@@ -66,14 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   // Enough for every orchestrator and scraper; the rest of the process's open files are for the public port.
   const scrapeLimits = { ...limits, connections: 200, connectionsPerNetwork: 100 }
   const metricsServer = openServer(createScrapeListener(ctx), scrapeLimits, policy)
-  // Learns of data keys that `cli keys reseal` has added, within the minute before any process uses them.
-  const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
-  const loops: WorkerLoop[] = [
-    watchOutages(ctx),
-    ...[rereadKeys, once('processes', SEEN_EVERY_MS, createPresence(ctx))].map((pass) =>
-      startWorkerLoop({ ...pass, log, stopping: ctx.lifecycle.stopping }),
-    ),
-  ]
+  const loops = [watchOutages(ctx), ...startPresence(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
@@ -119,6 +112,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await stop()
     throw error
   }
+}
+
+/** Starts what every process does, whatever its role. */
+function startPresence(ctx: ServiceContext): WorkerLoop[] {
+  const { log, lifecycle } = ctx
+  // Learns of data keys that `cli keys reseal` has added, within the minute before any process uses them.
+  const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
+  const passes = [rereadKeys, once('processes', SEEN_EVERY_MS, createPresence(ctx))]
+  return passes.map((pass) => startWorkerLoop({ ...pass, log, stopping: lifecycle.stopping }))
 }
 
 /** Serves what an application answers, also requests that never reach it. */

@@ -131,12 +131,10 @@ function createClientProvider(source: ClientTokenSource, settings: TokenSettings
     return result
   }
 
-  function share(): Promise<TokenResult> {
-    pending ??= renew().finally(() => {
-      pending = undefined
-    })
-    return pending
+  const endPending = () => {
+    pending = undefined
   }
+  const share = () => (pending ??= renew().finally(endPending))
 
   return {
     /** A token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
