@@ -25,6 +25,8 @@ export async function buildBase(builder: Builder): Promise<void> {
   // Left as a link to itself where debootstrap could not mount it.
   rmSync(join(folder, 'proc'), { recursive: true })
   mkdirSync(join(folder, 'proc'))
+  // Made by the configuration that is left out.
+  mkdirSync(join(folder, 'usr/local/bin'), { recursive: true })
   writeFileSync(join(folder, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\n')
   writeFileSync(join(folder, 'etc/group'), 'root:x:0:\n')
 
