@@ -25,7 +25,7 @@ export type Lifecycle = {
 
 /**
  * The shared state of a process. A function that takes it, or part of it, opens its own database transaction or
- * calls the gateway. A folder with state of its own extends this type in its `context.ts`.
+ * calls the gateway. A folder with state of its own extends this type.
  */
 export type Context = {
   config: Config
