@@ -55,8 +55,6 @@ type Declared<Input extends z.ZodRawShape> = {
   args?: readonly (keyof Input & string)[]
   input: Input
   examples?: string
-  /** False for a command that has no `--json`. */
-  hasJson?: boolean
   /** @param typed the input as it was typed */
   run(cli: Cli, input: z.output<z.ZodObject<Input>>, typed: object): Promise<Output | undefined>
 }
@@ -73,7 +71,7 @@ export type AddCommand = (
 
 /** Declares a command: `declared.input` says which arguments and options it takes, what they must be and their help. */
 export function command<Input extends z.ZodRawShape>(declared: Declared<Input>): AddCommand {
-  const { name, description, args = [], input, examples, hasJson = true } = declared
+  const { name, description, args = [], input, examples } = declared
   return (program, run) => {
     const [own = '', group] = name.split(' ').toReversed()
     const parent = program.commands.find((one) => one.name() === group) ?? program
@@ -96,7 +94,7 @@ export function command<Input extends z.ZodRawShape>(declared: Declared<Input>):
       else if (isRequired) made.requiredOption(`${flag} <value>`, help, parse(schema, isList))
       else made.option(`${flag} <value>`, help, parse(schema, isList))
     }
-    if (hasJson) made.option('--json', 'as JSON, for programs')
+    made.option('--json', 'as JSON, for programs')
     if (examples) made.addHelpText('after', `\n${examples}`)
     made.action(async () => {
       const options = made.optsWithGlobals()

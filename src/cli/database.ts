@@ -10,11 +10,8 @@ import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgre
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { inSchema } from '../platform/postgres/hosts.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { type Cli, type CliStreams, UsageError } from './command.ts'
+import { type Cli, type CliStreams, RefusedError, UsageError } from './command.ts'
 import { explainDatabase } from './explain.ts'
-
-/** The database is out of reach, or refused the connection. */
-export class ConnectionError extends UsageError {}
 
 /**
  * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
@@ -40,7 +37,7 @@ export async function withDatabase<T>(
 /**
  * Runs `work` on the URL of the service's database, whatever its schema is.
  * @param options with `create`, an embedded database that does not exist yet is created
- * @throws UsageError if there is no database; ConfigError
+ * @throws UsageError if there is no database; RefusedError if it cannot be reached; ConfigError
  */
 export async function withDatabaseUrl<T>(
   work: (url: string) => Promise<T>,
@@ -54,7 +51,8 @@ export async function withDatabaseUrl<T>(
     return await work(inSchema(url ?? embedded?.url ?? '', schema))
   } catch (error) {
     const text = explainDatabase(error)
-    throw text === undefined ? error : new ConnectionError(text)
+    // The command was right, and may succeed when it is repeated.
+    throw text === undefined ? error : new RefusedError(text)
   } finally {
     await embedded?.stop?.()
   }

@@ -9,7 +9,7 @@ import { type Page, writeCsv } from '../http/list.ts'
 import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
-import { type Cli, command } from './command.ts'
+import { type Cli, command, UsageError } from './command.ts'
 import { listMerchants, NO_KEY, openEncryption } from './database.ts'
 import { openExportFile } from './export-file.ts'
 import { findIdBefore, openLists, PAGE, readerOf } from './lists.ts'
@@ -49,15 +49,18 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
     name: `export ${source.name}`,
     description: `write ${source.name}, the ${source.order} first`,
     input: { ...source.query, ...OUTPUT },
-    hasJson: false,
     examples: `Examples:
   cli export payments --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z > november.csv
   cli export refunds --status needs_review --format jsonl | jq .id
   cli export transactions --output all.csv     repeated after a cut, it goes on where it was`,
     async run(cli, asked, typed) {
-      const { merchant, format, output } = z.object(OUTPUT).parse(asked)
+      const { merchant, format: chosen, output } = z.object(OUTPUT).parse(asked)
       const filters = z.object(source.query).parse(typed)
       const { name } = source
+      const isChosen = 'format' in typed && typed.format !== undefined
+      if (cli.json && isChosen && chosen === 'csv')
+        throw new UsageError('--json is --format jsonl: name one format')
+      const format = cli.json ? 'jsonl' : chosen
       await cli.onDatabase(async (sql, db) => {
         const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
         const merchants = await listMerchants(sql, merchant)

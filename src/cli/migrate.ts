@@ -1,9 +1,9 @@
 import { migrateDatabase } from '../db/migrate.ts'
-import { type Migration, MigrationError, planMigrations } from '../db/migration-state.ts'
+import { type Migration, planMigrations } from '../db/migration-state.ts'
 import { confirmNothingLost, confirmRestore } from '../maintenance/restore.ts'
 import { openSession } from '../platform/postgres/pool.ts'
 import { type Cli, command, type Output } from './command.ts'
-import { ConnectionError, NO_KEY, readActor, withDatabaseUrl } from './database.ts'
+import { NO_KEY, readActor, withDatabaseUrl } from './database.ts'
 import { flag } from './values.ts'
 
 const CURRENT = 'the schema is current: nothing to apply\n'
@@ -14,13 +14,8 @@ export const MIGRATE = command({
   description: 'apply the pending migrations, each with its time; run it before a new version',
   input: { plan: flag('only show what would be applied') },
   async run(cli, { plan }) {
-    try {
-      const work = plan ? readPlan : apply
-      return await withDatabaseUrl<Output>((url) => work(url, cli), cli.env, { create: !plan })
-    } catch (error) {
-      // Exit code 1: the command was right, and may succeed when it is repeated.
-      throw error instanceof ConnectionError ? new MigrationError(error.message) : error
-    }
+    const work = plan ? readPlan : apply
+    return await withDatabaseUrl<Output>((url) => work(url, cli), cli.env, { create: !plan })
   },
 })
 

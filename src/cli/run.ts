@@ -38,12 +38,12 @@ const COMMANDS: readonly AddCommand[] = [
   ...[...HOLDS, ...CELLS, ...AUDIT, MIGRATE, RESTORED, DOCTOR, PROBE],
 ]
 
-const EXIT = { done: 0, finding: 1, usage: 2, failed: 3 }
+const EXIT = { done: 0, finding: 1, usage: 2 }
 
 /**
  * Runs the operator's command line. Never rejects.
  * @param args what follows the program's name
- * @returns the exit code: 0 success, 1 a finding or a refusal, 2 incorrect usage, 3 an unexpected error
+ * @returns the exit code: 0 success, 1 a finding, a refusal or a failure, 2 incorrect usage
  */
 export async function runCli(args: readonly string[], streams: CliStreams): Promise<number> {
   const { print, printError, input } = streams
@@ -97,5 +97,5 @@ function describe(error: unknown, name: string): { lines: readonly string[]; cod
     return { lines: [error.message], code: EXIT.finding }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }
-  return { lines: [`unexpected error: ${error}`], code: EXIT.failed }
+  return { lines: [`unexpected error: ${error}`], code: EXIT.finding }
 }

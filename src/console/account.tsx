@@ -113,6 +113,9 @@ async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, objectId: string):
 
 const PATH = '/console/sign-in'
 
+/** The value of `?link=` with which the way in says that a link does not work. */
+const REFUSED = 'refused'
+
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
@@ -121,10 +124,14 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 
   app.get(PATH, (c) => {
     const isReturning = readCookie(ctx, c, 'page') !== undefined
+    const isRefused = c.req.query('link') === REFUSED
     return renderConsolePage(
       c,
-      { title: t('signIn.invitation') },
-      <Invitation {...{ isReturning }} />,
+      { title: isRefused ? t('signIn.refused') : t('signIn.invitation') },
+      <>
+        {isRefused ? <p>{t('signIn.why')}</p> : null}
+        <Invitation {...{ isReturning }} />
+      </>,
     )
   })
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
@@ -142,14 +149,7 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     }
     if (result.kind === 'refused') {
       ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')
-      return renderConsolePage(
-        c,
-        { title: t('signIn.refused'), status: 410 },
-        <>
-          <p>{t('signIn.why')}</p>
-          <Invitation isReturning={false} />
-        </>,
-      )
+      return c.redirect(`${PATH}?link=${REFUSED}`, 303)
     }
     writeCookie(ctx, c, 'session', result.token)
     return c.redirect(recallPage(ctx, c, result.personId), 303)

@@ -94,6 +94,8 @@ describe.each(['transactions', 'payments', 'refunds', 'events', 'discrepancies']
     const lines = await run(list, '--format', 'jsonl')
     expect(lines).toMatchObject({ code: 0, err: `${wanted.length} ${list}\n` })
     expect(lines.out).toBe(wanted.map((row) => `${JSON.stringify(row)}\n`).join(''))
+    // As every command takes it.
+    expect(await run(list, '--json')).toEqual(lines)
     const csv = await run(list)
     expect(csv).toMatchObject({ code: 0, out: await readApiCsv(list) })
     expect(csv.out + lines.out).not.toContain(RECEIVER.accountNumber)
@@ -228,6 +230,7 @@ it.each([
   ['a type', ['events', '--types', 'payment.upated'], 'It must be one of payment.created'],
   ['an amount', ['payments', '--amount', '1,5'], 'It must be a decimal like 10000.50'],
   ['a format', ['payments', '--format', 'xml'], 'It is one of csv, jsonl'],
+  ['two formats', ['payments', '--json', '--format', 'csv'], 'name one format'],
   ['a list', ['paymets'], "unknown command 'paymets' (did you mean payments?)"],
   [
     'an option',

@@ -33,6 +33,25 @@ it('as a process, data goes to standard output, messages to standard error, and 
   expect(unused.err).toMatch(/^error: unknown command 'sing'.*\n$/)
 })
 
+it('an unexpected error is no wrong use', async () => {
+  let err = ''
+  const code = await runStreams(['sign'], {
+    name: 'cli',
+    env: { SIGNING_SECRET: MERCHANT.secret },
+    input: Readable.from([BODY]),
+    print() {
+      throw new Error('the disk is full')
+    },
+    printError(text) {
+      err += text
+    },
+  })
+  expect({ code, err }).toEqual({
+    code: 1,
+    err: 'error: unexpected error: Error: the disk is full\n',
+  })
+})
+
 it('sign shows names, values, what is left out, the string to sign and the published hash', async () => {
   const { code, out, err } = await run(['sign'], BODY)
   expect({ code, err }).toEqual({ code: 0, err: '' })
