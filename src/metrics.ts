@@ -146,7 +146,7 @@ const METRICS = {
   ]),
   gatewayCall: histogram(
     'gateway_call_seconds',
-    'Calls to the gateway, by operation and outcome; the gateway may have acted on unknown ones',
+    'Calls to the gateway, by command (QUERY_PT, REFUND, cards or token) and outcome; it may have acted on unknown ones',
     LATENCIES_S,
     ['command', 'outcome'],
     ['QUERY_PT', 'REFUND'].flatMap((command) =>

@@ -1,6 +1,7 @@
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
+import { tryDecodeURIComponent } from 'hono/utils/url'
 import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
@@ -103,6 +104,6 @@ function readId(route: string, path: string): string | null {
   const at = route.split('/').findIndex((part) => part.startsWith(':') && part !== ':merchant')
   const id = at === -1 ? undefined : path.split('/')[at]
   if (id === undefined) return null
-  const text = decodeURIComponent(id).replaceAll(/\p{Cc}/gu, '?')
+  const text = tryDecodeURIComponent(id).replaceAll(/\p{Cc}/gu, '?')
   return maskCardText(text.toWellFormed()).slice(0, 128)
 }

@@ -15,7 +15,7 @@ import { explainDatabase } from './explain.ts'
 
 /**
  * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
- * @throws UsageError if there is no database or its schema is outdated; ConfigError
+ * @throws RefusedError if there is no database, or its schema is outdated; ConfigError
  */
 export async function withDatabase<T>(
   work: (sql: Sql, db: Db) => Promise<T>,
@@ -25,7 +25,7 @@ export async function withDatabase<T>(
     const { sql, db, close } = openDatabase(url, 1)
     try {
       if (await isSchemaCurrent(sql)) return await work(sql, db)
-      throw new UsageError(
+      throw new RefusedError(
         `the database schema is outdated; run "${name} migrate", or start the service once`,
       )
     } finally {
@@ -37,7 +37,7 @@ export async function withDatabase<T>(
 /**
  * Runs `work` on the URL of the service's database, whatever its schema is.
  * @param options with `create`, an embedded database that does not exist yet is created
- * @throws UsageError if there is no database; RefusedError if it cannot be reached; ConfigError
+ * @throws RefusedError if there is no database, or it cannot be reached; ConfigError
  */
 export async function withDatabaseUrl<T>(
   work: (url: string) => Promise<T>,
@@ -65,14 +65,14 @@ async function openEmbedded(
   const found = findEmbeddedPostgres(dataDir)
   if (typeof found === 'object') return found
   if (found === 'none' && !create) {
-    throw new UsageError(
+    throw new RefusedError(
       'there is no database in DATA_DIR; start the service once to create it, or set DATABASE_URL',
     )
   }
   try {
     return await startEmbeddedPostgres({ dataDir })
   } catch (error) {
-    throw error instanceof EmbeddedPostgresError ? new UsageError(error.message) : error
+    throw error instanceof EmbeddedPostgresError ? new RefusedError(error.message) : error
   }
 }
 

@@ -60,7 +60,7 @@ async function findNamed(sql: Sql, merchants: readonly string[], filter: Filter)
     if (!last) break
     after = last.id
   }
-  const counts = { notifications, 'of unknown payments': unplaced, transactions: found.size }
+  const counts = { notifications, ofUnknownPayments: unplaced, transactions: found.size }
   return { found: [...found.values()], counts }
 }
 

@@ -103,7 +103,9 @@ export async function requeue(
   const isRefused = !dryRun && !(await mayTouch(cli, found.length, what, yes))
   const isDone = !dryRun && !isRefused && found.length > 0
   if (isDone) await requeueAll(cli, sql, operation, found)
-  const counted = Object.entries(counts).map(([name, count]) => `${count} ${name}`)
+  const counted = Object.entries(counts).map(([name, count]) => {
+    return `${count} ${name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`
+  })
   const done = isDone ? 'the gateway is asked about them' : 'nothing was changed'
   return {
     value: { ...counts, requeued: isDone ? found.length : 0 },

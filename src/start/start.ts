@@ -87,6 +87,10 @@ function warnOfSettings(config: Config, log: Log): void {
       'TRUSTED_PROXIES trusts every address, so that anybody can choose the address that is logged, allowed and limited; set it to the addresses of your proxies',
     )
   }
+  // Random ones have many different characters.
+  if (config.API_KEY && new Set(config.API_KEY).size < 10) {
+    log.warn('API_KEY may be guessed; set it to the output of: openssl rand -hex 32')
+  }
   for (const weak of config.demo ? [] : findShortSecrets(config.accounts)) {
     log.warn(
       weak,

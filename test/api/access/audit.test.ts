@@ -139,14 +139,16 @@ describe('a refused write is recorded with the reason', () => {
       reason: 'r',
     })
     await post('/v1/transactions/T%00%2F4111111111111111/sync', 'req-4')
-    expect(await untilRecorded(4)).toMatchObject([
+    expect((await post('/v1/transactions/T%E0%A4%A/sync?unknown=', 'req-5')).status).toBe(422)
+    expect(await untilRecorded(5)).toMatchObject([
       { operation: REFUND, object_id: id, request_id: 'req-1', outcome: 'exceeds_refundable' },
       { operation: REFUND, object_id: id, request_id: 'req-2', outcome: 'idempotency_key_missing' },
       { operation: RESOLUTION, request_id: 'req-3', outcome: 'refund_not_found' },
       { operation: SYNC, request_id: 'req-4', outcome: 'invalid_request' },
+      { operation: SYNC, request_id: 'req-5', outcome: 'invalid_request' },
     ])
     const ids = (await readAudit()).map(({ object_id }) => object_id)
-    expect(ids.at(-1)).toBe('T?/411111******1111')
+    expect(ids.slice(-2)).toEqual(['T?/411111******1111', 'T%E0%A4%A'])
   })
 
   it('by cap or scope of another key', async () => {

@@ -88,4 +88,13 @@ export const AUDIT: readonly Guard[] = [
     mutation: '[before && null, upToId',
     claim: 'tampering with the log is found: the same with the checkpoint',
   },
+  {
+    file: 'src/access/audit.ts',
+    text: 'const text = tryDecodeURIComponent(id).replaceAll',
+    mutation: "const text = (tryDecodeURIComponent('') || decodeURIComponent(id)).replaceAll",
+    test: 'test/api/access/audit.test.ts',
+    claim:
+      'a refused write is recorded with the reason by scope, balance, state, or an unknown object',
+    control: 'a refused write is recorded with the reason by cap or scope of another key',
+  },
 ]

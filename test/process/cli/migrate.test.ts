@@ -103,7 +103,7 @@ it('a database that is unreachable is no wrong use: the same command may succeed
 
 it('an embedded database that does not exist yet is created, but not for a plan', async () => {
   const DATA_DIR = makeFolder()
-  expect(await runCli(['migrate', '--plan'], { DATA_DIR })).toMatchObject({ code: 2 })
+  expect(await runCli(['migrate', '--plan'], { DATA_DIR })).toMatchObject({ code: 1 })
   expect(await runCli(['migrate'], { DATA_DIR })).toMatchObject({ code: 0 })
   const { out } = await runCli(['migrate', '--plan'], { DATA_DIR })
   expect(out).toBe('the schema is current: nothing to apply\n')

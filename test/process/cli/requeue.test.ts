@@ -146,7 +146,7 @@ describe('replay', () => {
     await ofRefund('somebody-else', paid.id)
     await ofRefund('of-nothing', 'P-unknown')
     const before = await countQueries(rig, 'A-1')
-    const counts = { notifications: 3, 'of unknown payments': 1, transactions: 2 }
+    const counts = { notifications: 3, ofUnknownPayments: 1, transactions: 2 }
     const dry = await run('--from', '2020-01-01T00:00:00Z', '--dry-run', '--json')
     expect(JSON.parse(dry.out)).toEqual({ ...counts, requeued: 0 })
     const done = await run('--from', '2020-01-01T00:00:00Z', '--json')

@@ -8,10 +8,12 @@ import { openDatabase } from '../../../src/db/client.ts'
 import { describeStart } from '../../../src/start/start.ts'
 import { PACKAGE } from '../../../src/version.ts'
 import { settingsFor, startServiceProcess } from '../../support/process.ts'
-import { KEY, MERCHANT } from '../../support/service.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
 const database = useTestDatabase()
+
+const WEAK_KEY = 'x'.repeat(32)
 
 const Line = z.looseObject({ msg: z.string() })
 
@@ -19,7 +21,7 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   const settings = settingsFor(database.url, 'http://127.0.0.1:9/api')
   const previous = Buffer.alloc(32, 8).toString('base64')
   const more = { DATA_ENCRYPTION_KEY_PREVIOUS: previous, METRICS_PORT: '0', ROLE: 'web' }
-  const doubtful = { TRUSTED_PROXIES: '::/0', DATABASE_POOL: '500' }
+  const doubtful = { TRUSTED_PROXIES: '::/0', DATABASE_POOL: '500', API_KEY: WEAK_KEY }
   const injected = { GATEWAY_PORT: 'tcp://10.0.0.1:443', GATEWAY_SERVICE_HOST: '10.0.0.1' }
   const { url, output } = await startServiceProcess({
     ...settings,
@@ -31,7 +33,7 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   const lines = text.split('\n').flatMap((line) => (line ? [Line.parse(JSON.parse(line))] : []))
   const [key] = await database.sql<
     { id: string }[]
-  >`select id from actors where hash = ${hashKey(KEY)}`
+  >`select id from actors where hash = ${hashKey(WEAK_KEY)}`
   const migrations = readdirSync(fileURLToPath(new URL('../../../migrations', import.meta.url)))
   const newest = migrations
     .filter((file) => file.endsWith('.sql'))
@@ -54,8 +56,11 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
       },
     }),
   ])
-  const secrets = [KEY, MERCHANT.secret, settings.DATA_ENCRYPTION_KEY ?? '', previous]
+  const secrets = [WEAK_KEY, MERCHANT.secret, settings.DATA_ENCRYPTION_KEY ?? '', previous]
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([])
+  expect(lines.map(({ msg }) => msg)).toContainEqual(
+    expect.stringMatching(/^API_KEY may be guessed/),
+  )
   expect(lines.map(({ msg }) => msg)).toContainEqual(
     expect.stringMatching(/^TRUSTED_PROXIES trusts every address/),
   )
