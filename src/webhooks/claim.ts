@@ -163,7 +163,7 @@ export async function recordWave(
       with endpoint as materialized (
         select id, merchant_code as owner, failing_since, clock.at from webhook_endpoints, (select now() as at) as clock
         where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update of webhook_endpoints
-      ), ${recordRetries(tx, wave, isAccepted && claim.isFailing)}, judged as (
+      ), ${recordRetries(tx, claim, wave, isAccepted && claim.isFailing)}, judged as (
         select *, case when ${isGone} then 'gone'
           when ${hasFailed} and failing_since <= at - ${DISABLE_AFTER_MS}::float8 * interval '1 millisecond'
           then 'failing' end as reason,
@@ -195,7 +195,7 @@ export async function recordWave(
   })
 }
 
-function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boolean) {
+function recordRetries(tx: Tx, { id }: Claim, { calls, parked, dropped }: Wave, isHealed: boolean) {
   const ended = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
   const waiting = parked.map((event) => ({ ...event, eventId: event.id }))
   return tx`made as materialized (
@@ -206,11 +206,8 @@ function recordRetries(tx: Tx, { calls, parked, dropped }: Wave, isHealed: boole
       select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
       from made order by ordinality
     ), ended as (
-      delete from webhook_retries as e using (
-        select id as endpoint_id, unnest(${writeIds([...ended, ...dropped])}::bigint[]) as event_id from endpoint
-      ) as k cross join lateral (
-        select ctid as place from webhook_retries as r where ${tx.unsafe(byKey('r', RETRY, 'k'))} limit 1
-      ) as r where e.ctid = r.place
+      delete from webhook_retries where endpoint_id = ${id} and event_id = any(${writeIds([...ended, ...dropped])}::bigint[])
+        and exists (select from endpoint)
     ), failed as (
       insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
         failing_since, last_error)

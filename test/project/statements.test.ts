@@ -18,6 +18,8 @@ const REFUSED = {
     `\\bset\\b${REST}\\b(case|coalesce\\()${REST}${CLOCK}${REST}(\\bend\\b|\\))`,
     'g',
   ),
+  'a place beside an insert':
+    /`[^`]*(\binsert into\b[^`]*\bctid\b|\bctid\b[^`]*\binsert into\b)[^`]*`/g,
   'a column of times and an interval inside an update': new RegExp(
     `\\bset\\b${REST}\\b\\w+_at [+-] (?!\\w+\\.\\w+_at)[^,\`]*interval`,
     'g',

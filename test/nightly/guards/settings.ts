@@ -53,14 +53,6 @@ export const SETTINGS: readonly Guard[] = [
     control: 'a short signing secret is none of 16 characters',
   },
   {
-    file: 'src/config/setting-types.ts',
-    text: 'new Set(key).size >= 10',
-    mutation: 'new Set(key).size >= 2',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'a wrong setting API_KEY is named, its value never shown',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
     file: 'src/start/start.ts',
     text: '      if (stopped) stopped = stopped.then(stopAll)\n',
     mutation: '',
