@@ -5,7 +5,7 @@ import { webhookAttempts, webhookRetries } from '../db/schema.ts'
 import type { EventRow } from '../events/event.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { liveKeyOf, type Owner, recordCondition } from './endpoints.ts'
 import { CALL_MS, type SendResult, type StoredSecrets } from './send.ts'
@@ -154,16 +154,17 @@ export async function recordWave(
   claim: Claim,
   wave: Wave,
 ): Promise<Recorded | undefined> {
-  const { calls } = wave
-  const isAccepted = calls.some(({ error }) => error === null)
+  const { calls, dropped } = wave
+  const accepted = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
+  const isAccepted = accepted.length > 0
   const hasFailed = calls.length > 0 && !isAccepted
   const isGone = calls.some(({ sent }) => sent.status === 410)
-  return await runInTransaction(sql, async (tx) => {
+  const record = async (tx: Tx) => {
     const [row] = await tx<Recorded[]>`
       with endpoint as materialized (
         select id, merchant_code as owner, failing_since, clock.at from webhook_endpoints, (select now() as at) as clock
         where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update of webhook_endpoints
-      ), ${recordRetries(tx, claim, wave, isAccepted && claim.isFailing)}, judged as (
+      ), ${recordRetries(tx, wave, isAccepted && claim.isFailing)}, judged as (
         select *, case when ${isGone} then 'gone'
           when ${hasFailed} and failing_since <= at - ${DISABLE_AFTER_MS}::float8 * interval '1 millisecond'
           then 'failing' end as reason,
@@ -186,17 +187,30 @@ export async function recordWave(
       )
       select ${listClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"
       from written as e, judged as clock`
-    if (!row) return undefined
-    if (row.disabledReason) await recordCondition(tx, [row.id], 'disabled')
-    else if (row.isFailing !== claim.isFailing) {
-      await recordCondition(tx, [row.id], row.isFailing ? 'failing' : 'recovered')
-    }
-    return row
-  })
+    if (!row) return { value: undefined }
+    const end = () => endRetries(tx, claim, [...accepted, ...dropped])
+    const isChanged = row.disabledReason !== null || row.isFailing !== claim.isFailing
+    if (!isChanged) return { value: row, last: end }
+    // The event of the change shows what is left.
+    await end()
+    const now = row.isFailing ? 'failing' : 'recovered'
+    await recordCondition(tx, [row.id], row.disabledReason === null ? now : 'disabled')
+    return { value: row }
+  }
+  return await runPipelined(sql, { open: () => Promise.resolve(), work: record })
 }
 
-function recordRetries(tx: Tx, { id }: Claim, { calls, parked, dropped }: Wave, isHealed: boolean) {
-  const ended = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
+/** Not within the statement before: Citus plans no delete of found rows beside an insert. */
+function endRetries(tx: Tx, { id }: Claim, eventIds: readonly number[]) {
+  return tx`
+    delete from webhook_retries as e using (
+      select ${id}::uuid as endpoint_id, unnest(${writeIds(eventIds)}::bigint[]) as event_id
+    ) as k cross join lateral (
+      select ctid as place from webhook_retries as r where ${tx.unsafe(byKey('r', RETRY, 'k'))} limit 1
+    ) as r where e.ctid = r.place`
+}
+
+function recordRetries(tx: Tx, { calls, parked }: Wave, isHealed: boolean) {
   const waiting = parked.map((event) => ({ ...event, eventId: event.id }))
   return tx`made as materialized (
       select m.*, endpoint.* from ${rowSet(tx, 'm', MADE, calls.map(describeCall))} cross join endpoint
@@ -205,9 +219,6 @@ function recordRetries(tx: Tx, { id }: Claim, { calls, parked, dropped }: Wave, 
         duration_ms, http_status, error, answer)
       select owner, id, event_id, type, transaction_id, attempt, sent_at, duration_ms, http_status, error, answer
       from made order by ordinality
-    ), ended as (
-      delete from webhook_retries where endpoint_id = ${id} and event_id = any(${writeIds([...ended, ...dropped])}::bigint[])
-        and exists (select from endpoint)
     ), failed as (
       insert into webhook_retries as r (endpoint_id, event_id, merchant_code, transaction_id, attempts, due_at,
         failing_since, last_error)
