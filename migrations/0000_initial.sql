@@ -131,7 +131,7 @@ CREATE TABLE "events" (
 	"at" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "foreign_refunds" (
+CREATE TABLE "external_refunds" (
 	"id" uuid DEFAULT gen_random_uuid() NOT NULL,
 	"merchant_code" text NOT NULL,
 	"request_id" text NOT NULL,
@@ -145,10 +145,10 @@ CREATE TABLE "foreign_refunds" (
 	"notified_at" timestamp with time zone,
 	"failure_notified_at" timestamp with time zone,
 	"first_seen_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "foreign_refunds_pkey" PRIMARY KEY("merchant_code","request_id","payment_id","amount"),
-	CONSTRAINT "foreign_refunds_id" UNIQUE("merchant_code","id"),
-	CONSTRAINT "foreign_refunds_amount_positive" CHECK ("amount" > 0),
-	CONSTRAINT "foreign_refunds_has_a_source" CHECK (case "source" when 'notification' then "ipn_event_id" is not null else "resolution" is not null end)
+	CONSTRAINT "external_refunds_pkey" PRIMARY KEY("merchant_code","request_id","payment_id","amount"),
+	CONSTRAINT "external_refunds_id" UNIQUE("merchant_code","id"),
+	CONSTRAINT "external_refunds_amount_positive" CHECK ("amount" > 0),
+	CONSTRAINT "external_refunds_has_a_source" CHECK (case "source" when 'notification' then "ipn_event_id" is not null else "resolution" is not null end)
 );
 --> statement-breakpoint
 CREATE TABLE "gateway_calls" (
@@ -528,7 +528,7 @@ CREATE INDEX "discrepancies_newest" ON "discrepancies" USING btree ("merchant_co
 CREATE INDEX "discrepancies_of_kind" ON "discrepancies" USING btree ("merchant_code","kind","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "discrepancies_open" ON "discrepancies" USING btree ("merchant_code","kind","at","id") WHERE "resolved_at" is null;--> statement-breakpoint
 CREATE INDEX "events_of_merchant" ON "events" USING btree ("merchant_code","id");--> statement-breakpoint
-CREATE INDEX "foreign_refunds_of_payment" ON "foreign_refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
+CREATE INDEX "external_refunds_of_payment" ON "external_refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
 CREATE INDEX "gateway_calls_transaction" ON "gateway_calls" USING btree ("merchant_code","transaction_id","sent_at");--> statement-breakpoint
 CREATE INDEX "ipn_events_of_transaction" ON "ipn_events" USING btree ("merchant_code","transaction_id","first_received_at") WHERE "transaction_id" is not null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "kind" = 'refund';--> statement-breakpoint

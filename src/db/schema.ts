@@ -600,7 +600,7 @@ export const refundAttempts = define('refund_attempts', {
 ])
 
 /** Refunds made at the gateway's portal, known from a verified notification, or from a person who resolved unexplained growth. */
-export const externalRefunds = define('foreign_refunds', {
+export const externalRefunds = define('external_refunds', {
   id: uuid('id').notNull().defaultRandom(),
   ...requiredTexts('merchantCode'),
   ...requiredTexts('requestId', 'paymentId'), // Of one that a person entered, made up here.
@@ -620,12 +620,12 @@ export const externalRefunds = define('foreign_refunds', {
   ...timesFromNow('firstSeenAt'),
 }).rules((t) => [
   // A gateway may use a request id again for another payment or amount.
-  key('foreign_refunds_pkey', t.merchantCode, t.requestId, t.paymentId, t.amount),
-  unique('foreign_refunds_id').on(t.merchantCode, t.id),
-  index('foreign_refunds_of_payment').on(t.merchantCode, t.paymentId),
+  key('external_refunds_pkey', t.merchantCode, t.requestId, t.paymentId, t.amount),
+  unique('external_refunds_id').on(t.merchantCode, t.id),
+  index('external_refunds_of_payment').on(t.merchantCode, t.paymentId),
   ...checks({
-    foreign_refunds_amount_positive: sql`${t.amount} > 0`,
-    foreign_refunds_has_a_source: sql`case ${t.source} when 'notification' then ${t.ipnEventId} is not null else ${t.resolution} is not null end`,
+    external_refunds_amount_positive: sql`${t.amount} > 0`,
+    external_refunds_has_a_source: sql`case ${t.source} when 'notification' then ${t.ipnEventId} is not null else ${t.resolution} is not null end`,
   }),
 ])
 

@@ -17,7 +17,7 @@ const TABLES = [
     ...{ table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
     kept: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
         and r.payment_id = ipn_events.payment_id and ${UNENDED})
-      or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
+      or exists (select from external_refunds f where f.merchant_code = ipn_events.merchant_code
         and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
   },
   {

@@ -54,9 +54,9 @@ export function computeRefundable(facts: BalanceFacts): string {
 export const REFUNDABLE_SQL = `greatest(0, least(payments.amount, payments.counted_amount)
   - greatest(payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first
     + ${sumOf('refunds', 'r.matched and not r.in_first_sight')}
-    + ${sumOf('foreign_refunds', 'r.matched and r.outcome is null')})
+    + ${sumOf('external_refunds', 'r.matched and r.outcome is null')})
   - ${sumOf('refunds', "not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2")}
-  - ${sumOf('foreign_refunds', 'not r.matched and r.outcome is null')})`
+  - ${sumOf('external_refunds', 'not r.matched and r.outcome is null')})`
 
 function sumOf(table: string, condition: string): string {
   return `(select coalesce(sum(amount), 0) from (

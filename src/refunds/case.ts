@@ -33,7 +33,7 @@ function isOtherShown(notification: string, merchant: string): string {
   return `exists (
     select from ipn_events n
       join ipn_events r on r.merchant_code = n.merchant_code and r.text_hash = n.text_hash and r.id <> n.id
-      join foreign_refunds o on o.merchant_code = r.merchant_code
+      join external_refunds o on o.merchant_code = r.merchant_code
         and o.request_id in (r.request_id, lower(r.request_id))
         and o.payment_id = r.payment_id and o.amount = r.amount
     where n.id = ${notification} and n.merchant_code = ${merchant} and o.matched and o.outcome is null)`
@@ -156,7 +156,7 @@ async function lockExternalRefunds(
       select merchant_code, payment_id, first_as_of, first_seen_at from payments as p
       where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
-      select * from foreign_refunds as f
+      select * from external_refunds as f
       where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`

@@ -162,7 +162,7 @@ export async function readGrowth(
           where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.matched
             and not r.in_first_sight
         ) - (
-          select coalesce(sum(f.amount), 0) from foreign_refunds f
+          select coalesce(sum(f.amount), 0) from external_refunds f
           where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched
             and f.outcome is null
         ) as unmatched

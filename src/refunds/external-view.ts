@@ -133,7 +133,7 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 /** External refunds `f`, each with the transaction `t` of its payment. */
 const SELECT = `
   select ${COLUMNS}, p.transaction_id as "transactionId", ${ORDER_COLUMNS}
-  from foreign_refunds f
+  from external_refunds f
     join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id`
 
@@ -174,7 +174,7 @@ export async function listExternalOfTransaction(
       select merchant_code, payment_id from payments as p
       where ${sql.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
-      select * from foreign_refunds as f
+      select * from external_refunds as f
       where ${sql.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} offset 0) as f
     order by f.first_seen_at desc, f.id desc limit ${limit}`
 }
@@ -219,7 +219,7 @@ export async function listExternalIds(
       select ${merchantCode}::text as merchant_code, payment_id
       from unnest(${[...paymentIds]}::text[]) as payment_id
     ) as k cross join lateral (
-      select * from foreign_refunds as f
+      select * from external_refunds as f
       where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
   return rows.map(({ id }) => id)
 }

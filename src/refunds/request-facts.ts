@@ -223,7 +223,7 @@ export async function readPriorEvidence(
       select f.ipn_event_id, f.payment_id, f.amount, f.notified_at, null, 1, f.id, ${tx.unsafe(UNCONTRADICTED)},
         f.matched, f.outcome
       from k cross join lateral (
-        select * from foreign_refunds as f
+        select * from external_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }

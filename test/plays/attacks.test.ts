@@ -73,7 +73,7 @@ describe('a verified notification', () => {
         '', 1, now() - interval '1 minute')`
     expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
-    expect(await lab.database.sql`select request_id from foreign_refunds`).toHaveLength(1)
+    expect(await lab.database.sql`select request_id from external_refunds`).toHaveLength(1)
     expect(await requeueUnhandled(lab.service.ctx)).toBe(0)
   })
 })

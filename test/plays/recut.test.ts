@@ -41,7 +41,7 @@ it('one genuine refund notification reserves at most twice, however often its va
   for (const one of [genuine, ...cuts]) statuses.push((await postIpn(url, one)).status)
   expect(statuses).toEqual([200, 200, ...Array.from({ length: 11 }, () => 401)])
   for (const one of [payment, ...others]) await lab.pass(one)
-  const rows = await lab.database.sql`select amount from foreign_refunds`
+  const rows = await lab.database.sql`select amount from external_refunds`
   expect(rows.length).toBeLessThanOrEqual(2)
 })
 

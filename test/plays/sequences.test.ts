@@ -15,7 +15,7 @@ async function expectSumsAgree(payment: LabPayment): Promise<void> {
   const rows = await lab.database.sql<{ amount: string; status: string }[]>`
     select amount, status from refunds where payment_id = ${payment.id}`
   const foreign = await lab.database.sql<{ amount: string }[]>`
-    select amount from foreign_refunds where payment_id = ${payment.id}`
+    select amount from external_refunds where payment_id = ${payment.id}`
   const ended = rows.every(({ status }) => status === 'succeeded' || status === 'failed')
   const happened = rows.filter(({ status }) => status === 'succeeded')
   if (ended) expect(sum([...happened, ...foreign].map(({ amount }) => amount))).toBe(sum(ledger))

@@ -83,7 +83,7 @@ export function callWith(
 
 const OF_ACCOUNT = [
   ...['transactions', 'payments', 'refunds', 'refund_attempts', 'refund_reviews', 'changes'],
-  ...['discrepancies', 'foreign_refunds', 'hold_changes', 'ipn_events', 'gateway_calls'],
+  ...['discrepancies', 'external_refunds', 'hold_changes', 'ipn_events', 'gateway_calls'],
 ]
 
 /**
@@ -173,7 +173,7 @@ async function setUp(
   const cardId = `VC-${account.merchantCode}-0001`
   const discrepancyId = String(discrepancy?.id)
   const [external] = await rig.database.sql`
-    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id, outcome)
+    insert into external_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id, outcome)
     select merchant_code, 'at-the-portal', payment_id, 1, 1, 'own' from payments
     where merchant_code = ${account.merchantCode} and payment_id = ${own.paymentId}
     returning id::text`

@@ -81,7 +81,7 @@ export async function borrowDatabase(): Promise<BorrowedDatabase> {
 const FIRST = ['refunds', 'payments', 'transactions', 'webhook_retries']
 const MERCHANT_DATA = [
   ...FIRST.slice(0, 3),
-  ...['ipn_events', 'gateway_calls', 'changes', 'refund_attempts', 'foreign_refunds'],
+  ...['ipn_events', 'gateway_calls', 'changes', 'refund_attempts', 'external_refunds'],
   ...['discrepancies', 'hold_changes', 'refund_reviews'],
 ]
 

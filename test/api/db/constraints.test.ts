@@ -130,7 +130,7 @@ const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`,
 const over = (status: string, more: Columns = {}) =>
   next({ status: `'${status}'`, attempts: '1', due_at: 'null', ...more })
 const external = (more: Columns) =>
-  insert('foreign_refunds', {
+  insert('external_refunds', {
     merchant_code: `'M'`,
     request_id: `'R'`,
     payment_id: `'P'`,
@@ -348,11 +348,11 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
   ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
   ['refund_reviews_pkey', review],
-  ['foreign_refunds_pkey', external({ amount: '1.0' })],
-  ['foreign_refunds_id', external({ request_id: `'S'`, id: '(select id from foreign_refunds)' })],
-  ['foreign_refunds_has_a_source', external({ request_id: `'S'`, ipn_event_id: 'null' })],
-  ['foreign_refunds_has_a_source', external({ request_id: `'S'`, source: `'person'` })],
-  ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
+  ['external_refunds_pkey', external({ amount: '1.0' })],
+  ['external_refunds_id', external({ request_id: `'S'`, id: '(select id from external_refunds)' })],
+  ['external_refunds_has_a_source', external({ request_id: `'S'`, ipn_event_id: 'null' })],
+  ['external_refunds_has_a_source', external({ request_id: `'S'`, source: `'person'` })],
+  ['external_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
   ['discrepancies_once', discrepancy({})],
   ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],
 ]

@@ -162,7 +162,7 @@ const PLAYED = {
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
     await lab.passNotified(payment, 'portal-1', '30')
     await lab.database.sql`
-      update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
+      update external_refunds set first_seen_at = first_seen_at - interval '3 days'`
     await lab.pass(payment)
     expect(await readOnly('external_refund_unmatched')).toMatchObject({
       paymentId: payment.id,

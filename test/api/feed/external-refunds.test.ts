@@ -227,7 +227,7 @@ const PLAYS: Record<string, readonly Play[]> = {
 }
 
 const WRITES =
-  /(?:insert into|update|delete from) foreign_refunds.*|\.(?:insert|update|delete)\(externalRefunds\)/g
+  /(?:insert into|update|delete from) external_refunds.*|\.(?:insert|update|delete)\(externalRefunds\)/g
 
 /** Every statement of the source that writes external refunds. */
 function listWrites(): string[] {

@@ -91,7 +91,7 @@ async function readInDatabase({ amount, now, atFirst, own, external }: Facts): P
     }
     for (const [at, { amount, matched }] of external.entries()) {
       await tx`
-        insert into foreign_refunds (merchant_code, request_id, payment_id, amount, matched, ipn_event_id)
+        insert into external_refunds (merchant_code, request_id, payment_id, amount, matched, ipn_event_id)
         values ('M', ${`r${at}`}, 'P', ${amount}, ${matched}, 1)`
     }
     const [row] = await tx<{ refundable: string }[]>`

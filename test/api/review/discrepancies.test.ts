@@ -292,7 +292,7 @@ describe('a discrepancy that a person resolved', () => {
     await decide(id, 'resolution', { reason: 'refunded at the portal' })
     const entered = await rig.database.sql`
       select source, payment_id as payment, amount, matched, ipn_event_id as ipn
-      from foreign_refunds`
+      from external_refunds`
     const growth = { payment: 'p1', amount: '30', matched: true, ipn: null }
     expect(entered).toEqual([{ source: 'person', ...growth }])
     await gateway.sync('T-1')
@@ -321,7 +321,7 @@ it('growth is entered without what refunds already explain', async () => {
       matched
     from (values (20, true), (25, false)) as r (amount, matched)`
   await rig.database.sql`
-    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, matched, outcome, ipn_event_id)
+    insert into external_refunds (merchant_code, request_id, payment_id, amount, matched, outcome, ipn_event_id)
     values (${merchantCode}, 'a', 'p1', 5, true, null, 1), (${merchantCode}, 'b', 'p1', 7, false, 'released', 1)`
   gateway.list(makeEntry('p1', { amount: 100, refundedAmount: 40 }))
   await gateway.sync('T-1')
@@ -329,7 +329,7 @@ it('growth is entered without what refunds already explain', async () => {
   expect(ours.says).toBe('no refund explains 15 of it')
   await decide(id, 'resolution', { reason: 'refunded at the portal' })
   const [entered] = await rig.database.sql`
-    select amount from foreign_refunds where source = 'person'`
+    select amount from external_refunds where source = 'person'`
   expect(entered).toEqual({ amount: '15' })
 })
 

@@ -49,7 +49,7 @@ async function makeGrowth(refunded: string) {
 
 async function readExternal() {
   return await lab.database.sql`
-    select amount, source, matched, outcome from foreign_refunds order by first_seen_at`
+    select amount, source, matched, outcome from external_refunds order by first_seen_at`
 }
 
 describe('the page of a discrepancy', () => {
@@ -166,9 +166,9 @@ describe('a refund made elsewhere', () => {
   async function makePortalRefund() {
     const payment = await lab.open()
     await lab.notify(payment, crypto.randomUUID(), '20')
-    await lab.database.sql`update foreign_refunds set first_seen_at = now() - interval '30 days'`
+    await lab.database.sql`update external_refunds set first_seen_at = now() - interval '30 days'`
     await lab.pass(payment)
-    await lab.database.sql`update foreign_refunds set first_seen_at = now() - interval '30 days'`
+    await lab.database.sql`update external_refunds set first_seen_at = now() - interval '30 days'`
     await lab.pass(payment)
     return { payment, id: await find('external_refund_unmatched') }
   }
@@ -216,7 +216,7 @@ describe('a refund made elsewhere', () => {
     await lab.notify(other, crypto.randomUUID(), '20')
     await lab.pass(other)
     const [row] = await lab.database.sql<{ id: string }[]>`
-      select id from foreign_refunds where payment_id = ${other.id}`
+      select id from external_refunds where payment_id = ${other.id}`
     const fields = { externalOutcome: 'never_happened', externalReason: 'ticket 4711' }
     const refused = await act(id, 'external', { ...fields, externalId: row?.id ?? '' })
     expect(refused.status).toBe(404)
@@ -227,7 +227,7 @@ describe('a refund made elsewhere', () => {
     const { id } = await makePortalRefund()
     await act(id, 'external', { externalOutcome: 'never_happened', externalReason: 'ticket 1' })
     const path = `${pathOf(id)}?external=`
-    const [row] = await lab.database.sql<{ id: string }[]>`select id from foreign_refunds`
+    const [row] = await lab.database.sql<{ id: string }[]>`select id from external_refunds`
     const page = await openAs(lab, people.operator, path + row?.id)
     const form = `${pathOf(id)}/external`
     const fields = { externalOutcome: 'part_of_first_sight', externalReason: 'ticket 2' }

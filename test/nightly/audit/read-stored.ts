@@ -48,7 +48,7 @@ export async function readStored(sql: Sql, of?: Of, isNamed = of === undefined):
       sql<Stored['external']>`
         select ${name('id')} as id, ${name('request_id')} as "requestId", ${name('payment_id')} as "paymentId",
           amount::text, coalesce(outcome, case when matched then 'matched' else 'reserved' end) as state
-        from foreign_refunds where ${isOfPayments} order by request_id`,
+        from external_refunds where ${isOfPayments} order by request_id`,
       sql<Stored['discrepancies']>`
         select ${name('id')} as id from discrepancies where ${isOwn}`,
     ])

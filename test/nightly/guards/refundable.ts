@@ -12,8 +12,8 @@ export const REFUNDABLE: readonly Guard[] = [
   },
   {
     file: 'src/payments/find-payments.ts',
-    text: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null')}",
-    mutation: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null and false')}",
+    text: "${sumOf('external_refunds', 'not r.matched and r.outcome is null')}",
+    mutation: "${sumOf('external_refunds', 'not r.matched and r.outcome is null and false')}",
     test: 'test/plays/review/external-refunds.test.ts',
     claim:
       "a person's decision about an external refund that it never happened gives its amount back, with person and reason in timeline and feed",

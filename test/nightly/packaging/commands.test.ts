@@ -227,7 +227,7 @@ async function putExternal(): Promise<string> {
       update payments set refunded_amount = 10000, refunded_at_first = 10000
       where payment_id = ${PAYMENT} returning merchant_code, payment_id
     )
-    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
+    insert into external_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
     select merchant_code, 'portal-1', payment_id, 10000, 1 from seen returning id`
   return row?.id ?? ''
 }

@@ -86,7 +86,7 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
     for (const key of [asker, rotated]) {
       await expectSame(await call('POST', path, key), 'resolve discrepancy')
     }
-    const nothing = await lab.database.sql`select from foreign_refunds`
+    const nothing = await lab.database.sql`select from external_refunds`
     expect(nothing).toHaveLength(0)
     expect(await lab.status(id)).toBe('pending')
     expect((await call('POST', path, other)).status).toBe(200)
@@ -184,7 +184,7 @@ describe('whoever asked for a refund does not end what holds it back: an externa
   it('is decided by another principal', async () => {
     const { id, path } = await makeExternal()
     await expectSame(await call('POST', path, asker, NEVER), 'decide external refund')
-    const [before] = await lab.database.sql`select outcome, resolution from foreign_refunds`
+    const [before] = await lab.database.sql`select outcome, resolution from external_refunds`
     expect(before).toEqual({ outcome: null, resolution: null })
     expect((await call('POST', path, other, NEVER)).status).toBe(200)
     expect(await readMarked(id)).toBe(false)

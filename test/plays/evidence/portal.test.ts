@@ -69,7 +69,7 @@ describe('portal refunds from before the payment was first seen', () => {
       await lab.notify(payment, 'portal-2', '20')
     })
     expect(await lab.left(payment)).toBe('50')
-    const rows = await lab.database.sql`select outcome from foreign_refunds`
+    const rows = await lab.database.sql`select outcome from external_refunds`
     expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
   })
 
@@ -104,7 +104,7 @@ describe('portal refunds from before the payment was first seen', () => {
     await lab.passNotified(payment, 'portal-1', '30')
     expect(await lab.disagreements(payment)).toEqual([])
     await lab.database.sql`
-      update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
+      update external_refunds set first_seen_at = first_seen_at - interval '3 days'`
     await lab.pass(payment)
     expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
   })

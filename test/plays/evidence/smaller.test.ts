@@ -115,7 +115,7 @@ describe('evidence older than RETENTION_DAYS', () => {
       update ipn_events set first_received_at = now() - interval '500 days',
         last_received_at = now() - interval '500 days'`
     expect(await countLeft()).toMatchObject({ notifications: 1 })
-    await sql`update foreign_refunds set matched = true`
+    await sql`update external_refunds set matched = true`
     expect(await countLeft()).toMatchObject({ notifications: 0 })
   })
 })

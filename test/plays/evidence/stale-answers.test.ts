@@ -161,7 +161,7 @@ describe('a refunded amount that has fallen for good', () => {
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
     const external = await lab.database.sql<{ id: string }[]>`
-      select id::text from foreign_refunds where payment_id = ${payment.id}`
+      select id::text from external_refunds where payment_id = ${payment.id}`
     const decided = await post(`/v1/external-refunds/${external[0]?.id}/resolution`, {
       ...{ outcome: 'never_happened', reason: 'it bounced', againstEvidence: true },
     })

@@ -75,7 +75,7 @@ describe('growth that was entered and undone is unexplained again', () => {
       await lab.pass(payment)
       expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
       const [entered] = await lab.database.sql<{ id: string }[]>`
-        select id from foreign_refunds where source = 'person' and outcome is null`
+        select id from external_refunds where source = 'person' and outcome is null`
       await post(`external-refunds/${entered?.id}/resolution`, {
         outcome: 'never_happened',
         againstEvidence: true,
@@ -88,7 +88,7 @@ describe('growth that was entered and undone is unexplained again', () => {
     const { payment, id } = await grow('30')
     await enter(id)
     await lab.pass(payment)
-    await lab.database.sql`delete from foreign_refunds`
+    await lab.database.sql`delete from external_refunds`
     await lab.pass(payment)
     expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
   })
@@ -136,10 +136,10 @@ describe('growth that is explained', () => {
   it('in the meantime is resolved without entering anything', async () => {
     const { payment, id } = await grow('30')
     await lab.database.sql`
-      insert into foreign_refunds (merchant_code, request_id, payment_id, amount, matched, ipn_event_id)
+      insert into external_refunds (merchant_code, request_id, payment_id, amount, matched, ipn_event_id)
       select merchant_code, 'portal-1', payment_id, 30, true, 1 from payments where payment_id = ${payment.id}`
     await enter(id)
-    const rows = await lab.database.sql`select from foreign_refunds where source = 'person'`
+    const rows = await lab.database.sql`select from external_refunds where source = 'person'`
     expect(rows).toHaveLength(0)
     await lab.pass(payment)
     expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])

@@ -12,7 +12,7 @@ const TABLES = [
     'refund_attempts',
     `merchant_code = $2 and refund_id in (select refund_id from refunds where ${KEY})`,
   ],
-  ['foreign_refunds', OF_PAYMENTS],
+  ['external_refunds', OF_PAYMENTS],
   ['ipn_events', OF_PAYMENTS],
   ['gateway_calls', KEY],
   ['changes', KEY],

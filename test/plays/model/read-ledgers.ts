@@ -30,7 +30,7 @@ export async function readUnmatched(world: World): Promise<Map<string, number>> 
     select p.payment_id as id, coalesce(p.counted_refunded, p.refunded_amount) - p.refunded_at_first
       - (select coalesce(sum(r.amount), 0) from refunds r where r.merchant_code = p.merchant_code
           and r.payment_id = p.payment_id and r.matched and not r.in_first_sight)
-      - (select coalesce(sum(f.amount), 0) from foreign_refunds f where f.merchant_code = p.merchant_code
+      - (select coalesce(sum(f.amount), 0) from external_refunds f where f.merchant_code = p.merchant_code
           and f.payment_id = p.payment_id and f.matched and f.outcome is null) as unmatched
     from payments p
     where merchant_code = ${account.merchantCode} and transaction_id = ${transactionId}`

@@ -131,7 +131,7 @@ export async function ask(
 async function expectRoom(world: World, paymentId: string): Promise<void> {
   if (world.restored || world.overdrawn.has(paymentId)) return
   const known = await world.rig.database.sql<{ id: string }[]>`
-    select request_id as id from foreign_refunds
+    select request_id as id from external_refunds
     where merchant_code = ${world.account.merchantCode} and payment_id = ${paymentId}`
   const payment = world.payments.find(({ id }) => id === paymentId)
   if (!payment) throw new Error(`no payment ${paymentId}`)

@@ -451,7 +451,7 @@ export async function shiftRows(world: World, ms: number): Promise<void> {
         amount_changed_at = amount_changed_at - ${by}, refunded_fell_at = refunded_fell_at - ${by}
       where ${ofTransaction}
     ), moved_external as (
-      update foreign_refunds set first_seen_at = first_seen_at - ${by},
+      update external_refunds set first_seen_at = first_seen_at - ${by},
         notified_at = notified_at - ${by}, failure_notified_at = failure_notified_at - ${by}
       where ${ofPayments}
     ), moved_events as (

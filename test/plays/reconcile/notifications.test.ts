@@ -143,7 +143,7 @@ describe('a verified notification that names our refund', () => {
     await lab.passNotified(payment, refundId, '30', overrides)
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
     expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
-    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+    expect(await lab.database.sql`select from external_refunds`).toHaveLength(0)
   })
 
   it('and a payment of another transaction is a disagreement, whichever is synced first', async () => {
@@ -154,7 +154,7 @@ describe('a verified notification that names our refund', () => {
     await lab.pass(ours)
     expect(await lab.status(refundId)).toBe('accepted')
     expect(await lab.disagreements(ours)).toEqual(['notification_mismatch'])
-    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+    expect(await lab.database.sql`select from external_refunds`).toHaveLength(0)
     expect(await lab.left(other)).toBe('100')
   })
 
@@ -229,7 +229,7 @@ describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
       const { status, failureCode } = await lax.row(refundId)
       expect([status, failureCode]).toEqual(['accepted', null])
     }
-    expect(await lax.database.sql`select from foreign_refunds`).toHaveLength(0)
+    expect(await lax.database.sql`select from external_refunds`).toHaveLength(0)
   })
 
   it('a forged notification of a portal refund matches no delta', async () => {
@@ -265,7 +265,7 @@ describe('another account', () => {
       await syncDue(rig.service.ctx)
       expect((await rig.row(refundId)).status).toBe('accepted')
       expect(await rig.disagreements(payment)).toEqual([])
-      expect(await rig.database.sql`select from foreign_refunds`).toHaveLength(0)
+      expect(await rig.database.sql`select from external_refunds`).toHaveLength(0)
     } finally {
       await rig.stop()
     }

@@ -111,7 +111,7 @@ describe('the external refunds of a payment', () => {
 describe("a person's decision about an external refund", () => {
   it('that it never happened gives its amount back, with person and reason in timeline and feed', async () => {
     const { payment, one } = await makeReserved()
-    await lab.database.sql`update foreign_refunds set first_seen_at = now() - interval '4 days'`
+    await lab.database.sql`update external_refunds set first_seen_at = now() - interval '4 days'`
     await lab.pass(payment)
     expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
     expect(await lab.left(payment)).toBe('70')
@@ -213,10 +213,10 @@ describe("a person's decision about an external refund", () => {
     const { one } = await makeReserved()
     await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
     await expectRefused(await decide(one.id, 'never_happened'), 409, 'not_decidable')
-    await lab.database.sql`update foreign_refunds set outcome = 'released'`
+    await lab.database.sql`update external_refunds set outcome = 'released'`
     const released = await decide(one.id, 'never_happened', { againstEvidence: true })
     await expectRefused(released, 409, 'not_decidable')
-    await lab.database.sql`update foreign_refunds set outcome = 'own'`
+    await lab.database.sql`update external_refunds set outcome = 'own'`
     const own = await decide(one.id, 'matched', { againstEvidence: true })
     const { detail } = await expectRefused(own, 409, 'not_decidable')
     expect(detail).toContain(`decided with POST /v1/refunds/${one.requestId}/resolution`)

@@ -83,7 +83,7 @@ describe('a key that is repeated after its row was lost', () => {
     'does not succeed by an external refund that is %s, also once the notifications are deleted',
     async (_, marks) => {
       const payment = await loseAndNotify(id)
-      await lab.database.sql`update foreign_refunds set ${lab.database.sql(marks)}`
+      await lab.database.sql`update external_refunds set ${lab.database.sql(marks)}`
       await forgetNotifications()
       await expectReview(payment)
     },
