@@ -33,7 +33,7 @@ export async function measureRequests(stage: Stage, size: number): Promise<Measu
     digits: 2,
     service: of('web'),
     baseline: of('naive'),
-    target: { atMost: 2 },
+    target: { atMost: 3 },
     growth: 1.2,
   })
 }
@@ -65,7 +65,7 @@ export async function measureSending(stage: Stage, size: number): Promise<Measur
       unit: '/s',
       service: of('service'),
       baseline: of('pairs'),
-      target: { atLeast: 0.45 },
+      target: { atLeast: 0.35 },
     })
   } finally {
     await Promise.all([service.close(), gateway.close(), worker.stop()])

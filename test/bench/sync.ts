@@ -102,7 +102,7 @@ function describe(
     isAtOnce ? { growth: 1.2 } : {},
   )
   const rate = row(`sync / naive sync, 16 calls at once, ${where}`, '/s', (round) => round.rate, {
-    target: { atLeast: isAtOnce ? 0.9 : 1.1 },
+    target: { atLeast: isAtOnce ? 1 : 1.08 },
   })
   if (!isAtOnce) return [rate, cpu]
   // The target is the absolute figure.
@@ -175,7 +175,7 @@ export async function measureReadable(stage: Stage, size: number): Promise<Measu
     result: median(taken),
     value: describeLatencies(taken),
     baseline: '',
-    target: { atMost: 15 },
+    target: { atMost: 11 },
   }
 }
 
