@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Overview } from '../health/overview.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Cli } from './command.ts'
 
@@ -9,7 +10,12 @@ type Severity = 'info' | 'warning' | 'error'
 type Found = { severity: Severity; finding: string; action: string | null }
 export type Diagnosis = { id: string } & Found
 
-export type Patient = { sql: Sql; config: Config }
+export type Patient = {
+  sql: Sql
+  config: Config
+  /** How all accounts stand; read once. */
+  readWork: () => Promise<Overview>
+}
 
 /** Examinations by their ids, in their order. None of them changes a row. */
 export type Examinations = Readonly<Record<string, (patient: Patient) => Promise<Found | Found[]>>>

@@ -1,12 +1,13 @@
 import { type Config, readConfig } from '../config/config.ts'
 import { openDatabase } from '../db/client.ts'
+import type { Overview } from '../health/overview.ts'
 import { withTimeout } from '../platform/concurrency/timing.ts'
 import { findCheckedDatabase, runCheck } from './check.ts'
 import type { Finding } from './check-hosts.ts'
 import { command } from './command.ts'
 import { createReport, type Diagnosis, judge } from './diagnosis.ts'
 import { OF_SERVER } from './examine-server.ts'
-import { OF_WORK } from './examine-work.ts'
+import { OF_WORK, readWork } from './examine-work.ts'
 import { explainError } from './explain.ts'
 
 /** Examines an installation. It changes nothing, and sends nothing to the gateway. */
@@ -55,9 +56,11 @@ async function examineDatabase(config: Config, add: (one: Diagnosis) => void): P
   if (typeof url === 'object') return
   const { sql, close } = openDatabase(url, 1)
   try {
+    let work: Promise<Overview> | undefined
+    const patient = { sql, config, readWork: () => (work ??= readWork(sql)) }
     for (const [id, examine] of Object.entries({ ...OF_SERVER, ...OF_WORK })) {
       try {
-        const found = await withTimeout(EXAMINED_MS, examine({ sql, config }))
+        const found = await withTimeout(EXAMINED_MS, examine(patient))
         for (const one of [found].flat()) add({ id, ...one })
       } catch (error) {
         const [finding = ''] = explainError(error).split('\n')

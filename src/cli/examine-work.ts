@@ -1,33 +1,36 @@
 import { EVERY_MERCHANT, EXPIRING_SOON } from '../access/keys.ts'
 import { NO_WORKER } from '../db/processes.ts'
 import {
+  isWaiting,
   LATE_MS,
   OUTAGE_MS,
   OVERLOOKED_MS,
   type Overview,
   rateProcesses,
   readOverview,
-  WAITING,
+  readProcesses,
 } from '../health/overview.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
-import { type Examinations, formatSpan, judge, orFine, type Patient, readOne } from './diagnosis.ts'
+import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
-/** The health page of the console reads the same. */
-async function seeOverview({ sql }: Patient): Promise<Overview> {
+/** Reads all accounts as the console's health page reads those of a person. */
+export async function readWork(sql: Sql): Promise<Overview> {
   const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
   const codes = rows.map(({ code }) => code)
   return await readOverview({ sql }, codes, [...codes, EVERY_MERCHANT])
 }
 
-/** How long something has waited by now (ms). */
-const age = (since: string | null) => (since === null ? 0 : Date.now() - Date.parse(since))
+/** How long something has waited (ms). */
+const age = ({ at }: Overview, since: string | null) =>
+  since === null ? 0 : Date.parse(at) - Date.parse(since)
 
 const oldest = (ms: number) => (ms === 0 ? '' : `; the oldest is ${formatSpan(ms / 1000)} old`)
 
 /** What is examined of the work that the database holds. */
 export const OF_WORK: Examinations = {
-  async processes(patient) {
-    const { processes } = await seeOverview(patient)
+  async processes({ sql }) {
+    const processes = await readProcesses(sql)
     const { hasWorker, isMixed } = rateProcesses(processes)
     if (processes.length === 0) {
       const action = 'start one: npm start, or node dist/main.js'
@@ -39,9 +42,9 @@ export const OF_WORK: Examinations = {
       : judge(`${list}: no worker is running`, NO_WORKER, 'error')
   },
 
-  async backlog(patient) {
-    const { due, lagMs } = await seeOverview(patient)
-    const { waiting } = await readOne(patient.sql<{ waiting: number }[]>`
+  async backlog({ sql, readWork }) {
+    const { due, lagMs } = await readWork()
+    const { waiting } = await readOne(sql<{ waiting: number }[]>`
       select count(*)::int as waiting from (select from event_outbox limit 10000) as o`)
     return judge(
       `events that wait for the feed: ${waiting}, transactions due: ${due}${oldest(lagMs)}`,
@@ -61,10 +64,10 @@ export const OF_WORK: Examinations = {
     )
   },
 
-  async refunds(patient) {
-    const { refunds } = await seeOverview(patient)
-    const waiting = refunds.filter(({ status }) => WAITING.includes(status))
-    const ms = Math.max(0, ...waiting.map(({ since }) => age(since)))
+  async refunds({ readWork }) {
+    const work = await readWork()
+    const waiting = work.refunds.filter(isWaiting)
+    const ms = Math.max(0, ...waiting.map(({ since }) => age(work, since)))
     const list = waiting.map(({ status, count }) => `${status} ${count}`).join(', ')
     return judge(
       `refunds that wait for a person or an outcome: ${list || 'none'}${oldest(ms)}`,
@@ -73,21 +76,25 @@ export const OF_WORK: Examinations = {
     )
   },
 
-  async discrepancies(patient) {
-    const { all, since } = (await seeOverview(patient)).discrepancies
+  async discrepancies({ readWork }) {
+    const work = await readWork()
+    const { all, since } = work.discrepancies
+    const ms = age(work, since)
     return judge(
-      `open disagreements with the gateway: ${all}${oldest(age(since))}`,
-      age(since) > OVERLOOKED_MS &&
+      `open disagreements with the gateway: ${all}${oldest(ms)}`,
+      ms > OVERLOOKED_MS &&
         'look at /console/discrepancies; see "When the sides disagree" in docs/operations.md',
     )
   },
 
-  async webhooks(patient) {
-    const { all, disabled, failing, since } = (await seeOverview(patient)).endpoints
-    const longest = failing > 0 ? `, the longest for ${formatSpan(age(since) / 1000)}` : ''
+  async webhooks({ readWork }) {
+    const work = await readWork()
+    const { all, disabled, failing, since } = work.endpoints
+    const ms = age(work, since)
+    const longest = failing > 0 ? `, the longest for ${formatSpan(ms / 1000)}` : ''
     return judge(
       `webhook endpoints: ${all}, disabled: ${disabled}, failing: ${failing}${longest}`,
-      (disabled > 0 || age(since) > OUTAGE_MS) &&
+      (disabled > 0 || ms > OUTAGE_MS) &&
         'mend the receiver, then POST /v1/webhook-endpoints/{id}/enable and …/replay; see "Webhooks" in docs/operations.md',
     )
   },

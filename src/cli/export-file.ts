@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { z } from 'zod'
-import { UsageError } from './command.ts'
+import { RefusedError, UsageError } from './command.ts'
 
 /** How far an export is: which it is of, the next page, and what is written before it. */
 const Place = z.object({
@@ -15,7 +15,7 @@ type Place = z.infer<typeof Place>
  * Opens a file for an export, or goes on with one that was cut off: its place stands beside it, in `FILE.cursor`, until
  * the export is complete. Whatever follows the place in the file is cut away first, so that no row is there twice.
  * @param of says what is exported: another export does not go on with the file
- * @throws UsageError if the file is another one, or cannot be written
+ * @throws UsageError if the file is another one, or cannot be opened
  */
 export function openExportFile(file: string, of: string) {
   const beside = `${file}.cursor`
@@ -38,7 +38,7 @@ export function openExportFile(file: string, of: string) {
     if (!saved) save(place)
     return fs.openSync(file, 'a')
   }
-  const handle = attempt(file, open)
+  const handle = attempt(file, open, UsageError)
   if (fs.fstatSync(handle).size < place.bytes) {
     throw new UsageError(`${file} is shorter than it was: delete it and ${beside}`)
   }
@@ -46,9 +46,13 @@ export function openExportFile(file: string, of: string) {
   let { bytes } = place
   return {
     ...place,
-    /** Writes the next rows. @param next where the list goes on behind them, and how many rows there are by then */
+    /**
+     * Writes the next rows.
+     * @param next where the list goes on behind them, and how many rows there are by then
+     * @throws RefusedError, as of a full disk: the same command goes on once there is room
+     */
     write(text: string, next: Pick<Place, 'cursor' | 'rows'>): void {
-      attempt(file, () => fs.writeFileSync(handle, text))
+      attempt(file, () => fs.writeFileSync(handle, text), RefusedError)
       bytes += Buffer.byteLength(text)
       // After the last page there is no next one: its place would be that of the beginning.
       if (next.cursor === null) return
@@ -63,11 +67,11 @@ export function openExportFile(file: string, of: string) {
   }
 }
 
-function attempt<T>(file: string, work: () => T): T {
+function attempt<T>(file: string, work: () => T, Refusal: new (text: string) => Error): T {
   try {
     return work()
   } catch (error) {
-    throw new UsageError(`${file} cannot be written: ${error instanceof Error && error.message}`)
+    throw new Refusal(`${file} cannot be written: ${error instanceof Error && error.message}`)
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Child } from 'hono/jsx'
 import { type Figures, POINTS, readFigures } from '../health/figures.ts'
 import {
+  isWaiting,
   LATE_MS,
   OUTAGE_MS,
   OVERLOOKED_MS,
@@ -8,7 +9,6 @@ import {
   rateProcesses,
   readOverview,
   type SeenProcess,
-  WAITING,
 } from '../health/overview.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
@@ -87,7 +87,7 @@ const LINES: readonly ((of: Measured) => Line)[] = [
     runbook: 'when-the-gateway-does-not-answer',
   }),
   ({ refunds, now }) => {
-    const waiting = refunds.filter(({ status }) => WAITING.includes(status))
+    const waiting = refunds.filter(isWaiting)
     return {
       name: 'refunds',
       tone: judge(
@@ -228,7 +228,7 @@ export const healthPage = definePage<Overview>({
     const paused = ctx.gateway.breakers
       .list()
       .filter((one) => one.state !== 'closed' && merchants.includes(one.merchantCode))
-    const measured = { ...overview, paused, now: ctx.now().getTime() }
+    const measured = { ...overview, paused, now: Date.parse(overview.at) }
     const lines = LINES.map((look) => look(measured))
     const sorted = TONES.flatMap((tone) => lines.filter((line) => line.tone === tone))
     const title = t('frame.pages.health')

@@ -3,6 +3,7 @@ import { findStop, type Stop } from '../db/installation.ts'
 import { UNSEEN_MS } from '../db/processes.ts'
 import { rateKind } from '../discrepancies/kinds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /** A process that has been seen lately. Times are ISO 8601. */
@@ -17,6 +18,8 @@ export type SeenProcess = {
 
 /** How some accounts stand now; `processes` and `stop` are those of the whole installation. */
 export type Overview = {
+  /** When it was read, by the database's clock (ISO 8601): ages are counted from it. */
+  at: string
   processes: SeenProcess[]
   /** Why refunds and webhooks are not sent, if so. */
   stop: Stop | undefined
@@ -51,7 +54,20 @@ export function rateProcesses(processes: readonly SeenProcess[]) {
 }
 
 /** Of refunds that have not ended, those that somebody has to look at. */
-export const WAITING: readonly string[] = ['needs_review', 'unknown']
+export const isWaiting = ({ status }: { status: string }) =>
+  status === 'needs_review' || status === 'unknown'
+
+/** Reads the processes that have been seen lately. */
+export async function readProcesses(sql: Sql): Promise<SeenProcess[]> {
+  const rows = await sql<SeenProcess[]>`
+    select id, role, version, commit, started_at as "startedAt", seen_at as "seenAt" from processes
+    where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' order by role, started_at, id`
+  return rows.map((one) => ({
+    ...one,
+    startedAt: toIso(one.startedAt),
+    seenAt: toIso(one.seenAt),
+  }))
+}
 
 /** Nobody needs to know how many more there are. */
 const MOST = 10_000
@@ -68,15 +84,17 @@ export async function readOverview(
   const codes = [...merchants]
   const accounts = sql`unnest(${codes}::text[]) as a (merchant_code)`
   const [processes, refunds, kinds, stop, [endpoints], [row]] = await Promise.all([
-    sql<SeenProcess[]>`
-      select id, role, version, commit, started_at as "startedAt", seen_at as "seenAt" from processes
-      where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' order by role, started_at, id`,
+    readProcesses(sql),
     sql<Overview['refunds']>`
       select case status when 'sending' then 'pending' else status end as status, count(*)::int as count,
         min(requested_at) as since
       from ${accounts} cross join lateral (
-        select status, requested_at from refunds as r
-        where r.merchant_code = a.merchant_code and ${sql.unsafe(isUnendedSql('r'))} limit ${MOST}) as r
+        (select status, requested_at from refunds as r
+          where r.merchant_code = a.merchant_code and r.status in ('needs_review', 'unknown') limit ${MOST})
+        union all
+        (select status, requested_at from refunds as r
+          where r.merchant_code = a.merchant_code and r.status not in ('needs_review', 'unknown')
+            and ${sql.unsafe(isUnendedSql('r'))} limit ${MOST})) as r
       group by 1 order by 1`,
     sql<{ kind: string; count: number; since: string }[]>`
       select kind, count(*)::int as count, min(at) as since from ${accounts} cross join lateral (
@@ -90,9 +108,12 @@ export async function readOverview(
         min(failing_since) filter (where disabled_at is null) as since
       from webhook_endpoints where merchant_code = any(${[...owners]}::text[])`,
     sql<
-      Pick<Overview, 'due' | 'lagMs' | 'lastNotificationAt' | 'answered' | 'unanswered' | 'held'>[]
+      Pick<
+        Overview,
+        'at' | 'due' | 'lagMs' | 'lastNotificationAt' | 'answered' | 'unanswered' | 'held'
+      >[]
     >`
-      select due.*, calls.*,
+      select due.*, calls.*, now() as at,
         array(select merchant_code from merchant_accounts
           where merchant_code = any(${codes}::text[]) and hold is not null order by 1) as held
       from (
@@ -114,12 +135,9 @@ export async function readOverview(
   const [oldest = null] = kinds.map(({ since }) => toIso(since)).sort()
   return {
     ...row,
+    at: toIso(row.at),
     lastNotificationAt: row.lastNotificationAt && toIso(row.lastNotificationAt),
-    processes: processes.map((one) => ({
-      ...one,
-      startedAt: toIso(one.startedAt),
-      seenAt: toIso(one.seenAt),
-    })),
+    processes,
     refunds: refunds.map((one) => ({ ...one, since: toIso(one.since) })),
     discrepancies: { all: sum(kinds), severe: sum(severe), since: oldest },
     endpoints: { ...endpoints, since: endpoints.since && toIso(endpoints.since) },
