@@ -39,7 +39,7 @@ describeInBrowser('the pages between form and refund', () => {
     await check()
     await lab.database.sql`update transactions set version = version + 1`
     await press('Confirm refund')
-    await see('The figures are the same.')
+    await see('Nothing was refunded: something changed after you opened the form.')
     await check()
     expect(problems).toEqual([])
   })

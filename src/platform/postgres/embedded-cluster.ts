@@ -100,7 +100,6 @@ type NewCluster = Home & { bin: string; isDurable: boolean }
 
 /** Creates the cluster in a folder of its own; it appears complete, by one rename, or not at all. @throws EmbeddedPostgresError */
 export async function createCluster({ home, user, bin, isDurable }: NewCluster): Promise<void> {
-  removeAbandoned(home)
   const folder = fs.mkdtempSync(join(home, `${UNFINISHED}${process.pid}-`))
   try {
     const created = join(folder, 'cluster')
@@ -134,7 +133,7 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
 }
 
 /** Removes what killed processes have left. An `initdb` may still be cleaning up: then a later start removes the rest. */
-function removeAbandoned(home: string): void {
+export function removeAbandoned(home: string): void {
   for (const name of fs.readdirSync(home)) {
     if (!name.startsWith(UNFINISHED) || isAlive(Number(name.split('-')[1]))) continue
     try {

@@ -17,6 +17,7 @@ import {
   isAlive,
   makeFolder,
   readPassword,
+  removeAbandoned,
   SHARED_FOLDER,
   WHAT_ELSE,
 } from './embedded-cluster.ts'
@@ -76,6 +77,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     const { home, user } = chooseHome(fs.realpathSync(dataDir), log)
     const isRoot = process.getuid?.() === 0
     const bin = prepareBinaries(isRoot ? SHARED_FOLDER : home, user, log)
+    removeAbandoned(home)
     const cluster = join(home, 'postgres')
     if (!fs.existsSync(join(cluster, 'PG_VERSION'))) {
       await createCluster({ home, user, bin, isDurable: settings.fsync !== 'off' })
