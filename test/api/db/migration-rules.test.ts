@@ -45,6 +45,16 @@ it('a migration that builds an index concurrently passes', () => {
   expect(lint('0099_planted.sql', text)).toBe(0)
 })
 
+/** The SHA-256 of every migration of a release: a database that has another one of the same name is refused. */
+const RELEASED = {
+  '0000_initial': '48bb7c3de8a766464ebec278802e76cea3633081f77c81dbc4789d5c3f178730',
+}
+
+it('a migration of a release stays as it was released', async () => {
+  const hashes = (await loadMigrations()).map(({ name, hash }) => [name, hash])
+  expect(Object.fromEntries(hashes)).toMatchObject(RELEASED)
+})
+
 it('npm run check lints the migrations', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(scripts.check).toMatch(/squawk .*migrations\/\*\.sql/)
