@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordFigures } from '../../src/health/figures.ts'
+import { COMMIT, PACKAGE } from '../../src/version.ts'
 import { addVisitors } from '../support/console.ts'
 import { openAs } from '../support/console-pages.ts'
 import { emptyTables } from '../support/database.ts'
@@ -36,11 +37,11 @@ async function readLines(): Promise<string[][]> {
   )
 }
 
-/** @param commit by default that of the process which shows the page */
-async function addWorker(commit?: string) {
+/** @param commit by default that of the process which shows the page, whose own row may not be written yet */
+async function addWorker(commit: string | undefined = COMMIT) {
   await rig.database.sql`
     insert into processes (id, role, version, commit)
-    select gen_random_uuid(), 'worker', version, coalesce(${commit ?? null}, commit) from processes limit 1`
+    values (gen_random_uuid(), 'worker', ${PACKAGE.version}, ${commit ?? null})`
 }
 
 const ageS = (seconds: number) => rig.database.sql`now() - ${seconds} * interval '1 second'`
