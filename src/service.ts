@@ -66,7 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   // Enough for every orchestrator and scraper; the rest of the process's open files are for the public port.
   const scrapeLimits = { ...limits, connections: 200, connectionsPerNetwork: 100 }
   const metricsServer = openServer(createScrapeListener(ctx), scrapeLimits, policy)
-  const loops = [watchOutages(ctx), ...startPresence(ctx)]
+  const loops = [watchOutages(ctx), ...startOwnPasses(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
@@ -115,7 +115,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 /** Starts what every process does, whatever its role. */
-function startPresence(ctx: ServiceContext): WorkerLoop[] {
+function startOwnPasses(ctx: ServiceContext): WorkerLoop[] {
   const { log, lifecycle } = ctx
   // Learns of data keys that `cli keys reseal` has added, within the minute before any process uses them.
   const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())

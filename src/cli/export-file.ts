@@ -52,12 +52,15 @@ export function openExportFile(file: string, of: string) {
      * @throws RefusedError, as of a full disk: the same command goes on once there is room
      */
     write(text: string, next: Pick<Place, 'cursor' | 'rows'>): void {
-      attempt(file, () => fs.writeFileSync(handle, text), RefusedError)
-      bytes += Buffer.byteLength(text)
-      // After the last page there is no next one: its place would be that of the beginning.
-      if (next.cursor === null) return
-      fs.fsyncSync(handle)
-      save({ of, ...next, bytes })
+      const writeAndSave = () => {
+        fs.writeFileSync(handle, text)
+        bytes += Buffer.byteLength(text)
+        // After the last page there is no next one: its place would be that of the beginning.
+        if (next.cursor === null) return
+        fs.fsyncSync(handle)
+        save({ of, ...next, bytes })
+      }
+      attempt(file, writeAndSave, RefusedError)
     },
     end(): void {
       fs.fsyncSync(handle)

@@ -210,6 +210,27 @@ describe('a claim', () => {
     expect(listIds(receiver.seen)).toEqual([id, id, id])
   })
 
+  it('that lost its lease leaves the retry that it sent, although that was accepted', async () => {
+    const receiver = await serveHeld()
+    const { id: endpointId } = await register(rig, receiver.url)
+    const [id = ''] = await publish(rig, ['T-RETRY'])
+    const send = async (status: number, meanwhile = async () => {}) => {
+      const calls = receiver.seen.length
+      const { finished } = await createDeliveryRound(rig.service.ctx)()
+      await waitUntil(() => receiver.seen.length === calls + 1, { what: 'the call' })
+      await meanwhile()
+      receiver.answer(status)
+      await finished
+      await passTime(rig)
+    }
+    await send(500)
+    await send(200, () => loseLease(rig, endpointId))
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 1 })
+    await send(200)
+    expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
+    expect(listIds(receiver.seen)).toEqual([id, id, id])
+  })
+
   it('that stalled until its lease had nearly expired is not sent', async () => {
     const receiver = await receive()
     const { id: endpointId } = await register(rig, receiver.url)

@@ -39,6 +39,24 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/claim.ts',
+    text: '    if (!row) return { value: undefined }\n',
+    mutation:
+      '    if (!row) return { value: undefined, last: () => endRetries(tx, claim, [...accepted, ...dropped]) }\n',
+    test: DELIVERY,
+    claim: 'a claim that lost its lease leaves the retry that it sent, although that was accepted',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/claim.ts',
+    text: '    // The event of the change shows what is left.\n    await end()\n',
+    mutation: '    if (isChanged === undefined) await end()\n',
+    test: 'test/api/webhooks/conditions.test.ts',
+    claim:
+      'the condition of an endpoint is an event in the feed and at the other endpoints, when it fails and when it recovers',
+    control: VERSION,
+  },
+  {
+    file: 'src/webhooks/claim.ts',
     text: 'where e.disabled_at is null and e.due_at <= now() and (e.failing',
     mutation: 'where e.disabled_at is null and (e.failing',
     test: OUTAGE,

@@ -182,6 +182,26 @@ describe('to a file', () => {
     expect(readFileSync(file, 'utf8')).toBe('ä\n')
   })
 
+  it('ends as a failure where the disk takes no more, and goes on once it does', async () => {
+    const file = join(folder, 'full.csv')
+    const whole = await readApiCsv('transactions')
+    const most = Math.ceil(whole.length / 2_048)
+    const command = `ulimit -f ${most}; exec "$0" "$@"`
+    const args = [inject('programs').cli, 'export', 'transactions', '--output', file]
+    const child = spawn('bash', ['-c', command, process.execPath, ...args], { env: environment() })
+    const [err] = await Promise.all([text(child.stderr), once(child, 'close')])
+    expect({ code: child.exitCode, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/full\.csv cannot be written: EFBIG/),
+    })
+    const { code, err: progress } = await run('transactions', '--output', file)
+    expect({ code, progress }).toEqual({
+      code: 0,
+      progress: expect.stringMatching(/^goes on behind/),
+    })
+    expect(readFileSync(file, 'utf8')).toBe(whole)
+  })
+
   it.each([
     ['another filter', ['--state', 'paid'], 'is not this export'],
     ['another format', ['--format', 'jsonl'], 'is not this export'],
