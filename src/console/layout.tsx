@@ -120,6 +120,7 @@ function Bar(props: {
               name="q"
               value={c.req.query('q')}
               placeholder={t('search.label')}
+              size={30}
               maxlength={128}
               autocomplete="off"
             />

@@ -233,7 +233,7 @@ function CancelCard({ shown }: { shown: ShownRefundPage }) {
 function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   const { merchantCode, id, hold } = view
   return (
-    <Card title={t('field.hold')} id="hold">
+    <Card title={t(hold === null ? 'story.actions.hold' : 'states.held')} id="hold">
       <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
     </Card>
   )

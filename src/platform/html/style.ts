@@ -37,6 +37,7 @@ main > nav { margin-top: .4rem; font-size: .875rem; color: var(--soft); }
 a { color: var(--accent); }
 form { display: flex; flex-wrap: wrap; gap: .8rem; align-items: end; }
 form.stacked { flex-direction: column; align-items: stretch; max-width: 34rem; }
+form.stacked > button { align-self: start; }
 td form { display: inline-flex; gap: .3rem; margin-right: .3rem; }
 label, .field { display: grid; grid-template-columns: minmax(0, auto); max-width: 100%; gap: .2rem; font-size: .875rem; color: var(--soft); }
 fieldset { margin: 0; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .35rem; }
