@@ -2,19 +2,29 @@ import { computeRefundable } from '../../../../src/payments/find-payments.ts'
 import { isFreed, type RefundRow, STATES } from '../../../../src/refunds/lifecycle.ts'
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import { Broken, type Machine } from './explore.ts'
-import { listGateway, listOffered, listRight, listService, listSteps, tick } from './steps.ts'
-import { begin, keyOf, type Setting, type World } from './world.ts'
+import { listGateway } from './gateway.ts'
+import { listOffered, listPeople, listRight } from './people.ts'
+import { listService, listSteps } from './steps.ts'
+import { tick } from './time.ts'
+import { begin, isPortal, keyOf, type Setting, SUCCESS, type World } from './world.ts'
 
 export type Options = Partial<Omit<Setting, 'checkSending'>>
 
 /** Describes a small world, and what must hold in it. */
 export function makeMachine(options: Options): Machine<World> {
   const setting: Setting = {
-    ...{ paid: 50, amounts: [30], hasPortal: false, faults: 0, settings: REFUND_SETTINGS },
+    ...{
+      paid: 50,
+      amounts: [30],
+      hasPortal: false,
+      early: [],
+      faults: 0,
+      settings: REFUND_SETTINGS,
+    },
     ...options,
     checkSending: (world, of, row) => checkSending(world, setting, of, row),
   }
-  const rested = new Set<string>()
+  const rested = new Set<number>()
   return {
     begin: begin(setting),
     key: keyOf,
@@ -30,17 +40,22 @@ function measureMoved(world: World, setting: Setting, except?: number): number {
   return world.orders.reduce((sum, { moved, isOpen, cameBack }, of) => {
     const mayMove = moved > 0 || isOpen
     const isKnown = isPortal(of, setting) ? isPortalKnown(world, of) : isReserved(world.rows[of])
-    return of === except || !mayMove || cameBack || !isKnown ? sum : sum + amountOf(setting, of)
+    const isLeft = cameBack || isReleasedWrongly(world, of)
+    return of === except || !mayMove || isLeft || !isKnown ? sum : sum + amountOf(setting, of)
   }, 0)
 }
-
-const isPortal = (of: number, { hasPortal, amounts }: Setting) =>
-  hasPortal && of === amounts.length - 1
 
 const isReserved = (row: RefundRow | null | undefined) => !!row && row.status !== 'failed'
 
 /** Its success was notified, and handled. */
-const isPortalKnown = ({ heard }: World, of: number) => heard[of]?.includes('0') === true
+const isPortalKnown = ({ heard, wrong }: World, of: number) =>
+  heard[of]?.includes(SUCCESS) === true && !wrong.includes(of)
+
+/** Two people said that it came back, and it did not. */
+const isReleasedWrongly = ({ rows, wrong }: World, of: number) => {
+  const row = rows[of]
+  return wrong.includes(of) && !!row && isFreed(row)
+}
 
 /**
  * What the service has to leave alone, by what it knows: what the gateway shows or told it of, whichever is more, and every
@@ -52,7 +67,8 @@ function measureKnown({ rows, external, payment }: World): number {
     row.status === 'returned' || (row.status === 'succeeded' && !row.inferred)
   const sum = (some: readonly { amount: string }[]) =>
     some.reduce((total, { amount }) => total + Number(amount), 0)
-  const told = sum([...own.filter(isKnown), ...external.filter(({ outcome }) => outcome === null)])
+  const elsewhere = external.filter(({ outcome }) => outcome === null)
+  const told = Number(payment.first) + sum([...own.filter(isKnown), ...elsewhere])
   const shown = Number(payment.counted ?? payment.now)
   return Math.max(told, shown) + sum(own.filter((row) => !isKnown(row)))
 }
@@ -60,6 +76,7 @@ function measureKnown({ rows, external, payment }: World): number {
 /** Rules of every state, whatever follows. */
 function checkAlways(world: World, setting: Setting): string | undefined {
   const { orders, rows, external, payment, lost } = world
+  const { first } = payment
   for (const [of, { moved }] of orders.entries()) {
     if (moved > 1 && !lost.includes(of)) return `${of} has moved ${moved} times`
   }
@@ -67,11 +84,11 @@ function checkAlways(world: World, setting: Setting): string | undefined {
   const counted = external.filter(({ outcome }) => outcome === null)
   const matched = [...own, ...counted].filter((one) => one.matched)
   const gross = orders.reduce((sum, { moved }, of) => sum + moved * amountOf(setting, of), 0)
-  const explained = matched.reduce((sum, { amount }) => sum + Number(amount), 0)
+  const explained = matched.reduce((sum, { amount }) => sum + Number(amount), Number(first))
   if (explained > gross) return `${explained} are matched, and ${gross} have moved`
   const left = computeRefundable({
     ...{ amount: String(setting.paid), refundedNow: payment.counted ?? payment.now },
-    refundedAtFirst: '0',
+    refundedAtFirst: first,
     matched: matched.map(({ amount }) => amount),
     reserved: [
       ...own.filter((row) => !row.matched && row.status !== 'failed' && !isFreed(row)),
@@ -90,6 +107,9 @@ function checkSending(world: World, setting: Setting, of: number, row: RefundRow
     throw new Broken(`${of} is sent, and is ${row.status}`)
   if (row.needsApproval && row.approvedAt === null)
     throw new Broken(`${of} is sent, and not approved`)
+  if (row.hold !== null) throw new Broken(`${of} is sent, and is held`)
+  if (world.query?.view !== 'listed') throw new Broken(`${of} is sent, and is not listed`)
+  if (/[012]/.test(world.heard[of] ?? '')) throw new Broken(`${of} is sent, and was notified`)
   if (world.news[of]?.includes('requested')) throw new Broken(`${of} is sent on an older answer`)
   const moved = measureMoved(world, setting, of)
   if (moved + amountOf(setting, of) > setting.paid && !world.wrong.length) {
@@ -112,14 +132,14 @@ function checkSending(world: World, setting: Setting, of: number, row: RefundRow
 }
 
 /** Follows good news: every state must end well, or leave it to a person who can end it. */
-function comeToRest(world: World, setting: Setting, rested: Set<string>): string | undefined {
-  const path: string[] = []
+function comeToRest(world: World, setting: Setting, rested: Set<number>): string | undefined {
+  const path: number[] = []
   let at = world
   for (;;) {
     const key = keyOf(at)
     if (rested.has(key)) break
     path.push(key)
-    if (path.length > 60) return `no good news brings it to an end: ${path.slice(-4).join(' → ')}`
+    if (path.length > 60) return 'no good news brings it to an end'
     const next = improve(at, setting, key)
     if (!next) {
       const fault = checkEnd(at, setting)
@@ -132,10 +152,14 @@ function comeToRest(world: World, setting: Setting, rested: Set<string>): string
   return undefined
 }
 
-function improve(world: World, setting: Setting, key: string): World | undefined {
-  const news = [...listGateway({ ...world, left: 0 }, setting)].find(
-    ({ name }) => /accepts|has it already|moves|shows/.test(name) && !/portal/.test(name),
-  )
+function improve(world: World, setting: Setting, key: number): World | undefined {
+  const goodNews = /accepts|has it already|moves|shows|listed again|^release/
+  const news = [
+    ...listGateway({ ...world, left: 0 }, setting),
+    ...(setting.hasHolds
+      ? listPeople({ ...world, left: 0 }, { ...setting, hasPeople: false })
+      : []),
+  ].find(({ name }) => goodNews.test(name) && !/portal/.test(name))
   if (news) return { ...news.next(), left: world.left }
   const service = [...listService(world, setting)].filter(({ name }) => !name.startsWith('request'))
   const told = service.find(({ name }) => /^(notify|reply|late reply|no answer|answer)/.test(name))
@@ -181,22 +205,4 @@ function isAccepted(
 ): boolean {
   const portal = orders[amounts.length - 1]
   return hasPortal && row.inferred && portal?.moved === 1 && external.length === 0
-}
-
-/** The small worlds that every run explores, and how many states each has. */
-export const WORLDS: Record<string, { options: Options; states: number }> = {
-  'one refund, and one thing that goes wrong': { options: { faults: 1 }, states: 8_909 },
-  'a gateway that remembers nothing, and one thing that goes wrong': {
-    options: { faults: 1, settings: { ...REFUND_SETTINGS, GATEWAY_REFUND_DEDUPES: false } },
-    states: 2_254,
-  },
-  'a refund made at the portal beside it': {
-    options: { amounts: [30, 30], hasPortal: true },
-    states: 4_084,
-  },
-  'two refunds, of which the payment holds one': { options: { amounts: [30, 30] }, states: 2_757 },
-  'people who approve and decide, and money that comes back': {
-    options: { hasPeople: true, needsApproval: true },
-    states: 1_628,
-  },
 }

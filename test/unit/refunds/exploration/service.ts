@@ -1,5 +1,10 @@
-import { judgeFall, NOTHING_ODD } from '../../../../src/payments/odd-readings.ts'
-import { applyAnswer, applyOutcome, endInterrupted } from '../../../../src/refunds/answer.ts'
+import { compareAmounts } from '../../../../src/money.ts'
+import {
+  comparePayments,
+  getCountedStatus,
+  NOTHING_ODD,
+} from '../../../../src/payments/odd-readings.ts'
+import { applyAnswer, endInterrupted } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
 import {
@@ -19,11 +24,21 @@ import type {
 } from '../../../../src/refunds/types.ts'
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import { Broken } from './explore.ts'
-import { type Call, nameOf, type Setting, type World } from './world.ts'
+import {
+  type Call,
+  FAILURE,
+  nameOf,
+  OTHER,
+  type Setting,
+  SUCCESS,
+  UNCLEAR,
+  type World,
+} from './world.ts'
 
 const ASKED_AT = '2026-01-02T00:00:00.000Z'
 /** What happens in a step; a step later it is `then`, whenever that was: ages are kept apart. */
 const NOW = 'now'
+const LONG = REFUND_SETTINGS.REFUND_RESOLVE_FOR_MS
 
 /** The times of a refund and how long ago they are. */
 const AGES = [
@@ -35,15 +50,19 @@ const AGES = [
   ['returnSeenAt', 'sinceReturnSeenMs'],
 ] as const
 
-/** Every move, status and reason that a play has reached. */
+/** Every change, status, decision, refusal and finding that a play has reached. */
 export const REACHED = new Set<string>()
 
 /** Loads the case as `lockRefunds` does. */
 export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean): LockedRefunds {
+  const { now, first, counted, unlistedMs, isMissing, view } = world.payment
+  const isStrange = view === 'strange'
   const payment: LockedPayment = {
-    ...{ paymentId: 'P', status: 'SUCCESS', paymentMethod: 'ATM', missing: false, listed: true },
-    ...{ amount: String(paid), refundedNow: world.payment.now, refundedAtFirst: '0' },
-    ...{ countedStatus: null, countedAmount: null, countedRefunded: world.payment.counted },
+    ...{ paymentId: 'P', status: isStrange ? 'HELD' : 'SUCCESS', paymentMethod: 'ATM' },
+    ...{ amount: String(paid), refundedNow: now, refundedAtFirst: first, missing: isMissing },
+    ...{ countedStatus: isStrange ? 'SUCCESS' : null, countedAmount: null },
+    countedRefunded: counted,
+    listed: !isMissing && unlistedMs === null && view !== 'unreadable',
     ...{ external: [], released: [], explainedAtFirst: '0', returning: '0' },
     unmatchedDelta: undefined,
   }
@@ -61,9 +80,10 @@ export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean
   })
   const external = world.external.map((row) => ({ before: row, now: row, changes: [] }))
   const notifications = world.inbox.map(
-    ({ of, code, isNews }, index): RefundNotification => ({
-      ...{ id: index + 1, requestId: nameOf(of), paymentId: 'P', code, verified: true, reading: 1 },
-      amount: String(amounts[of]),
+    ({ of, code, isNews, isEarly = false }, index): RefundNotification => ({
+      ...{ id: index + 1, requestId: nameOf(of), paymentId: 'P', verified: true, reading: 1 },
+      code: code === OTHER ? SUCCESS : code,
+      amount: code === OTHER ? '1' : String(amounts[of]),
       ...{
         documented: true,
         handledBefore: false,
@@ -71,8 +91,8 @@ export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean
         receivedAt: NOW,
         body: null,
       },
-      failedAt: world.heard[of]?.includes('1') ? 'then' : null,
-      ...{ beforeSnapshot: isAnswer && !isNews, beforeFirst: false, details: {} },
+      failedAt: hasFailed(world.heard[of]) ? 'then' : null,
+      ...{ beforeSnapshot: isAnswer && !isNews, beforeFirst: isEarly, details: {} },
       externalId: nameOf(of),
     }),
   )
@@ -81,15 +101,19 @@ export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean
   return locked
 }
 
+const hasFailed = (codes = '') => codes.includes(FAILURE) || codes.includes(UNCLEAR)
+
 /** Saves the case: what has just happened is from now on in the past. */
-function save(world: World, locked: LockedRefunds, found: readonly string[]): World {
+export function save(world: World, locked: LockedRefunds, found: readonly string[]): World {
   const news = [...world.news]
+  for (const kind of found) REACHED.add(`found: ${kind}`)
+  const isSeen = locked.drafts.some(isReturning)
   const rows = world.rows.map((row, index) => {
     const draft = locked.drafts.find(({ now }) => now.refundId === row?.refundId)
     if (!draft) return row
     watch(draft)
     if (world.query) news[index] = [news[index], ...listNews(draft)].join(' ')
-    return rest(age(draft))
+    return rest(age(draft), isSeen)
   })
   const heard = world.heard.map((codes, of) => {
     const more = world.inbox.filter((one) => one.of === of).map(({ code }) => code)
@@ -111,7 +135,7 @@ function save(world: World, locked: LockedRefunds, found: readonly string[]): Wo
 
 function watch({ now, transitions, missing }: RefundDraft): void {
   if (missing) throw new Broken(`no rule for ${missing.move} of a refund that is ${missing.status}`)
-  for (const { from, to } of transitions) REACHED.add(`${from} → ${to}`)
+  for (const { from, to, cause } of transitions) REACHED.add(`${from} → ${to}: ${cause.reason}`)
   REACHED.add(now.review === null ? now.status : `${now.status}: ${now.review}`)
 }
 
@@ -133,8 +157,12 @@ function age({ before, now }: RefundDraft): RefundRow {
   return { ...now, ...Object.fromEntries([...ages, ...times]), successNotifiedAt: notified }
 }
 
+/** An earlier answer has shown that it came back: what is sent from then on may hide in the next one. */
+const isReturning = ({ now }: RefundDraft) =>
+  now.status === 'returned' && now.returnSightings === 1 && now.returnSeenAt !== NOW
+
 /** A refund forgets what no rule asks of it any more in its status. */
-function rest(row: RefundRow): RefundRow {
+function rest(row: RefundRow, isSeen: boolean): RefundRow {
   const { status, failureReason, failureCode, unanswered, refusedCode } = row
   const { unsent, over } = STATES[status]
   const isReturned = status === 'returned'
@@ -146,7 +174,8 @@ function rest(row: RefundRow): RefundRow {
     ...row,
     sinceRequestedMs: unsent ? row.sinceRequestedMs : 0,
     sinceFirstSentMs: status === 'unknown' && unanswered ? row.sinceFirstSentMs : 0,
-    sinceSentMs: row.sinceSentMs !== null && over && !isReturned ? 0 : row.sinceSentMs,
+    sinceSentMs:
+      row.sinceSentMs !== null && over && !isReturned && !isSeen ? LONG : row.sinceSentMs,
     sinceRefusedMs: isRefused ? row.sinceRefusedMs : null,
     refusedAt: isRefused ? row.refusedAt : null,
     refusedCode: isRefused || status === 'unknown' ? refusedCode : null,
@@ -188,7 +217,7 @@ export function pass(world: World, setting: Setting): World {
 export function answer(world: World, setting: Setting): World {
   const { query } = world
   if (!query) throw new Error('no query is under way')
-  const payment = applyAmount(world, query.shown)
+  const payment = applyEntry(world.payment, query, setting)
   const changed = payment.now !== world.payment.now
   const answered = { ...world, payment }
   const locked = load(answered, setting, true)
@@ -201,24 +230,54 @@ export function answer(world: World, setting: Setting): World {
     locked,
     findings.map(({ kind }) => kind),
   )
-  const growth = findings.some(({ kind }) => kind === 'unexplained_growth')
+  const isListed = query.view === 'listed' || query.view === 'strange'
+  const growth = isListed
+    ? findings.some(({ kind }) => kind === 'unexplained_growth')
+    : world.growth
   return { ...saved, query: null, news: saved.news.map(() => ''), call, growth }
 }
 
-function applyAmount({ payment }: World, shown: string): World['payment'] {
-  const { now, counted, fellMs } = payment
-  const fellAt = fellMs === null ? null : new Date(Date.parse(ASKED_AT) - fellMs).toISOString()
+/** Applies the answer's entry of the payment; times of the payment are kept as ages. */
+function applyEntry(
+  payment: World['payment'],
+  { shown, view }: NonNullable<World['query']>,
+  { paid }: Setting,
+): World['payment'] {
+  const { now, counted, fellMs, fall, unlistedMs, isMissing } = payment
+  const isStrange = payment.view === 'strange'
+  const facts = { status: 'SUCCESS', amount: String(paid), paymentMethod: 'ATM' }
   const old = {
-    ...{ ...NOTHING_ODD, paymentId: 'P', status: 'SUCCESS', paymentMethod: 'ATM', amount: '0' },
-    ...{ refundedAmount: now, countedRefunded: counted, refundedFellAt: fellAt, asOf: ASKED_AT },
-    ...{ missing: false, unlistedSince: null, unreadable: false },
+    ...{ ...facts, ...NOTHING_ODD, paymentId: 'P', refundedAmount: now, asOf: ASKED_AT },
+    ...(isStrange ? { status: 'HELD', countedStatus: 'SUCCESS' } : {}),
+    ...{ countedRefunded: counted, refundedFellAt: toTime(fellMs), expectedFall: fall },
+    ...{ missing: isMissing, unlistedSince: toTime(unlistedMs) },
+    unreadable: payment.view === 'unreadable',
+  }
+  const status = view === 'strange' ? 'HELD' : 'SUCCESS'
+  const entry = { id: 'P', ...facts, status, refundedAmount: shown }
+  const list = {
+    payments: view === 'listed' || view === 'strange' ? [entry] : [],
+    unreadable: view === 'unreadable' ? [{ id: 'P', reason: '', text: '' }] : [],
   }
   const waitMs = REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS
-  const fallen = judgeFall(old, { refundedAmount: shown }, ASKED_AT, waitMs)
-  const isKept = fallen.refundedFellAt === fellAt
-  const since = fallen.refundedFellAt === null ? null : isKept ? fellMs : 0
-  return { now: shown, counted: fallen.countedRefunded, fellMs: since }
+  const { payments } = comparePayments([old], list, ASKED_AT, waitMs)
+  const [after = old] = payments
+  if (getCountedStatus(after) !== 'SUCCESS') throw new Error('an odd reading counts')
+  const age = (at: string | null, before: string | null, ms: number | null) =>
+    at === null ? null : at === before ? ms : 0
+  return {
+    ...payment,
+    ...{ now: after.refundedAmount, counted: after.countedRefunded, isMissing: after.missing },
+    fall:
+      after.expectedFall && compareAmounts(after.expectedFall, '0') > 0 ? after.expectedFall : null,
+    fellMs: age(after.refundedFellAt, old.refundedFellAt, fellMs),
+    unlistedMs: age(after.unlistedSince, old.unlistedSince, unlistedMs),
+    view: after.unreadable ? 'unreadable' : after.countedStatus ? 'strange' : 'listed',
+  }
 }
+
+const toTime = (ms: number | null) =>
+  ms === null ? null : new Date(Date.parse(ASKED_AT) - ms).toISOString()
 
 function attempt(
   world: World,
@@ -231,42 +290,45 @@ function attempt(
     if (before.hold !== null) continue
     const of = world.rows.findIndex((row) => row?.refundId === before.refundId)
     setting.checkSending(world, of, before)
-    startAttempt(draft, payment, { recordedAt: `#${before.attempts + 1}`, callId: 1 })
-    return { of, before, recorded: draft.now, reply: null }
+    const again = "'".repeat(world.lost.filter((one) => one === of).length)
+    startAttempt(draft, payment, { recordedAt: `#${before.attempts + 1}${again}`, callId: 1 })
+    return { of, before, recorded: draft.now, reply: null, isLost: false }
   }
   return null
 }
 
+/** An answer cannot be recorded while another attempt of its refund is in progress. */
+export function mayHear({ rows }: World, { of, recorded }: Call): boolean {
+  const row = rows[of]
+  return row?.status !== 'sending' || row.lastSentAt === recorded.lastSentAt
+}
+
 /** Applies the answer to an attempt: in time, or after the lease of its worker has ended. */
 export function hear(world: World, setting: Setting, call: Call, isLate: boolean): World {
-  const { reply } = call
+  const { reply, isLost } = call
   if (!reply) throw new Error('there is no answer')
   const locked = load(world, setting, false)
   const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(call.of))
   if (!draft) return isLate ? { ...world, late: null } : { ...world, call: null }
-  const sent = { attempt: call, call: { outcome: reply } }
-  // A notification may have ended it meanwhile.
-  if (draft.now.status === 'sending' && !isLate) applyOutcome(draft, sent, NOW)
-  else applyAnswer(draft, sent, { isLost: false, endedAt: NOW })
+  applyAnswer(draft, { attempt: call, call: { outcome: reply } }, { isLost, endedAt: NOW })
   const findings = judgePlanted(locked, undefined, setting)
   const saved = save(
     world,
     locked,
     findings.map(({ kind }) => kind),
   )
-  return isLate ? { ...saved, late: null } : { ...saved, call: null }
+  // An attempt that is recorded again was sent before any query that is under way.
+  const news = isLost ? saved.news.map((one) => one.replace('sent', '').trim()) : saved.news
+  return { ...saved, news, ...(isLate ? { late: null } : { call: null }) }
 }
 
-/** Changes one refund by a decision of a person. */
+/** Makes a person's decision: what is stored and not handled waits for the next commit. */
 export function decide(
   world: World,
   setting: Setting,
-  of: number,
-  change: (draft: RefundDraft, locked: LockedRefunds) => void,
+  change: (locked: LockedRefunds) => void,
 ): World {
   const locked = load(world, setting, false)
-  const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(of))
-  if (!draft) throw new Error('there is no such refund')
-  change(draft, locked)
-  return save({ ...world, inbox: [] }, { ...locked, notifications: [] }, [])
+  change(locked)
+  return { ...save({ ...world, inbox: [] }, locked, []), inbox: world.inbox }
 }

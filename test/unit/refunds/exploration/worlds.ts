@@ -1,0 +1,81 @@
+import type { Options } from './machine.ts'
+import { NO_DEDUPES } from './planted.ts'
+
+/** A world, and how large it is. Each closes: what is behind a limit would not have been looked at. */
+export type Small = { options: Options; states: number }
+
+/** Those that every run explores. */
+export const WORLDS: Record<string, Small> = {
+  'one refund, and one thing that goes wrong': { options: { faults: 1 }, states: 8_909 },
+  'a gateway that remembers nothing, and one thing that goes wrong': {
+    options: { faults: 1, settings: NO_DEDUPES },
+    states: 2_254,
+  },
+  'a refund made at the portal beside it': {
+    options: { amounts: [30, 30], hasPortal: true },
+    states: 3_871,
+  },
+  'two refunds, of which the payment holds one': { options: { amounts: [30, 30] }, states: 1_393 },
+  'people who approve and decide, and money that comes back': {
+    options: { hasPeople: true, needsApproval: true },
+    states: 1_588,
+  },
+}
+
+/** How large a world is, and how long its longest shortest play. */
+export type Size = { states: number; transitions: number; depth: number }
+
+/** Those that only the nightly tests explore: a million states together. */
+export const LARGE_WORLDS: Record<string, Size & { options: Options }> = {
+  'one refund, and an answer that does not list its payment, or not as it was': {
+    options: { faults: 2, hasOddAnswers: true },
+    ...{ states: 203_514, transitions: 776_385, depth: 50 },
+  },
+  'one refund, and codes that are open, unclear, repeated, or not of its amount': {
+    options: { faults: 2, hasOddCodes: true },
+    ...{ states: 209_212, transitions: 776_445, depth: 46 },
+  },
+  'rows and attempts that are lost, and the same key again': {
+    options: { faults: 2, losesRows: true, losesAttempts: true },
+    ...{ states: 108_092, transitions: 374_136, depth: 51 },
+  },
+  'the same, with a gateway that may remember nothing': {
+    options: { faults: 2, losesRows: true, losesAttempts: true, settings: NO_DEDUPES },
+    ...{ states: 90_996, transitions: 320_562, depth: 36 },
+  },
+  'a refund made at the portal, and one thing that goes wrong': {
+    options: { faults: 1, amounts: [30, 30], hasPortal: true },
+    ...{ states: 136_657, transitions: 513_217, depth: 52 },
+  },
+  'one made before the payment was first seen, in its first answer': {
+    options: { faults: 1, paid: 80, amounts: [30, 30], hasPortal: true, early: ['shown'] },
+    ...{ states: 38_714, transitions: 136_947, depth: 48 },
+  },
+  'one made before the payment was first seen, and notified': {
+    options: { faults: 1, paid: 80, amounts: [30, 30], hasPortal: true, early: ['told'] },
+    ...{ states: 78_745, transitions: 270_135, depth: 49 },
+  },
+  'two refunds, and one thing that goes wrong': {
+    options: { faults: 1, amounts: [30, 30] },
+    ...{ states: 53_810, transitions: 179_558, depth: 57 },
+  },
+  'people who decide, approvals, and what is lost': {
+    options: {
+      ...{ faults: 1, hasPeople: true, needsApproval: true },
+      ...{ losesRows: true, losesAttempts: true },
+    },
+    ...{ states: 68_640, transitions: 227_322, depth: 54 },
+  },
+  'people who decide about a refund made elsewhere': {
+    options: { amounts: [30, 30], hasPortal: true, hasPeople: true },
+    ...{ states: 56_444, transitions: 183_532, depth: 34 },
+  },
+  'the same, of one that the first answer showed': {
+    options: { paid: 80, amounts: [30, 30], hasPortal: true, early: ['shown'], hasPeople: true },
+    ...{ states: 17_030, transitions: 54_620, depth: 29 },
+  },
+  'people who hold, approve and decide': {
+    options: { hasPeople: true, needsApproval: true, hasHolds: true },
+    ...{ states: 1_668, transitions: 4_552, depth: 25 },
+  },
+}
