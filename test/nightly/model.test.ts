@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { play } from '../plays/model/play-runs.ts'
+import { useStage } from '../plays/model/stage.ts'
 import { findTooRare } from '../plays/model/tally.ts'
-import { useStage } from '../plays/model/use-stage.ts'
 
 const { MODEL_STEPS, MODEL_SEED, MODEL_PATH: path, MODEL_REPLAY: replayPath } = process.env
 

@@ -1,11 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { requeueUnhandled } from '../../src/maintenance/housekeeping.ts'
-import { applyDeadlines, mayResend } from '../../src/refunds/deadlines.ts'
-import { startDraft } from '../../src/refunds/lifecycle.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
 import { makeEntry, startListingGateway } from '../support/listing-gateway.ts'
-import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useFreshLab } from '../support/use-started.ts'
 
@@ -78,41 +75,6 @@ describe('a verified notification', () => {
   })
 })
 
-describe('a refusal of the only attempt', () => {
-  const refused = {
-    unanswered: false,
-    refusedCode: '33',
-    sinceRefusedMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
-    refusedBeforeSnapshot: true,
-    noGrowthSince: '2026-01-01',
-    sinceNoGrowthMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
-  }
-  const end = (refundedBefore: string | null, refundedNow: string) => {
-    const work = startDraft(makeRefundRow({ ...refused, refundedBefore }))
-    const amounts = { unmatchedDelta: '0', refundedNow, refundedAtFirst: '0', returning: '0' }
-    const snapshot = { callId: 1, ...amounts }
-    applyDeadlines(work, { mayHaveMoved: undefined, snapshot }, REFUND_SETTINGS)
-    return work.now.status
-  }
-
-  it('is not believed when another refund of its amount was missing from the refunded amount as it was sent', () => {
-    expect(end('0', '30')).toBe('unknown')
-    expect(end('0', '29')).toBe('failed')
-    expect(end(null, '29')).toBe('failed')
-  })
-
-  it('is sent with a record of the refunded amount while another refund is missing from it', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '0')
-    await lab.mode({ ipn: 'normal' })
-    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
-    await lab.mode({})
-    await lab.fault('acceptThenCode', { code: 33, times: 1 })
-    const refundId = await lab.send(payment, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', refundedBefore: '0' })
-  })
-})
-
 it("a refund requested while a query is in flight is not sent on that query's answer", async () => {
   const payment = await lab.open()
   const { ctx } = lab.service
@@ -134,14 +96,6 @@ it("a refund requested while a query is in flight is not sent on that query's an
   await lab.pass(payment)
   expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
   expect(await lab.sent(refundId)).toBe(0)
-})
-
-it('every resend waits twice as long as the one before', () => {
-  const base = REFUND_SETTINGS.REFUND_RESEND_AFTER_MS
-  const may = (attempts: number, sinceSentMs: number) =>
-    mayResend(makeRefundRow({ attempts, sinceSentMs }), REFUND_SETTINGS)
-  expect([may(1, base - 1), may(1, base)]).toEqual([false, true])
-  expect([may(3, 4 * base - 1), may(3, 4 * base)]).toEqual([false, true])
 })
 
 it.each([

@@ -11,25 +11,6 @@ const mode = (ipn: string, settleMs: number | null = 50) =>
   rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs, ipn })
 
 describe('a refund', () => {
-  it('is accepted, sent once, and succeeds by its notification', async () => {
-    await mode('normal')
-    const payment = await rig.pay()
-    const { status, body, headers } = await rig.refund(payment.id, {
-      amount: '30',
-      reason: 'returned',
-    })
-    expect(status).toBe(202)
-    expect(headers.get('location')).toBe(`/v1/refunds/${body.id}`)
-    const ended = await rig.untilEnded(body.id)
-    expect(ended).toMatchObject({ status: 'succeeded', amount: '30', failure: null })
-    // A query may show the money before the notification arrives: then the success is inferred at first.
-    const isConfirmed = async () => !(await rig.readRefund(body.id)).inferred
-    await waitUntil(isConfirmed, { what: 'the success to be confirmed by its notification' })
-    expect(await rig.moved(payment.id)).toEqual(['30'])
-    expect(await rig.sent(body.id)).toBe(1)
-    expect(await rig.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
-  })
-
   it.each(['acceptThenHang', 'acceptThenCode', 'reset'])(
     'that meets %s once ends succeeded, with the money moved once',
     async (kind) => {
@@ -44,7 +25,7 @@ describe('a refund', () => {
 })
 
 describe('a gateway whose notifications come', () => {
-  it.each(['early', 'late', 'twice', 'never'])(
+  it.each(['normal', 'early', 'late', 'twice', 'never'])(
     '%s: the refund succeeds, and the payment shows it',
     async (ipn) => {
       await mode(ipn)
@@ -61,21 +42,6 @@ describe('a gateway whose notifications come', () => {
       expect(await rig.sent(body.id)).toBe(1)
     },
   )
-
-  it('twice with failure: the refund fails', async () => {
-    await mode('twice', null)
-    const payment = await rig.pay()
-    const { body } = await rig.refund(payment.id, { amount: '30' })
-    const accepted = async () => (await rig.readRefund(body.id)).status === 'accepted'
-    await waitUntil(accepted, { what: 'the acceptance' })
-    await rig.control('POST', `/refunds/${body.id}/settle`, { outcome: 'failure', code: 1 })
-    expect(await rig.untilEnded(body.id)).toMatchObject({
-      status: 'failed',
-      failure: { code: '1' },
-    })
-    expect(await rig.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
-    expect(await rig.moved(payment.id)).toEqual([])
-  })
 })
 
 describe('several refunds of one payment', () => {

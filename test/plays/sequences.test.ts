@@ -46,32 +46,6 @@ describe('two refunds of equal amount', () => {
     expect(await lab.sent(second)).toBe(1)
     await expectSumsAgree(payment)
   })
-
-  it("with one answer lost: a notification of one leaves the other's delta unmatched", async () => {
-    const payment = await lab.open()
-    const first = await lab.send(payment, '30')
-    await lab.fault('acceptThenReset')
-    const second = await lab.send(payment, '30')
-    await lab.settle(first)
-    await lab.passNotified(payment, first, '30')
-    expect([await lab.status(first), await lab.status(second)]).toEqual(['succeeded', 'unknown'])
-    await lab.passSettled(payment, second)
-    expect(await lab.row(second)).toMatchObject({ status: 'succeeded', inferred: true })
-    await expectSumsAgree(payment)
-  })
-
-  it('one of which never happened: a matched delta is not matched to the other again', async () => {
-    const payment = await lab.open()
-    const first = await lab.send(payment, '30')
-    await lab.settle(first)
-    await lab.passNotified(payment, first, '30')
-    expect(await lab.status(first)).toBe('succeeded')
-    await lab.fault('reset')
-    const second = await lab.send(payment, '30')
-    await lab.pass(payment)
-    expect(await lab.status(second)).toBe('unknown')
-    await expectSumsAgree(payment)
-  })
 })
 
 describe('a portal refund of the same amount while ours is open', () => {
@@ -138,21 +112,6 @@ describe('a portal refund between request and send', () => {
 })
 
 describe('a delta', () => {
-  it('that comes hours late proves the refund then, and it is not sent again once accepted', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.show(payment, '0')
-    await lab.settle(refundId)
-    for (let hour = 0; hour < 5; hour += 1) {
-      await lab.age(refundId, 3_600_000)
-      await lab.pass(payment)
-    }
-    expect(await lab.status(refundId)).toBe('accepted')
-    await lab.passShowing(payment, null)
-    expect(await lab.status(refundId)).toBe('succeeded')
-    expect(await lab.sent(refundId)).toBe(1)
-    await expectSumsAgree(payment)
-  })
-
   it('that included an unsettled refund is gone when it fails: a discrepancy, and nothing is freed', async () => {
     await lab.mode({ countsUnsettled: true })
     const { payment, refundId } = await lab.openSent()

@@ -9,18 +9,6 @@ const lab = useFreshLab()
 const FAULTS = ['acceptThenReset', 'reset']
 
 describe('a refund that was refused', () => {
-  it.each([9, 99])('with code %i is not sent again, and ends in review', async (code) => {
-    const { payment, refundId } = await lab.openSent('code', { code })
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('unknown')
-    await lab.age(refundId, RESOLVE_MS)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.left(payment)).toBe('70')
-    expect(await lab.sent(refundId)).toBe(1)
-  })
-
   it('on the resend after an attempt without an answer never fails by that code', async () => {
     const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.fault('code', { code: 33 })

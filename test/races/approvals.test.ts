@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { reconcileUnqueried } from '../../src/maintenance/rechecks.ts'
 import { expectProblem, withKey } from '../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../support/approvals.ts'
 import { ask, expectTaken } from '../support/ask.ts'
@@ -81,22 +80,6 @@ describe('an approval at the same time as', () => {
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
     expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
-  })
-
-  it('its expiry: only what is recorded first is done', async () => {
-    const { payment, id } = await request()
-    const [, approved] = await atOnce<Response | number>(payment, [
-      async () => {
-        await lab.database.sql`
-          update refunds set requested_at = requested_at - interval '1 hour' where refund_id = ${id}`
-        return await reconcileUnqueried(lab.service.ctx)
-      },
-      () => decide(id, 'approval'),
-    ])
-    expect(approved).toMatchObject({ status: 409 })
-    expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'approval_expired' })
-    await lab.pass(payment)
-    expect(await lab.sent(id)).toBe(0)
   })
 
   it('a hold of the payment: approved, and not sent until it is released', async () => {

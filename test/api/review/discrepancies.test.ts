@@ -280,33 +280,6 @@ describe('a discrepancy that a person resolved', () => {
       times: 2,
     })
   })
-
-  it('about growth that nothing explains enters it as an external refund', async () => {
-    const gateway = await startListingGateway(rig)
-    gateway.list(makeEntry('p1', { amount: 100 }))
-    await gateway.sync('T-1')
-    gateway.list(makeEntry('p1', { amount: 100, refundedAmount: 30 }))
-    await gateway.sync('T-1')
-    const { id } = await findOnly('unexplained_growth')
-    const before = await rig.transaction('T-1')
-    await decide(id, 'resolution', { reason: 'refunded at the portal' })
-    const entered = await rig.database.sql`
-      select source, payment_id as payment, amount, matched, ipn_event_id as ipn
-      from external_refunds`
-    const growth = { payment: 'p1', amount: '30', matched: true, ipn: null }
-    expect(entered).toEqual([{ source: 'person', ...growth }])
-    await gateway.sync('T-1')
-    const after = await rig.transaction('T-1')
-    expect(after.payments).toMatchObject([{ refundableAmount: '70' }])
-    expect(after.payments[0]?.refundableAmount).toBe(before.payments[0]?.refundableAmount)
-    gateway.list(makeEntry('p1', { amount: 100, refundedAmount: 50 }))
-    await gateway.sync('T-1')
-    const found = await list('unexplained_growth')
-    expect(found.map(({ ours, resolvedAt }) => [ours.says, resolvedAt === null])).toEqual([
-      ['no refund explains 30 of it', false],
-      ['no refund explains 20 of it', true],
-    ])
-  })
 })
 
 it('growth is entered without what refunds already explain', async () => {

@@ -106,11 +106,6 @@ describe('while growth of the payment may be the refund itself, sent by a row th
       expect((await end(id, route)).status).toBe(200)
     },
   )
-
-  it('its approval is not refused: it is checked again before it is sent', async () => {
-    const { id } = await makeGrown('60', '60')
-    expect((await end(id, 'approval')).status).toBe(200)
-  })
 })
 
 describe('a refund that nobody approved in time', () => {

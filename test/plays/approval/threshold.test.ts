@@ -56,6 +56,16 @@ async function previewNeed(paymentId: string | undefined, amount: string): Promi
   return (await previewRefund(lab.service.ctx, access, merchants, params)).needsApproval
 }
 
+it.each([
+  ['USD', '71'],
+  [' vnd ', '51'],
+])('a verified currency spelt %j has a threshold of its own', async (currency, above) => {
+  approveAbove({ currency: 'VND', amount: '50' }, { currency: 'USD', amount: '70' })
+  const { ids } = await open(['100'], currency)
+  expect(await statusOf(ids[0], String(Number(above) - 1))).toBe('pending')
+  expect(await statusOf(ids[0], '1')).toBe('awaiting_approval')
+})
+
 describe('the approval fails closed', () => {
   it('with VND:500, a refund of 100,000 USD awaits approval, and its dry run says so', async () => {
     approveAbove({ currency: 'VND', amount: '500' })

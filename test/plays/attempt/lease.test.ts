@@ -165,25 +165,6 @@ describe('a snapshot', () => {
     expect(await lab.status(first)).toBe('succeeded')
     expect(await lab.status(second)).toBe('accepted')
   })
-
-  it('queried before the refund was sent changes nothing, whatever it shows', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.settle(refundId)
-    await lab.age(refundId, -3_600_000)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('accepted')
-    await lab.age(refundId, 3_600_000)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('succeeded')
-  })
-
-  it('queried before a refusal became certain proves nothing', async () => {
-    const { payment, refundId } = await lab.openSent('code', { code: 33 })
-    const pass = await beginPass(lab, payment, 'QUERY_PT')
-    await lab.age(refundId, 599_600)
-    await pass.finish()
-    expect(await lab.status(refundId)).toBe('unknown')
-  })
 })
 
 describe('every request sent', () => {

@@ -48,32 +48,6 @@ describe('the answer to a refund', () => {
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
   })
 
-  it('is written after its lease has ended, over the silence another worker found', async () => {
-    const { payment, refundId } = await lab.openAsked()
-    await lab.fault('code', { code: 33 })
-    await passWith(payment, async () => {
-      await lab.pass(payment)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
-    })
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'unknown',
-      unanswered: false,
-      refusedCode: '33',
-    })
-    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'rejected', code: '33' }])
-  })
-
-  it('is written once, also when the lease ended in the commit whose answer was lost', async () => {
-    const { payment, refundId } = await lab.openAsked()
-    await passWith(payment, async () => {
-      await lab.pass(payment)
-      await lab.notify(payment, refundId, '30')
-      await lab.passSettled(payment, refundId)
-    })
-    expect(await lab.status(refundId)).toBe('succeeded')
-    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
-  })
-
   it.each([
     ['together with the lease', false],
     ['but not the lease', true],

@@ -16,11 +16,6 @@ async function loseRow(refundId: string): Promise<void> {
   await sql`delete from refunds where refund_id = ${refundId}`
 }
 
-async function requestedEarlier(refundId: string, by: string): Promise<void> {
-  await lab.database.sql`
-    update refunds set requested_at = requested_at - ${by}::interval where refund_id = ${refundId}`
-}
-
 async function askAgain(payment: LabPayment, key: string, amount: string | undefined = '30') {
   const { status, body } = await lab.refund(payment.id, amount === '' ? {} : { amount }, key)
   expect(status).toBe(202)
@@ -45,14 +40,6 @@ describe('the request id of a refund', () => {
     expect(deriveRefundId('UFLIYM', 'order-DH1-return-1')).not.toBe(
       deriveRefundId('UFLIYL', 'order-DH1-return-1'),
     )
-  })
-
-  it('is the same for a quoted key, and another for another key', async () => {
-    const payment = await lab.open()
-    const first = await askAgain(payment, 'a-1', '10')
-    expect(first.id).toBe(deriveRefundId(MERCHANT.merchantCode, 'a-1'))
-    expect((await askAgain(payment, '"a-1"', '10')).id).toBe(first.id)
-    expect((await askAgain(payment, 'a-2', '10')).id).not.toBe(first.id)
   })
 
   it('of a row from before stays as it was stored', async () => {
@@ -137,13 +124,6 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.status(id)).toBe('succeeded')
   })
 
-  it('is found by its external refund after the notification fell to retention', async () => {
-    const { payment, id } = await sendAndLose('k5', { settles: true })
-    await lab.passNotified(payment, id, '30')
-    await lab.database.sql`delete from ipn_events`
-    expect(await askAgain(payment, 'k5')).toMatchObject({ status: 'succeeded' })
-  })
-
   it('together with its payment counts in what was refunded at first sight, once', async () => {
     const payment = await lab.open()
     const { id } = await askAgain(payment, 'k6')
@@ -192,37 +172,6 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true, attempts: 0 })
   })
 
-  it('and that waits beside unexplained growth is left to a person once it is not sent in time', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '30')
-    const { id } = await askAgain(payment, 'k9')
-    await requestedEarlier(id, '6 days')
-    await lab.pass(payment)
-    expect(await lab.status(id)).toBe('pending')
-    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    await requestedEarlier(id, '1 day')
-    await lab.pass(payment)
-    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
-    expect(await lab.left(payment)).toBe('40')
-    expect(await lab.sent(id)).toBe(0)
-  })
-
-  it('and that waits beside growth which a person explains is sent', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '30')
-    const { id } = await askAgain(payment, 'k12')
-    await requestedEarlier(id, '6 days')
-    await lab.pass(payment)
-    const [found] = await lab.database.sql<{ id: number }[]>`
-      select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-    const resolved = await lab.post(`/discrepancies/${found?.id}/resolution`, {
-      reason: 'refunded at the portal',
-    })
-    expect(resolved.status).toBe(200)
-    await lab.pass(payment)
-    expect(await lab.sent(id)).toBe(1)
-  })
-
   it('and is cancelled takes back the growth that another was inferred from, once its success is notified', async () => {
     const { payment, id } = await sendAndLose('k-cancelled')
     await askAgain(payment, 'k-cancelled')
@@ -236,14 +185,6 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await lab.status(refused)).toBe('needs_review')
     expect(await lab.left(payment)).toBe('40')
-  })
-
-  it('and whose failure is notified before it is sent again is left to a person', async () => {
-    const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k10')
-    await lab.passNotified(payment, id, '30', { code: 5 })
-    expect(await lab.status(id)).toBe('needs_review')
-    expect(await lab.sent(id)).toBe(0)
   })
 
   it('and whose request id is notified with another amount is not sent', async () => {

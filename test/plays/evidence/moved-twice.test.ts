@@ -180,16 +180,6 @@ describe('inference never frees money (f)', () => {
     expect(await lab.left(payment)).toBe('40')
   })
 
-  it('when a portal refund equals the sum of two open ones', async () => {
-    const payment = await lab.open()
-    const refunds = [await lab.send(payment, '30'), await lab.send(payment, '20')]
-    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '50' })
-    await lab.pass(payment)
-    for (const refundId of refunds) expect(await lab.status(refundId)).toBe('accepted')
-    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    expect(await lab.left(payment)).toBe('0')
-  })
-
   it('until its own notification, or a person, makes it known', async () => {
     for (const confirm of ['notification', 'person']) {
       const { payment, refundId } = await lab.openSent()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { CONFIRM_MS, type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -47,20 +47,6 @@ async function openLater(before: (payment: LabPayment) => Promise<void>): Promis
 }
 
 describe('portal refunds from before the payment was first seen', () => {
-  it('of which first sight shows one are not both taken for it: the other one is reserved', async () => {
-    const payment = await openLater(async (payment) => {
-      for (const id of ['portal-1', 'portal-2']) {
-        await portalRefund(payment, '30')
-        await lab.notify(payment, id, '30')
-      }
-      await lab.show(payment, '30')
-    })
-    expect(await lab.left(payment)).toBe('40')
-    await lab.passShowing(payment, null)
-    expect(await lab.left(payment)).toBe('40')
-    expect(await lab.disagreements(payment)).toEqual([])
-  })
-
   it('are consumed whole, oldest first', async () => {
     const payment = await openLater(async (payment) => {
       await portalRefund(payment, '30')
@@ -72,72 +58,9 @@ describe('portal refunds from before the payment was first seen', () => {
     const rows = await lab.database.sql`select outcome from external_refunds`
     expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
   })
-
-  it('notified again afterwards stay reserved, and do not eat the growth of a refund of ours', async () => {
-    const payment = await openLater((payment) => portalRefund(payment, '30'))
-    await lab.passNotified(payment, 'portal-1', '30')
-    expect(await lab.left(payment)).toBe('40')
-    const refundId = await lab.send(payment, '30')
-    await lab.passSettled(payment, refundId)
-    expect(await lab.status(refundId)).toBe('accepted')
-    await lab.passNotified(payment, refundId, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-  })
-
-  it('notified again do not make one of ours fail that was refused and moved all the same', async () => {
-    const payment = await openLater((payment) => portalRefund(payment, '30'))
-    await lab.passNotified(payment, 'portal-1', '30')
-    await lab.fault('acceptThenCode', { code: 33 })
-    const refundId = await lab.send(payment, '30')
-    await lab.settle(refundId)
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('unknown')
-    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    await lab.age(refundId, RESOLVE_MS)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
-
-  it('that no growth shows are a discrepancy in the end', async () => {
-    const payment = await openLater((payment) => portalRefund(payment, '30'))
-    await lab.passNotified(payment, 'portal-1', '30')
-    expect(await lab.disagreements(payment)).toEqual([])
-    await lab.database.sql`
-      update external_refunds set first_seen_at = first_seen_at - interval '3 days'`
-    await lab.pass(payment)
-    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
-  })
 })
 
 describe('what was judged without an external refund', () => {
-  it('inferred on growth that may be either goes to review, and stays reserved', async () => {
-    const payment = await openLater((payment) => portalRefund(payment, '30'))
-    const refundId = await lab.send(payment, '30')
-    await lab.passSettled(payment, refundId)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.passNotified(payment, 'portal-1', '30')
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
-
-  it('inferred from growth that a smaller portal refund would have taken goes to review', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.passShowing(payment, '30')
-    expect(await lab.status(refundId)).toBe('succeeded')
-    await lab.passNotified(payment, 'portal-1', '20')
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
-
-  it('failed by its code goes to review once growth equals it alone', async () => {
-    const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 33 })
-    await lab.passTwice(payment, refundId)
-    expect(await lab.status(refundId)).toBe('failed')
-    await lab.passSettled(payment, refundId)
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-    expect(await lab.left(payment)).toBe('40')
-  })
-
   it('failed by its code goes to review once the external refund that took its growth did not happen', async () => {
     const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 33 })
     await lab.passTwice(payment, refundId)
@@ -195,14 +118,6 @@ describe('an external refund', () => {
     expect(await states(payment)).toEqual(['never_happened'])
     expect(await lab.left(payment)).toBe('100')
     expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
-  })
-
-  it('notified as succeeded and as failed proves nothing of ours by its growth', async () => {
-    const { payment, refundId } = await lab.openSent('code', { code: 1 })
-    await portalRefund(payment, '30')
-    await lab.passNotified(payment, 'portal-1', '30')
-    await lab.passNotified(payment, 'portal-1', '30', { code: 5 })
-    expect(await lab.status(refundId)).toBe('unknown')
   })
 
   it('that was matched and fails stays matched, and a person decides', async () => {

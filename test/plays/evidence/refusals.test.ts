@@ -4,7 +4,6 @@ import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
 
-const RESEND_FOR_MS = 3_600_000
 describe('a refusal', () => {
   it('with a code that is in no table never fails a refund', async () => {
     const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 1 })
@@ -47,28 +46,9 @@ describe('a refusal', () => {
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('failed')
   })
-
-  it('with a final code does not fail it beside growth of its amount that another explains', async () => {
-    const { payment, refundId } = await lab.openSent('code', { code: 33 })
-    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '40' })
-    await lab.notify(payment, 'portal-1', '40')
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('unknown')
-  })
 })
 
 describe('a gateway that forgets request ids', () => {
-  it('is not sent an unanswered refund again once REFUND_RESEND_FOR_MS is over', async () => {
-    const { payment, refundId } = await lab.openSent('acceptThenReset')
-    await lab.mode({ dedupes: false })
-    await lab.age(refundId, RESEND_FOR_MS)
-    await lab.pass(payment)
-    expect(await lab.sent(refundId)).toBe(1)
-    await lab.settle(refundId)
-    expect(await lab.moved(payment.id)).toEqual(['30'])
-  })
-
   it('is not sent it again beside growth of its amount that another refund explains', async () => {
     const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })

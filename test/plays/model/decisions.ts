@@ -1,6 +1,10 @@
 import { expect } from 'vitest'
+import { Problem } from '../../../src/http/problems.ts'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
 import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
+import { KEY } from '../../support/service.ts'
+import { readGatewayStatus, readRefunds, readUnmatched } from './check.ts'
+import { runPass, shiftTime } from './clock.ts'
 import {
   type Decider,
   decide,
@@ -12,54 +16,75 @@ import {
   postDecision,
   postExternal,
 } from './people.ts'
-import { readGatewayStatus, readRefunds, readUnmatched } from './read-ledgers.ts'
+import { mayBeItsOwn } from './requests.ts'
 import { defineStep, hasAsked, hasSettled, pick } from './step.ts'
-import type { Deed } from './tally.ts'
-import { countMoved, runPass, SCHEDULE, shiftTime, type World } from './world.ts'
+import { call, countMoved, SCHEDULE, type World } from './world.ts'
 
-export const decideOne = defineStep(
-  'decideOne',
-  async (world, which: number) => {
-    const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
-    const refund = pick(open, which)
+export type ApprovalStep = readonly ['approval' | 'decline', 'another' | 'same']
+
+/** Another principal, or the one that asked, approves or declines a refund that awaits it, if it is not too late. */
+export const decideApprovalOf = defineStep<[which: number, ...how: ApprovalStep]>(
+  'decideApprovalOf',
+  { isPossible: ({ options, asked }) => options.approvalAbove !== null && asked.length > 0 },
+  async (world, which, decision, who) => {
+    const waiting = (await readRefunds(world)).filter((one) => one.status === 'awaiting_approval')
+    const refund = pick(waiting, which)
     if (!refund) return undefined
-    return (await decide(world, refund.id)) ? 'decided in review' : undefined
+    const isItsOwn = await mayBeItsOwn(world, refund)
+    const key = who === 'another' ? world.stage.approver : KEY
+    const { status, answer } = await call(world, 'POST', `refunds/${refund.id}/${decision}`, {
+      key,
+    })
+    const code = status === 200 ? undefined : Problem.parse(answer).code
+    const after = (await readRefunds(world)).find(({ id }) => id === refund.id)?.status
+    const decided = decision === 'approval' ? 'pending' : 'failed'
+    // Refused after its time, until the pass ends it.
+    const allowed = status === 409 ? [409, 'awaiting_approval'] : [200, decided]
+    const refused = [status === 409 ? 409 : 403, 'awaiting_approval']
+    expect([status, after]).toEqual(who === 'another' ? allowed : refused)
+    const isRefused = decision === 'decline' && who === 'another' && isItsOwn
+    if (status === 200 || code === 'growth_may_be_its_own') expect(status === 409).toBe(isRefused)
+    if (code === 'growth_may_be_its_own') return 'refused to decline: growth_may_be_its_own'
+    if (status === 409) return 'refused an approval after its time'
+    if (status === 403) return 'refused an approval by the same person'
+    if (decision === 'decline') return 'declined'
+    const asked = world.asked.find(({ id }) => id === refund.id)
+    if (asked) asked.atMs = world.clockMs
+    return 'approved'
   },
-  { isPossible: hasAsked },
 )
+
+export const decideOne = defineStep('decideOne', hasAsked, async (world, which: number) => {
+  const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+  const refund = pick(open, which)
+  if (!refund) return undefined
+  return (await decide(world, refund.id)) ? 'decided in review' : undefined
+})
 
 /** A person does not wait for a review, and is right. Too early, they are refused. */
-export const decideOpen = defineStep(
-  'decideOpen',
-  async (world, which: number) => {
-    const open = (await readRefunds(world)).filter(
-      ({ status }) => status === 'accepted' || status === 'unknown',
-    )
-    const refund = pick(open, which)
-    const actual = refund && readGatewayStatus(world, refund.id)
-    if (!refund || actual === 'accepted' || world.pause) return undefined
-    const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
-    const refused = await postDecision(world, refund.id, { outcome }, 0)
-    if (refused === 'not_decidable') return 'refused a decision too early'
-    if (refused === 'against_evidence') await decide(world, refund.id)
-    return `decided while ${refund.status === 'accepted' ? 'accepted' : 'unknown'}`
-  },
-  { isPossible: hasAsked },
-)
+export const decideOpen = defineStep('decideOpen', hasAsked, async (world, which: number) => {
+  const open = (await readRefunds(world)).filter(
+    ({ status }) => status === 'accepted' || status === 'unknown',
+  )
+  const refund = pick(open, which)
+  const actual = refund && readGatewayStatus(world, refund.id)
+  if (!refund || actual === 'accepted' || world.pause) return undefined
+  const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
+  const refused = await postDecision(world, refund.id, { outcome }, 0)
+  if (refused === 'not_decidable') return 'refused a decision too early'
+  if (refused === 'against_evidence') await decide(world, refund.id)
+  return `decided while ${refund.status === 'accepted' ? 'accepted' : 'unknown'}`
+})
 
 /** Nobody decides about what they asked for, while somebody else can. */
-export const decideOwn = defineStep(
-  'decideOwn',
-  async (world, which: number) => {
-    const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
-    const refund = pick(open, which)
-    if (!refund) return undefined
-    const decision = { outcome: 'failed', againstEvidence: true } as const
-    expect(await postDecision(world, refund.id, decision, 'asker')).toBe('same_person')
-    return 'refused a decision by the one that asked'
-  },
-  { isPossible: hasAsked },
-)
+export const decideOwn = defineStep('decideOwn', hasAsked, async (world, which: number) => {
+  const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+  const refund = pick(open, which)
+  if (!refund) return undefined
+  const decision = { outcome: 'failed', againstEvidence: true } as const
+  expect(await postDecision(world, refund.id, decision, 'asker')).toBe('same_person')
+  return 'refused a decision by the one that asked'
+})
 
 /**
  * A person decides against the ledger that a refund failed, whose money moved. Evidence that is known keeps them from
@@ -67,6 +92,7 @@ export const decideOwn = defineStep(
  */
 export const decideWrongly = defineStep(
   'decideWrongly',
+  hasSettled,
   async (world, which: number) => {
     const moved = (await readRefunds(world)).filter(
       ({ id, status }) => status === 'needs_review' && readGatewayStatus(world, id) === 'succeeded',
@@ -79,12 +105,12 @@ export const decideWrongly = defineStep(
     expect(refused).toBe('against_evidence')
     return 'refused a decision against evidence'
   },
-  { isPossible: hasSettled },
 )
 
 /** A person who looks it up confirms a success that was only inferred; one click. */
 export const confirmInferred = defineStep(
   'confirmInferred',
+  hasSettled,
   async (world, which: number) => {
     const inferred = (await readRefunds(world)).filter(
       ({ id, status, inferred }) =>
@@ -98,7 +124,6 @@ export const confirmInferred = defineStep(
     if (refused !== undefined) expect(refused).toBe('against_evidence')
     return refused === undefined ? 'confirmed an inferred success' : undefined
   },
-  { isPossible: hasSettled },
 )
 
 /** Statuses that a person may decide otherwise. */
@@ -110,12 +135,13 @@ const ENDED = ['succeeded', 'failed', 'returned'] as const
  */
 export const decideAgain = defineStep(
   'decideAgain',
+  hasAsked,
   async (world, which: number, outcome: Outcome, who: 0 | 1) => {
     const ended = (await readRefunds(world)).flatMap((one) => {
       const status = ENDED.find((end) => end === one.status)
       return status === undefined ? [] : [{ ...one, status }]
     })
-    const sent = ended.filter(({ id }) => world.wire.sends.has(id))
+    const sent = ended.filter(({ id }) => world.sends.has(id))
     const refund = pick(sent.length > 0 ? sent : ended, which)
     if (!refund || world.pause) return undefined
     const before = world.decided.get(refund.id)
@@ -128,26 +154,7 @@ export const decideAgain = defineStep(
         : first
     return expectLegal(refund, last, { outcome, who }, answer)
   },
-  { isPossible: hasAsked },
 )
-
-const AGAIN = {
-  succeeded: {
-    succeeded: 'confirmed an inferred success',
-    failed: 'decided again: succeeded as failed',
-    returned: 'decided again: succeeded as returned',
-  },
-  failed: {
-    succeeded: 'decided again: failed as succeeded',
-    failed: undefined,
-    returned: 'decided again: failed as returned',
-  },
-  returned: {
-    succeeded: 'decided again: returned as succeeded',
-    failed: 'decided again: returned as failed',
-    returned: 'decided again: returned as returned',
-  },
-} as const satisfies Record<string, Record<Outcome, Deed | undefined>>
 
 const RELEASES_NOTHING: readonly string[] = ['failed as succeeded', 'succeeded as returned']
 
@@ -164,7 +171,7 @@ function expectLegal(
   last: Decider | undefined,
   { outcome, who }: LastDecision,
   answer: string | undefined,
-): Deed | undefined {
+): string | undefined {
   const said = `${status} decided as ${outcome} by ${who}, after ${last}: ${answer}`
   const changesNothing = status === outcome && !inferred && (status !== 'returned' || released)
   switch (answer) {
@@ -174,7 +181,9 @@ function expectLegal(
       expect(last === who && !RELEASES_NOTHING.includes(`${status} as ${outcome}`), said).toBe(
         false,
       )
-      return AGAIN[status][outcome]
+      return status === outcome && inferred
+        ? 'confirmed an inferred success'
+        : `decided again: ${status} as ${outcome}`
     case 'same_person':
       expect(last, said).toBe(who)
       return 'refused to decide again by the same person'
@@ -193,6 +202,7 @@ function expectLegal(
  */
 export const comeBack = defineStep(
   'comeBack',
+  hasSettled,
   async (world, which: number, by: 'answers' | 'people') => {
     if (world.pause || world.saved || world.restored) return undefined
     if (!world.payments.every(isShownAsIs)) return undefined
@@ -224,7 +234,6 @@ export const comeBack = defineStep(
     await runPass(world, { ask: true })
     return 'came back: answers'
   },
-  { isPossible: hasSettled },
 )
 
 function isShownAsIs({ refundedAmountShown, listed, status }: SandboxPayment): boolean {
@@ -244,6 +253,7 @@ function takeBack({ payments, cameBack }: World, id: string): void {
 /** A person decides about a refund made elsewhere, rightly, or wrongly that it never happened. */
 export const decideExternal = defineStep(
   'decideExternal',
+  { isPossible: ({ portal }) => portal.size > 0 },
   async (world, which: number, isRight: boolean) => {
     const reserved = (await listExternal(world)).filter(
       ({ state, requestId }) =>
@@ -264,5 +274,4 @@ export const decideExternal = defineStep(
     expect({ outcome, refused }).toEqual({ outcome: right, refused: 'not_decidable' })
     return 'refused a decision about an external refund'
   },
-  { isPossible: ({ portal }) => portal.size > 0 },
 )

@@ -1,4 +1,3 @@
-import { cancel } from './cancellations.ts'
 import { decideOne } from './decisions.ts'
 import {
   change,
@@ -13,9 +12,9 @@ import {
   stale,
 } from './gateway.ts'
 import { hold } from './holds.ts'
-import { loseCommits, pass, query, save, send, sendNew, wakeUp } from './passes.ts'
-import { repeatRequest, request, requestTogether } from './requests.ts'
+import { cancel, repeatRequest, request, requestTogether } from './requests.ts'
 import { decideLate, hideOutcome } from './scenarios.ts'
+import { loseCommits, pass, query, save, send, sendNew, wakeUp } from './service.ts'
 import { type Command, inAccount, type Step } from './step.ts'
 import type { WorldOptions } from './world.ts'
 
@@ -58,7 +57,7 @@ export const FAILED_RUNS: readonly FailedRun[] = [
       'a portal refund that moved was notified as failed, and its growth was taken for one of ours',
     options: { ...PLAIN, amounts: [60] },
     plan: inFirst(
-      ...[request(0, 20), send({ kind: 'fault', fault: 'code', code: 1 }), request(0, 20)],
+      ...[request(0, 20), send({ kind: 'code', code: 1 }), request(0, 20)],
       ...[notify(3, 2), notify(3, 1), list(1, false), refundInPortal(0, 20, false), notify(1, 2)],
       ...[query('none'), request(1, 20), query('none'), settleOne(3, undefined), contradict(1)],
       ...[settleOne(4, undefined), list(0, true), query('none'), lag(1, true), repeatRequest()],
@@ -70,13 +69,13 @@ export const FAILED_RUNS: readonly FailedRun[] = [
     options: PLAIN,
     plan: inFirst(
       ...[lag(0, true), pass(61_000, false), query('none'), query('reset'), request(0, 10)],
-      ...[send({ kind: 'fault', fault: 'code', code: 99 }), refundInPortal(0, 60, false)],
+      ...[send({ kind: 'code', code: 99 }), refundInPortal(0, 60, false)],
       ...[requestTogether(1, 10), decideOne(4), refundInPortal(1, 60, false), save()],
       ...[request(1, undefined), notifyOpen(4), notify(1, 2), repeatRequest(), lag(1, false)],
       ...[pass(345_600_000, true), wakeUp(), notifyOpen(2), pass(31_000, false)],
       ...[change(1, 'FAILED'), change(0, 'SUCCESS'), refundInPortal(1, 10, true), request(0, 30)],
       ...[query('pause'), settleOne(4, 1), refundInPortal(1, 10, true), contradict(5)],
-      ...[send({ kind: 'fault', fault: 'http500' }), notifyOpen(4), change(0, 'FAILED')],
+      ...[send({ kind: 'http500' }), notifyOpen(4), change(0, 'FAILED')],
     ),
   },
   {
@@ -84,7 +83,7 @@ export const FAILED_RUNS: readonly FailedRun[] = [
     options: PLAIN,
     plan: inFirst(
       ...[save(), request(0, 10), send({ kind: 'through' }), loseCommits(true), cancel(0, true)],
-      ...[sendNew(0, 10, { kind: 'fault', fault: 'code', code: 37 }), settleOne(0, undefined)],
+      ...[sendNew(0, 10, { kind: 'code', code: 37 }), settleOne(0, undefined)],
       ...[query('none')],
     ),
   },
@@ -112,7 +111,7 @@ export const FAILED_RUNS: readonly FailedRun[] = [
       'a person decided that a refund had failed, and its failure and then its success were notified',
     options: PLAIN,
     plan: inFirst(
-      sendNew(1, 10, { kind: 'fault', fault: 'acceptThenCode', code: 9 }),
+      sendNew(1, 10, { kind: 'acceptThenCode', code: 9 }),
       ...[settleOne(2, 1), decideLate(2, 601_000), notify(3, 2), contradict(1)],
     ),
   },
@@ -120,7 +119,7 @@ export const FAILED_RUNS: readonly FailedRun[] = [
     broke: 'the same, and the growth of another refund was taken for it',
     options: PLAIN,
     plan: inFirst(
-      sendNew(1, 10, { kind: 'fault', fault: 'acceptThenCode', code: 9 }),
+      sendNew(1, 10, { kind: 'acceptThenCode', code: 9 }),
       ...[settleOne(2, 1), decideLate(2, 601_000), notify(3, 2), contradict(1), request(1, 60)],
     ),
   },

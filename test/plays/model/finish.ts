@@ -1,6 +1,6 @@
 import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
-import { checkAccounts, type Worlds } from './accounts.ts'
-import { expireUnsent } from './approvals.ts'
+import { checkAccounts, checkIn, readRefunds } from './check.ts'
+import { runPass, shiftTime, wake } from './clock.ts'
 import { releaseAll } from './holds.ts'
 import {
   decide,
@@ -9,22 +9,20 @@ import {
   listExternal,
   postExternal,
 } from './people.ts'
-import { checkIn, readRefunds } from './read-ledgers.ts'
-import type { Deed } from './tally.ts'
+import { expireUnsent } from './service.ts'
 import {
   deliverNotification,
   findOpen,
   findSettled,
   note,
-  runPass,
   SCHEDULE,
   settle,
-  shiftTime,
   type World,
-  wake,
+  type Worlds,
 } from './world.ts'
 
 const ROUNDS = 8
+const EXPIRED = ['approval_expired', 'not_sent_in_time']
 const ACTIVE: readonly string[] = ['awaiting_approval', 'pending', 'sending', 'accepted', 'unknown']
 
 /**
@@ -37,22 +35,16 @@ export async function finish(worlds: Worlds): Promise<void> {
   await expireUnsent(worlds[0])
   await checkAccounts(worlds, undefined)
   for (const world of worlds) {
-    if (!world.staysHeld) await releaseAll(world)
+    if (!world.options.staysHeld) await releaseAll(world)
     await comeToRest(worlds, world)
     await checkIn(world, 'rest')
     await beRighted(worlds, world)
     const refunds = await checkIn(world, 'settled')
-    for (const deed of refunds.flatMap(describeEnd)) note(world, deed)
+    for (const { status, failure } of refunds) {
+      const end = EXPIRED.includes(failure ?? '') ? failure : status
+      if (!ACTIVE.includes(status) && status !== 'needs_review') note(world, `ended: ${end}`)
+    }
   }
-}
-
-const EXPIRED = ['approval_expired', 'not_sent_in_time'] as const
-
-function describeEnd({ status, failure }: StoredRefund): Deed[] {
-  const expired = EXPIRED.find((one) => status === 'failed' && one === failure)
-  if (expired) return [`ended: ${expired}`]
-  const end = (['succeeded', 'failed', 'returned'] as const).find((one) => one === status)
-  return end ? [`ended: ${end}`] : []
 }
 
 async function comeToRest(worlds: Worlds, world: World): Promise<void> {
@@ -64,7 +56,7 @@ async function comeToRest(worlds: Worlds, world: World): Promise<void> {
       payment.listed = true
       payment.status = 'SUCCESS'
     }
-    for (const refund of findOpen(world)) await settle(world, refund, undefined)
+    for (const refund of findOpen(world)) await settle(world, refund)
     const unnotified = findSettled(world).filter(({ requestId }) => !world.notified.has(requestId))
     for (const refund of unnotified) await deliverNotification(world, refund)
     await syncAfter(worlds, world, round === 0 ? 0 : SCHEDULE.resendMs)

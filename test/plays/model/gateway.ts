@@ -1,13 +1,13 @@
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import { readRefunds, sumUnsent } from './read-ledgers.ts'
-import { defineStep, hasAsked, hasOpen, hasSettled, pick } from './step.ts'
+import { readRefunds, sumUnsent } from './check.ts'
+import { runPass } from './clock.ts'
+import { defineStep, hasOpen, hasSettled, pick } from './step.ts'
 import {
   countTaken,
   deliverNotification,
   findOpen,
   findSettled,
   refundElsewhere,
-  runPass,
   SCHEDULE,
   settle,
   showsNow,
@@ -15,22 +15,21 @@ import {
   type World,
 } from './world.ts'
 
-const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
-
 export const settleOne = defineStep(
   'settleOne',
+  hasOpen,
   async (world, which: number, failureCode: number | undefined) => {
     const refund = pick(findOpen(world), which)
     if (!refund) return undefined
     await settle(world, refund, failureCode)
     return failureCode === undefined ? 'settled' : 'settled as failed'
   },
-  { isPossible: hasOpen },
 )
 
 /** A notification of a settled refund, for the first time or again. */
 export const notify = defineStep(
   'notify',
+  hasSettled,
   async (world, which: number, copies: number) => {
     const refund = pick(findSettled(world), which)
     if (!refund) return undefined
@@ -38,20 +37,15 @@ export const notify = defineStep(
     for (let copy = 0; copy < copies; copy += 1) await deliverNotification(world, refund)
     return isFirst ? 'notified' : 'notified again'
   },
-  { isPossible: hasSettled },
 )
 
 /** A notification that the refund is still in progress. */
-export const notifyOpen = defineStep(
-  'notifyOpen',
-  async (world, which: number) => {
-    const refund = pick(findOpen(world), which)
-    if (!refund) return undefined
-    await deliverNotification(world, refund, { code: 99 })
-    return 'notified of progress'
-  },
-  { isPossible: hasOpen },
-)
+export const notifyOpen = defineStep('notifyOpen', hasOpen, async (world, which: number) => {
+  const refund = pick(findOpen(world), which)
+  if (!refund) return undefined
+  await deliverNotification(world, refund, { code: 99 })
+  return 'notified of progress'
+})
 
 /**
  * A refund made elsewhere, within what the gateway has left. One exception, documented as the remaining risk: while the
@@ -60,12 +54,13 @@ export const notifyOpen = defineStep(
  */
 export const refundInPortal = defineStep(
   'refundInPortal',
+  {},
   async (world, of: number, amount: number, late: boolean) => {
     const payment = pick(world.payments, of)
     if (!payment) return undefined
     const lags = payment.refundedAmountShown !== null
     const hidden = lags || world.pause !== undefined
-    const unsent = hidden ? sumUnsent(world, await readRefunds(world), payment.id, SENDABLE) : 0
+    const unsent = hidden ? sumUnsent(world, await readRefunds(world), payment.id) : 0
     const wanted = sum([{ amount: countTaken(payment) }, { amount: unsent }, { amount }])
     if (wanted > Number(payment.amount)) return undefined
     const refund = await refundElsewhere(world, payment, amount)
@@ -81,6 +76,7 @@ export const refundInPortal = defineStep(
  */
 export const refundWithTheirId = defineStep(
   'refundWithTheirId',
+  { isPossible: ({ other }) => other !== undefined && other.asked.length > 0 },
   async (world, which: number, fails: boolean) => {
     const { other, asked, payments } = world
     const ids = [...asked.map(({ id }) => id), ...payments.flatMap(listRequestIds)]
@@ -88,7 +84,7 @@ export const refundWithTheirId = defineStep(
     const one = pick(theirs, which)
     const payment = payments.find(({ id }) => id === one?.paymentId)
     if (!one || !payment || (payment.refundedAmountShown !== null && fails)) return undefined
-    const unsent = sumUnsent(world, await readRefunds(world), payment.id, SENDABLE)
+    const unsent = sumUnsent(world, await readRefunds(world), payment.id)
     const wanted = [{ amount: countTaken(payment) }, { amount: unsent }, one]
     const fits = sum(wanted) <= Number(payment.amount)
     const failure = fails || !fits ? { failureCode: 5 } : {}
@@ -101,7 +97,6 @@ export const refundWithTheirId = defineStep(
       ? 'failed under an id of the other account'
       : 'refunded under an id of the other account'
   },
-  { isPossible: ({ other }) => other !== undefined && hasAsked(other) },
 )
 
 function listRequestIds({ refunds }: SandboxPayment): string[] {
@@ -113,8 +108,9 @@ function listRequestIds({ refunds }: SandboxPayment): string[] {
  * a refund made elsewhere that was not notified. Its increase is matched to a notified refund that the ledger
  * does not show yet, whose amount is then no longer reserved.
  */
-export const lag = defineStep(
+export const lag = defineStep<[of: number, on: boolean]>(
   'lag',
+  { isPossible: ({ payments }, of, on) => on || pick(payments, of)?.refundedAmountShown !== null },
   async (world, of: number, on: boolean) => {
     const payment = pick(world.payments, of)
     if (!payment || (on && hasUnnotified(world, payment))) return undefined
@@ -123,7 +119,6 @@ export const lag = defineStep(
     if (on) return 'lagged'
     return lagged ? 'caught up' : undefined
   },
-  { isPossible: ({ payments }, of, on) => on || pick(payments, of)?.refundedAmountShown !== null },
 )
 
 function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
@@ -135,27 +130,23 @@ function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
 /** The gateway tells a failure, with a code that is not final, of a refund whose money may still move. */
 export const notifyUnclear = defineStep(
   'notifyUnclear',
+  hasOpen,
   async (world, which: number, code: 5 | 24) => {
     const refund = pick(findOpen(world), which)
     if (!refund) return undefined
     await deliverNotification(world, refund, { code })
     return 'notified of an unclear failure'
   },
-  { isPossible: hasOpen },
 )
 
 /** A notification of a refund of ours spells its request id in upper case. */
-export const notifyUpper = defineStep(
-  'notifyUpper',
-  async (world, which: number) => {
-    const own = findSettled(world).filter(({ requestId }) => !world.portal.has(requestId))
-    const refund = pick(own, which)
-    if (!refund) return undefined
-    await deliverNotification(world, refund, { upper: true })
-    return 'notified in upper case'
-  },
-  { isPossible: hasSettled },
-)
+export const notifyUpper = defineStep('notifyUpper', hasSettled, async (world, which: number) => {
+  const own = findSettled(world).filter(({ requestId }) => !world.portal.has(requestId))
+  const refund = pick(own, which)
+  if (!refund) return undefined
+  await deliverNotification(world, refund, { upper: true })
+  return 'notified in upper case'
+})
 
 /**
  * A notification that says the opposite of what happened, a failure with this code. The ledger does not lag: both cannot
@@ -163,6 +154,7 @@ export const notifyUpper = defineStep(
  */
 export const contradict = defineStep(
   'contradict',
+  hasSettled,
   async (world, which: number, code: 1 | 5 = 5) => {
     const refund = pick(findSettled(world), which)
     if (!refund || refund.payment.refundedAmountShown !== null || world.pause) return undefined
@@ -174,56 +166,52 @@ export const contradict = defineStep(
     if (!world.portal.has(requestId)) return 'contradicted'
     return isFirst ? 'contradicted a portal refund before' : 'contradicted a portal refund after'
   },
-  { isPossible: hasSettled },
 )
 
 /** The gateway no longer lists the payment, or lists it again. */
-export const list = defineStep(
+export const list = defineStep<[of: number, on: boolean]>(
   'list',
+  { isPossible: ({ payments }, of, on) => pick(payments, of)?.listed !== on },
   async (world, of: number, on: boolean) => {
     const payment = pick(world.payments, of)
     if (!payment || payment.listed === on) return undefined
     payment.listed = on
     return on ? 'listed again' : 'not listed'
   },
-  { isPossible: ({ payments }, of, on) => pick(payments, of)?.listed !== on },
 )
 
 /** The payment is charged back, or paid again after all. */
-export const change = defineStep(
+export const change = defineStep<[of: number, status: string]>(
   'change',
+  { isPossible: ({ payments }, of, status) => pick(payments, of)?.status !== status },
   async (world, of: number, status: string) => {
     const payment = pick(world.payments, of)
     if (!payment || payment.status === status) return undefined
     payment.status = status
     return status === 'SUCCESS' ? 'paid again' : 'charged back'
   },
-  { isPossible: ({ payments }, of, status) => pick(payments, of)?.status !== status },
 )
 
 /**
  * One answer from a replica that lags far behind. While no refund was refused that may have been made, and no refund made
  * elsewhere is known to the ledger alone: no query can tell then.
  */
-export const stale = defineStep(
-  'stale',
-  async (world, of: number) => {
-    const payment = pick(world.payments, of)
-    const doubtful = world.deniedUntil.size > 0 || world.pause !== undefined
-    if (!payment || doubtful || payment.refundedAmountShown !== null) return undefined
-    if (hasUnnotified(world, payment)) return undefined
-    payment.refundedAmountShown = '0'
-    await runPass(world, { ask: true })
-    payment.refundedAmountShown = null
-    await runPass(world, { ask: true })
-    return countTaken(payment) > 0 ? 'answered from the past' : undefined
-  },
-  { isPossible: hasSettled },
-)
+export const stale = defineStep('stale', hasSettled, async (world, of: number) => {
+  const payment = pick(world.payments, of)
+  const doubtful = world.deniedUntil.size > 0 || world.pause !== undefined
+  if (!payment || doubtful || payment.refundedAmountShown !== null) return undefined
+  if (hasUnnotified(world, payment)) return undefined
+  payment.refundedAmountShown = '0'
+  await runPass(world, { ask: true })
+  payment.refundedAmountShown = null
+  await runPass(world, { ask: true })
+  return countTaken(payment) > 0 ? 'answered from the past' : undefined
+})
 
 /** The gateway forgets the request ids that the service may no longer rely on. */
 export const forget = defineStep(
   'forget',
+  { isPossible: ({ firstSends, restored, saved }) => firstSends.size > 0 && !restored && !saved },
   async (world) => {
     if (world.restored || world.saved) return undefined
     world.forgets = true
@@ -236,5 +224,4 @@ export const forget = defineStep(
     }
     return forgotten ? 'forgot a request id' : undefined
   },
-  { isPossible: ({ firstSends, restored, saved }) => firstSends.size > 0 && !restored && !saved },
 )

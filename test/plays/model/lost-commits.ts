@@ -1,4 +1,5 @@
-import { shiftRows, type Told, type World } from './world.ts'
+import { shiftRows } from './clock.ts'
+import type { World } from './world.ts'
 
 const KEY = 'merchant_code = $2 and transaction_id = $1'
 const OF_PAYMENTS = `merchant_code = $2 and payment_id in (select payment_id from payments where ${KEY})`
@@ -22,11 +23,11 @@ const TABLES = [
 /** A transaction's rows at an earlier moment, and what was known of it then. */
 export type Saved = { rows: readonly (readonly [string, string])[] } & Pick<
   World,
-  'clockMs' | 'cancelled' | 'holds' | 'decided'
-> & { sends: Map<string, number>; said: Said }
+  'clockMs' | 'cancelled' | 'holds' | 'decided' | 'sends'
+> & { said: Said }
 
 /** What people said, which is lost with its commits. */
-type Said = Pick<Told, 'saidReturned' | 'neverHappened' | 'firstSight'>
+type Said = Pick<World['told'], 'saidReturned' | 'neverHappened' | 'firstSight'>
 
 function copySaid({ saidReturned, neverHappened, firstSight }: Said): Said {
   return {
@@ -40,20 +41,20 @@ function copySaid({ saidReturned, neverHappened, firstSight }: Said): Said {
 export async function save(world: World): Promise<Saved> {
   const rows: [string, string][] = []
   for (const [table, where] of TABLES) {
-    const [row] = await world.rig.database.sql.unsafe<{ rows: string }[]>(
+    const [row] = await world.sql.unsafe<{ rows: string }[]>(
       `select coalesce(jsonb_agg(to_jsonb(t)), '[]')::text as rows from ${table} t where ${where}`,
       [world.transactionId, world.account.merchantCode],
     )
     rows.push([table, row?.rows ?? '[]'])
   }
-  const { clockMs, cancelled, holds, wire } = world
+  const { clockMs, cancelled, holds, sends } = world
   return {
     rows,
     clockMs,
     cancelled: new Set(cancelled),
     decided: new Map(world.decided),
     holds: new Map(holds),
-    sends: new Map(wire.sends),
+    sends: new Map(sends),
     said: copySaid(world.told),
   }
 }
@@ -61,7 +62,7 @@ export async function save(world: World): Promise<Saved> {
 /** Sets the transaction back to what was saved: every commit since is lost. The account's own hold is kept. */
 export async function restore(world: World, saved: Saved): Promise<void> {
   const key = [world.transactionId, world.account.merchantCode]
-  await world.rig.database.sql.begin(async (tx) => {
+  await world.sql.begin(async (tx) => {
     for (const [table, where] of TABLES.toReversed()) {
       // Before the rows that it is found by.
       await tx.unsafe(`delete from ${table} where ${where}`, key)
@@ -75,7 +76,7 @@ export async function restore(world: World, saved: Saved): Promise<void> {
     await tx.unsafe(`update transactions set lease_id = null where ${KEY}`, key)
   })
   await shiftRows(world, world.clockMs - saved.clockMs)
-  for (const [id, times] of world.wire.sends) {
+  for (const [id, times] of world.sends) {
     const since = times - (saved.sends.get(id) ?? 0)
     world.lostSends.set(id, (world.lostSends.get(id) ?? 0) + since)
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { FAILED_RUNS } from './failed-runs.ts'
 import { play, playOne } from './play-runs.ts'
-import { useStage } from './use-stage.ts'
+import { useStage } from './stage.ts'
 
 /** Steps of the property here; the drill plays a long run. */
 const STEPS = 120

@@ -3,10 +3,9 @@ import { z } from 'zod'
 import { Problem } from '../../../src/http/problems.ts'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import type { StoredRefund } from '../../nightly/audit/ledgers.ts'
-import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
-import { readGatewayStatus, readRefunds } from './read-ledgers.ts'
-import { inAccountOf, type World } from './world.ts'
+import { readGatewayStatus, readRefunds } from './check.ts'
+import { call, type World } from './world.ts'
 
 /** Who decides: one of the two others, or the one that asked for the refund. */
 export type Decider = 0 | 1 | 'asker'
@@ -15,7 +14,7 @@ export type Outcome = 'succeeded' | 'failed' | 'returned'
 
 export type LastDecision = { outcome: Outcome; who: Decider }
 
-export type Decision = { outcome: Outcome; againstEvidence?: boolean }
+type Decision = { outcome: Outcome; againstEvidence?: boolean }
 
 /** @returns the code of the refusal, or undefined when the decision was accepted */
 export async function postDecision(
@@ -24,10 +23,9 @@ export async function postDecision(
   decision: Decision,
   who: Decider,
 ): Promise<string | undefined> {
-  const refused = await post(world, `/v1/refunds/${id}/resolution`, decision, who)
-  if (refused !== undefined) return refused
-  noteDecision(world, id, decision.outcome, who)
-  return undefined
+  const refused = await post(world, `refunds/${id}/resolution`, decision, who)
+  if (refused === undefined) noteDecision(world, id, decision.outcome, who)
+  return refused
 }
 
 async function post(
@@ -36,17 +34,12 @@ async function post(
   decision: object,
   who: Decider,
 ): Promise<string | undefined> {
-  const { rig, deciders } = world
-  const { headers } = withKey(who === 'asker' ? KEY : deciders[who])
-  const response = await fetch(`${rig.service.url}${path}?${inAccountOf(world)}`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...decision, reason: 'looked it up in the ledger' }),
-  })
-  const body: unknown = await response.json()
-  if (response.status === 200) return undefined
-  expect([403, 409], JSON.stringify(body)).toContain(response.status)
-  return Problem.parse(body).code
+  const key = who === 'asker' ? KEY : world.stage.deciders[who]
+  const body = { ...decision, reason: 'looked it up in the ledger' }
+  const { status, answer } = await call(world, 'POST', path, { key, body })
+  if (status === 200) return undefined
+  expect([403, 409], JSON.stringify(answer)).toContain(status)
+  return Problem.parse(answer).code
 }
 
 /** Keeps what a person has said, and whether the ledger says otherwise. */
@@ -109,9 +102,8 @@ const Page = z.object({ data: z.array(ExternalRefund) })
 export async function listExternal(world: World) {
   const all: z.infer<typeof ExternalRefund>[] = []
   for (const { id } of world.payments) {
-    const path = `/v1/payments/${id}/external-refunds?${inAccountOf(world)}`
-    const response = await world.rig.api(path)
-    if (response.status === 200) all.push(...Page.parse(await response.json()).data)
+    const { status, answer } = await call(world, 'GET', `payments/${id}/external-refunds`, {})
+    if (status === 200) all.push(...Page.parse(answer).data)
   }
   return all
 }
@@ -124,7 +116,7 @@ export async function postExternal(
   { id, requestId }: { id: string; requestId: string | null },
   decision: { outcome: ExternalOutcome; againstEvidence?: boolean },
 ): Promise<string | undefined> {
-  const refused = await post(world, `/v1/external-refunds/${id}/resolution`, decision, 0)
+  const refused = await post(world, `external-refunds/${id}/resolution`, decision, 0)
   if (refused !== undefined || requestId === null) return refused
   const { neverHappened, firstSight } = world.told
   if (decision.outcome === 'never_happened') neverHappened.add(requestId)

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import { checkAccounts, closeAccounts } from './accounts.ts'
+import { checkAccounts, closeAccounts } from './check.ts'
 import { commands } from './commands.ts'
 import { finish } from './finish.ts'
+import { openWorlds, type Stage } from './stage.ts'
 import type { Command, Model } from './step.ts'
-import type { Stage, WorldOptions } from './world.ts'
+import type { WorldOptions } from './world.ts'
 
 /** Steps of one run at most, with those that could have no effect. */
 const STEPS = 120
@@ -33,7 +34,7 @@ export async function playOne(
   options: WorldOptions,
   plan: Iterable<Command>,
 ): Promise<number> {
-  const worlds = await stage.open(options)
+  const worlds = await openWorlds(stage, options)
   const model: Model = { steps: 0, worlds }
   try {
     await checkAccounts(worlds, undefined)

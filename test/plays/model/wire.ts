@@ -1,29 +1,43 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../../src/context.ts'
 import type { PreparedCall } from '../../../src/gateway/types.ts'
 import type { FaultKind } from '../../../src/sandbox/input.ts'
 import type { SandboxState } from '../../../src/sandbox/state.ts'
+import {
+  deliverNotification,
+  findOpen,
+  note,
+  noteFailure,
+  SCHEDULE,
+  settle,
+  type World,
+} from './world.ts'
 
-/** What happens to the next REFUND between our process and the gateway. */
-export type SendFate =
-  | { kind: 'through' }
-  /** The connection is refused: no byte is written. */
-  | { kind: 'unreachable' }
-  /** The process dies with the attempt recorded and its result unrecorded. */
-  | { kind: 'dieBefore' }
-  | { kind: 'dieAfter' }
-  /** The process sleeps for longer than its lease may last. */
-  | { kind: 'pauseBefore' }
-  | { kind: 'pauseAfter' }
-  /** The gateway does the work and never answers; the call is aborted. */
-  | { kind: 'hang' }
-  /** It settles, and its notification arrives, before its own answer does. */
-  | { kind: 'early' }
-  | { kind: 'fault'; fault: PlayedFault; code?: number }
-
+/** What the gateway, or the way to it, does to a REFUND. */
 type PlayedFault = Extract<
   FaultKind,
   'reset' | 'http500' | 'garbage' | 'truncate' | 'acceptThenReset' | 'acceptThenCode' | 'code'
 >
+
+/** What happens to the next REFUND between our process and the gateway; a refusal has a code. */
+export type SendFate = {
+  kind:
+    | PlayedFault
+    | 'through'
+    /** The connection is refused: no byte is written. */
+    | 'unreachable'
+    /** The process dies with the attempt recorded and its result unrecorded. */
+    | 'dieBefore'
+    | 'dieAfter'
+    /** The process sleeps for longer than its lease may last. */
+    | 'pauseBefore'
+    | 'pauseAfter'
+    /** The gateway does the work and never answers; the call is aborted. */
+    | 'hang'
+    /** It settles, and its notification arrives, before its own answer does. */
+    | 'early'
+  code?: number
+}
 
 /** A moment of a pass: the query's answer has arrived, the attempt is being recorded, its bytes are about to leave. */
 export type Moment = 'answered' | 'recording' | 'leaving'
@@ -46,107 +60,67 @@ export type Pause = {
   round: Promise<unknown>
 }
 
-/** The connection between the service and the gateway: counts requests that may have been sent, and loses answers. */
-export type Wire = {
-  fate: SendFate
-  /** The next query's answer is held back by a sleeping process. */
-  pauseQuery: boolean
-  meanwhile: Meanwhile | undefined
-  /** How often a refund may have been sent. */
-  sends: Map<string, number>
-  /** Called before bytes may leave. */
-  onSend: (refundId: string) => void
-  /** Called when the gateway has answered with a code that is not 0. */
-  onRefused: (refundId: string, code: string) => void
-  /** Called before a query; what it returns is called with the refunded amounts of the payments that the answer lists. */
-  onQuery: () => (refunded: ReadonlyMap<string, string>) => void
-  /** Called when a fate has been met. */
-  onFate: (deed: FateDeed) => void
-  /** Called by a process that falls asleep. */
-  onPause: (pause: Omit<Pause, 'round'>) => void
-  /** Called for a refund that the gateway accepts although it answers with a failure code. */
-  onDenied: (refundId: string, code: string) => void
-  /** Settles a refund and delivers its notification. */
-  settleEarly: (refundId: string) => Promise<void>
-}
+class ProcessDiedError extends Error {}
 
-export class ProcessDiedError extends Error {}
-
-export function makeWire(): Wire {
-  return {
-    fate: { kind: 'through' },
-    pauseQuery: false,
-    sends: new Map(),
-    meanwhile: undefined,
-    onSend: () => {},
-    onRefused: () => {},
-    onQuery: () => () => {},
-    onFate: () => {},
-    onPause: () => {},
-    onDenied: () => {},
-    settleEarly: () => Promise.resolve(),
-  }
-}
-
-/** What is counted when a fate is met. */
-export type FateDeed = `sent: ${Exclude<SendFate['kind'], 'fault'> | PlayedFault}`
-
-async function begin(wire: Wire, at: Moment, refundId: string | undefined): Promise<void> {
-  const { meanwhile } = wire
+/** What somebody else does begins at its moment; while an attempt is being recorded nobody waits for it. */
+async function begin(
+  { meanwhile }: World,
+  at: Moment,
+  refundId: string | undefined,
+): Promise<void> {
   if (meanwhile?.at !== at || meanwhile.done) return
   meanwhile.done = meanwhile.run(refundId)
   if (at !== 'recording') await meanwhile.done
 }
 
-/** A gateway client whose calls go over the wire. */
-export function tapGateway(
-  gateway: Context['gateway'],
-  wire: Wire,
-  sandbox: SandboxState,
-): Context['gateway'] {
+/** The gateway as the account's process reaches it: counts requests that may have been sent, and loses answers. */
+export function tapGateway(world: World, gateway: Context['gateway']): Context['gateway'] {
   return {
     ...gateway,
     async queryPayments(query, signal) {
-      const noteAnswer = wire.onQuery()
+      const at = world.clockMs
       const call = await gateway.queryPayments(query, signal)
       if (call.outcome.kind === 'answered') {
         const { payments } = call.outcome.value
-        noteAnswer(new Map(payments.map((one) => [one.id, one.refundedAmount])))
+        const refunded = new Map(payments.map((one) => [one.id, one.refundedAmount]))
+        world.told.answers.push({ at, refunded })
       }
-      await begin(wire, 'answered', undefined)
-      if (wire.pauseQuery) {
-        wire.pauseQuery = false
-        await sleepUntilWoken(wire, undefined)
+      await begin(world, 'answered', undefined)
+      if (world.pausesQuery) {
+        world.pausesQuery = false
+        await sleepUntilWoken(world, undefined)
       }
       return call
     },
     prepareRefund(order) {
       const prepared = gateway.prepareRefund(order)
-      void begin(wire, 'recording', order.refundId)
-      const send = () => sendByFate(wire, sandbox, order.refundId, prepared)
-      return { ...prepared, send }
+      void begin(world, 'recording', order.refundId)
+      return { ...prepared, send: () => sendByFate(world, order.refundId, prepared) }
     },
   }
 }
 
 async function sendByFate(
-  wire: Wire,
-  sandbox: SandboxState,
+  world: World,
   refundId: string,
   prepared: PreparedCall<string | undefined>,
 ) {
-  const { fate } = wire
-  wire.fate = { kind: 'through' }
-  wire.onFate(`sent: ${fate.kind === 'fault' ? fate.fault : fate.kind}`)
-  await begin(wire, 'leaving', refundId)
+  const {
+    fate: { kind, code = 1 },
+    ctx,
+  } = world
+  const { faults, journal } = world.stage.rig.sandbox.state
+  world.fate = { kind: 'through' }
+  note(world, `sent: ${kind}`)
+  await begin(world, 'leaving', refundId)
   const sendNow = async (signal?: AbortSignal) => {
-    wire.sends.set(refundId, (wire.sends.get(refundId) ?? 0) + 1)
-    wire.onSend(refundId)
+    noteSend(world, refundId)
     const call = await prepared.send(signal)
-    if (call.outcome.kind === 'rejected') wire.onRefused(refundId, call.outcome.code)
+    const { outcome } = call
+    if (outcome.kind === 'rejected') noteFailure(world, refundId, outcome.code, 'answer')
     return call
   }
-  switch (fate.kind) {
+  switch (kind) {
     case 'unreachable': {
       const { bodyHmac } = prepared
       return {
@@ -160,33 +134,55 @@ async function sendByFate(
       await sendNow()
       throw new ProcessDiedError()
     case 'pauseBefore':
-      await sleepUntilWoken(wire, refundId)
+      await sleepUntilWoken(world, refundId)
       return await sendNow()
     case 'pauseAfter': {
       const call = await sendNow()
-      await sleepUntilWoken(wire, undefined)
+      await sleepUntilWoken(world, undefined)
       return call
     }
     case 'hang': {
       const patience = new AbortController()
-      sandbox.faults.push(makeFault('acceptThenHang'))
-      const seen = sandbox.journal.length
+      faults.push(makeFault('acceptThenHang'))
+      const seen = journal.length
       const call = sendNow(patience.signal)
-      while (!sandbox.journal.slice(seen).some(isWorked)) await nextTurn()
+      while (!journal.slice(seen).some(isWorked)) await setImmediate()
       patience.abort()
       return await call
     }
     case 'early': {
       const call = await sendNow()
-      await wire.settleEarly(refundId)
+      const refund = findOpen(world).find(({ requestId }) => requestId === refundId)
+      if (!refund) return call
+      await settle(world, refund)
+      await deliverNotification(world, refund)
       return call
     }
-    case 'fault':
-      if (fate.fault === 'acceptThenCode') wire.onDenied(refundId, String(fate.code ?? 1))
-      sandbox.faults.push(makeFault(fate.fault, fate.code))
-      return await sendNow()
     case 'through':
       return await sendNow()
+    default: {
+      const final: readonly string[] = ctx.config.GATEWAY_REFUND_FINAL_CODES
+      // The gateway accepts it, although it answers with a failure.
+      if (kind === 'acceptThenCode' && final.includes(String(code))) {
+        world.deniedUntil.set(refundId, world.clockMs + SCHEDULE.confirmMs - 10_000)
+      }
+      faults.push(makeFault(kind, code))
+      return await sendNow()
+    }
+  }
+}
+
+/** The service may rely on the gateway's memory for `REFUND_RESEND_FOR_MS`, except for rows it lost. */
+function noteSend(world: World, refundId: string): void {
+  const { sends, firstSends, told, clockMs } = world
+  sends.set(refundId, (sends.get(refundId) ?? 0) + 1)
+  const first = firstSends.get(refundId)
+  if (first === undefined) {
+    firstSends.set(refundId, clockMs)
+    const of = world.asked.find(({ id }) => id === refundId)?.paymentId ?? ''
+    told.baselines.set(refundId, told.answers.at(-1)?.refunded.get(of) ?? '0')
+  } else if (!world.restored && clockMs - first >= SCHEDULE.resendForMs) {
+    world.repeatedLate.add(refundId)
   }
 }
 
@@ -198,10 +194,6 @@ function isWorked(entry: SandboxState['journal'][number]): boolean {
   return 'workCode' in entry && entry.workCode !== null
 }
 
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
-function sleepUntilWoken(wire: Wire, refundId: string | undefined): Promise<void> {
-  return new Promise((resolve) => wire.onPause({ refundId, wake: resolve }))
+function sleepUntilWoken(world: World, refundId: string | undefined): Promise<void> {
+  return new Promise((resolve) => world.onPause({ refundId, wake: resolve }))
 }

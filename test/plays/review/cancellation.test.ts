@@ -149,14 +149,6 @@ describe('the cancellation of a refund', () => {
 })
 
 describe('a cancellation and an attempt at once', () => {
-  it('the attempt recorded first wins: 409, and the refund is sent', async () => {
-    const { payment, id } = await requestRefund()
-    const pass = await beginPass(lab, payment, 'REFUND')
-    await expectProblem(await cancel(id), 409, 'already_sent')
-    await pass.finish()
-    expect(await lab.row(id)).toMatchObject({ status: 'accepted', attempts: 1 })
-  })
-
   it('the cancellation recorded first wins: no attempt is recorded, nothing is sent', async () => {
     const { payment, id } = await requestRefund()
     const pass = await beginPass(lab, payment, 'QUERY_PT')
@@ -215,20 +207,5 @@ describe('a cancellation and an attempt at once', () => {
       },
     )
     await expectCancelled(response)
-  })
-
-  it('two cancellations: one is done, the other is 409', async () => {
-    const { payment, id } = await requestRefund()
-    const answers = await whileUncommitted(
-      lab.database,
-      (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const both = [cancel(id), cancel(id)]
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(both)
-      },
-    )
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
   })
 })

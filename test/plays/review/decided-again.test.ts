@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -88,17 +87,6 @@ describe('an inferred success', () => {
     expect(await lab.left(payment)).toBe('70')
   })
 
-  it('is confirmed once', async () => {
-    const { refundId } = await makeInferred()
-    await decide(anh, refundId, 'succeeded')
-    const refused = await expectRefused(
-      await post(binh, refundId, 'succeeded'),
-      409,
-      'not_decidable',
-    )
-    expect(refused.detail).toContain('only `failed` or `returned` can be decided')
-  })
-
   it('is denied only against the growth, which then speaks against it no more', async () => {
     const { payment, refundId } = await makeInferred()
     const refused = await expectRefused(
@@ -113,33 +101,6 @@ describe('an inferred success', () => {
     })
     expect(await lab.left(payment)).toBe('70')
   })
-
-  it('comes back without a word about evidence, and stays reserved', async () => {
-    const { payment, refundId } = await makeInferred()
-    await decide(anh, refundId, 'returned')
-    expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: false })
-    expect(await lab.left(payment)).toBe('40')
-  })
-
-  it('that one person confirms and another denies at once is decided once', async () => {
-    const { payment, refundId } = await makeInferred()
-    const [confirmed, denied] = await whileUncommitted(
-      lab.database,
-      (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const first = post(anh, refundId, 'succeeded')
-        await waitUntilBlocked(lab.database, 1)
-        const second = post(binh, refundId, 'failed', AGAINST)
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all([first, second])
-      },
-    )
-    expect(confirmed.status).toBe(200)
-    const refused = await expectRefused(denied, 409, 'not_decidable')
-    expect(refused.detail).toContain('another decision was made at the same moment')
-    expect(refused.detail).toContain(`decided as succeeded by ${anh?.name}`)
-  })
 })
 
 describe('a success or a return is no dead end', () => {
@@ -152,23 +113,6 @@ describe('a success or a return is no dead end', () => {
     expect(await lab.row(refundId)).toMatchObject({ matched: true, returnSightings: 0 })
     expect(await lab.left(payment)).toBe('70')
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
-  })
-
-  it('a mis-click on succeeded: another person decides that it failed', async () => {
-    const { payment, refundId } = await makeDecided('succeeded')
-    await expectRefused(await post(binh, refundId, 'failed'), 409, 'against_evidence')
-    await decide(binh, refundId, 'failed', AGAINST)
-    expect(await lab.row(refundId)).toMatchObject({ failureReason: 'resolved' })
-    expect(await lab.left(payment)).toBe('100')
-  })
-
-  it('a mis-click on failed about a refund that a lost row may have sent', async () => {
-    const { payment, refundId } = await lab.openAsked()
-    await lab.passNotified(payment, refundId, '30', { code: 5 })
-    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
-    await decide(anh, refundId, 'failed')
-    await decide(binh, refundId, 'succeeded', AGAINST)
-    expect(await lab.left(payment)).toBe('70')
   })
 
   it('a bounce before the ledger booked it: a second person releases it at once', async () => {
@@ -289,22 +233,6 @@ describe('the second word on a refund that came back', () => {
     await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('100')
   })
-
-  it('of two people at once is said once', async () => {
-    const { payment, refundId } = await makeDecided('returned')
-    const third = await addPrincipal(lab.database)
-    const answers = await whileUncommitted(
-      lab.database,
-      (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const both = [post(binh, refundId, 'returned'), post(third, refundId, 'returned')]
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(both)
-      },
-    )
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
-  })
 })
 
 describe('a released refund', () => {
@@ -381,16 +309,6 @@ describe('what a person decided', () => {
     await expectRefused(await post(anh, refundId, 'succeeded'), 409, 'against_evidence')
     await decide(anh, refundId, 'succeeded', AGAINST)
     expect(await lab.left(payment)).toBe('70')
-  })
-
-  it('is kept with its principal, the time of the database, and the growth that it left', async () => {
-    const { refundId } = await makeDecided('failed')
-    const [row] = await lab.database.sql`
-      select resolved_principal, resolved_at <= clock_timestamp() and resolved_at > now() - interval '1 min'
-        as now, decided_growth from refunds where refund_id = ${refundId}`
-    expect(row).toEqual({
-      ...{ resolved_principal: `key:${anh?.id}`, now: true, decided_growth: '0' },
-    })
   })
 
   it('and evidence ended otherwise since is decided by anybody', async () => {

@@ -287,32 +287,4 @@ describe('growth that a person enters as a refund made elsewhere', () => {
     expect((await readEvents(payment)).map(({ type }) => type)).toEqual(['external_refund.found'])
     expect(await readSteps(payment)).toMatchObject([{ before: null, after: 'matched' }])
   })
-
-  it('makes room for the notification of it that comes late, whole or in part', async () => {
-    const payment = await lab.open()
-    await lab.passShowing(payment, '50')
-    expect(await enter(payment)).toBe('50')
-    for (const [requestId, amount, after] of [
-      ['portal-1', '30', '50'],
-      ['portal-2', '20', '50'],
-    ] as const) {
-      await lab.passNotified(payment, requestId, amount)
-      const one = (await list(payment)).data.find((found) => found.requestId === requestId)
-      await expectDecided(await decide(one?.id ?? '', 'matched'), 'matched')
-      expect(await lab.left(payment)).toBe(after)
-    }
-    const entered = (await readEvents(payment)).filter(({ data }) => data.source === 'person')
-    expect(entered).toMatchObject([
-      { type: 'external_refund.found', data: { amount: '50', state: 'matched' } },
-      { type: 'external_refund.updated', data: { amount: '20', state: 'matched' } },
-      { type: 'external_refund.updated', data: { amount: '20', state: 'released' } },
-    ])
-    expect((await readSteps(payment)).map(({ cause }) => cause)).toContainEqual(
-      'a notified refund of 30 (request portal-1) takes its place; 20 is left of it',
-    )
-    await lab.passNotified(payment, 'portal-3', '1')
-    const third = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-3')
-    await expectRefused(await decide(third?.id ?? '', 'matched'), 409, 'not_decidable')
-    expect(await lab.left(payment)).toBe('49')
-  })
 })

@@ -87,20 +87,6 @@ describe('while a refund is being sent', () => {
     })
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', attempts: 2 })
   })
-
-  it('a hold changes nothing about it, and keeps it from being sent again', async () => {
-    const { payment, refundId } = await lab.openAsked()
-    await lab.fault('acceptThenReset')
-    await passWith(payment, 'refund', async () => {
-      expect((await call('PUT', `holds/refund/${refundId}`)).status).toBe(200)
-    })
-    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 1 })
-    await lab.age(refundId, 60_000)
-    await lab.pass(payment)
-    expect(await lab.sent(refundId)).toBe(1)
-    await lab.passSettled(payment, refundId)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', attempts: 1 })
-  })
 })
 
 describe('between the claim of a transaction and its commit', () => {
@@ -137,18 +123,6 @@ describe('between the claim of a transaction and its commit', () => {
     await lab.pass(payment)
     expect([await lab.sent(refundId), await lab.sent(other)]).toEqual([0, 1])
     expect(await lab.left(payment)).toBe('0')
-  })
-
-  it('a hold of the account, released and set again: nothing is sent', async () => {
-    const { payment, refundId } = await lab.openAsked()
-    await passWith(payment, 'query', async () => {
-      for (const method of ['PUT', 'DELETE', 'PUT']) {
-        expect((await call(method, 'holds/merchant/UFLIYL')).status).toBe(200)
-      }
-    })
-    expect(await lab.sent(refundId)).toBe(0)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
-    await lab.database.sql`update merchant_accounts set hold = null`
   })
 
   it('a person who ends the growth as a refund made elsewhere frees what waited for it, once', async () => {

@@ -3,7 +3,7 @@ import { Payment } from '../../../src/payments/view.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
-import { ask, expectRefused, expectTaken, moveTo, payQuietly } from '../../support/ask.ts'
+import { ask, expectTaken, moveTo, payQuietly } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { PATIENT_REFUNDS } from '../../support/refunds.ts'
 import { addKey } from '../../support/service.ts'
@@ -50,17 +50,6 @@ describe("a person's decision", () => {
     for (const id of NO_IDS) await expectProblem(await resolve(id), 404, 'refund_not_found')
   })
 
-  it('that it failed is refused while the refund may still end by itself, and changes nothing', async () => {
-    const { id } = await makeDoubtful()
-    for (const status of ['pending', 'sending', 'accepted', 'unknown', 'failed'] as const) {
-      await moveTo(rig.database, id, status)
-      const before = await rig.database.sql`select * from refunds`
-      const problem = await expectRefused(await resolve(id), 409, 'not_decidable')
-      expect(problem.state).toBe(status === 'sending' ? 'pending' : status)
-      expect(await rig.database.sql`select * from refunds`).toEqual(before)
-    }
-  })
-
   it('is refused by the name of the member that is wrong', async () => {
     const { id } = await makeDoubtful()
     const wrong: [string, unknown][] = [
@@ -87,25 +76,6 @@ describe("a person's decision", () => {
     expect(refund).toMatchObject({ id, status: 'failed', failure })
     expect(await readLeft(payment.id)).toBe('100')
     await expectTaken(await ask({ url: rig.service.url }, payment.id, { amount: '100' }))
-  })
-
-  it('that it succeeded keeps the amount reserved until the refunded amount shows it, and is matched then', async () => {
-    const { id, payment } = await makeDoubtful()
-    const response = await resolve(id, { outcome: 'succeeded', reason: 'on their statement' })
-    expect(Refund.parse(await response.json())).toMatchObject({
-      status: 'succeeded',
-      failure: null,
-    })
-    expect(await readLeft(payment.id)).toBe('70')
-    const response2 = await ask({ url: rig.service.url }, payment.id, { amount: '71' })
-    await expectRefused(response2, 409, 'exceeds_refundable')
-    await syncAgain(rig, payment.transactionId)
-    expect(await readLeft(payment.id)).toBe('70')
-    await rig.control('PATCH', `/payments/${payment.id}`, { refundedAmount: '30' })
-    await syncAgain(rig, payment.transactionId)
-    expect(await readLeft(payment.id)).toBe('70')
-    const [row] = await rig.database.sql`select matched, inferred from refunds`
-    expect(row).toEqual({ matched: true, inferred: false })
   })
 
   it('that it succeeded is matched to a delta that was unmatched before', async () => {

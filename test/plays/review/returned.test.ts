@@ -82,21 +82,6 @@ describe('a refund that is sent while another one comes back', () => {
     expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
     expect(await lab.left(payment)).toBe('60')
   })
-
-  it('as the same amount moves, leaves the amount taken: nobody can tell', async () => {
-    const { payment, refundId } = await makeReturned()
-    const other = await lab.send(payment, '30')
-    // It fell by 30 and grew by 30 between two answers.
-    await lab.show(payment, '30')
-    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await lab.left(payment)).toBe('40')
-    expect(await lab.status(other)).toBe('accepted')
-    await lab.passNotified(payment, other, '30')
-    await lab.pass(payment)
-    expect(await lab.status(other)).toBe('succeeded')
-    expect(await lab.status(refundId)).toBe('returned')
-    expect(await lab.left(payment)).toBe('40')
-  })
 })
 
 describe('a refund whose return a person decides after an answer has shown it', () => {

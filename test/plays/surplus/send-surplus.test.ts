@@ -145,12 +145,6 @@ describe('at the same time', () => {
     expect(await lab.database.sql`select from refunds`).toHaveLength(1)
   })
 
-  it('two surplus refunds of one transaction are one', async () => {
-    const { transactionId } = await payOrder(lab, 'DH1', TWICE)
-    const request = () => askSurplus(lab, transactionId)
-    expect(await race(transactionId, [request, request])).toEqual([202, 409])
-  })
-
   it('copies of one request are one refund', async () => {
     const { transactionId } = await payOrder(lab, 'DH1', TWICE)
     const request = () => askSurplus(lab, transactionId, {}, { idempotencyKey: 'copies' })

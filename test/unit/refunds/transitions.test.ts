@@ -381,6 +381,13 @@ describe('a resend under the same id', () => {
     expect(may(facts)).toBe(false)
   })
 
+  it('waits twice as long as the one before', () => {
+    const seen = [4 * RESEND - 1, 4 * RESEND].map((sinceSentMs) =>
+      may({ attempts: 3, sinceSentMs }),
+    )
+    expect(seen).toEqual([false, true])
+  })
+
   it('is never allowed where the gateway does not refuse repeated ids', () => {
     expect(may({}, { GATEWAY_REFUND_DEDUPES: false })).toBe(false)
   })

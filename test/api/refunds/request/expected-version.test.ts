@@ -122,18 +122,6 @@ describe('a refund that names the version it was decided on', () => {
     expect(await countRefunds()).toBe(1)
   })
 
-  it('of five under one key that waited together, one is stored, and the others replay it', async () => {
-    const payment = await lab.open({ amount: '100' })
-    const asked = { key: 'a double click', amount: '30', version: await readVersion(payment) }
-    const requests = Array.from({ length: 5 }, () => () => refund(payment, asked))
-    const ends = await release(payment.transactionId, requests)
-    const refunds = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
-    expect(refunds).toHaveLength(5)
-    expect(refunds.filter(({ replayed }) => !replayed)).toHaveLength(1)
-    expect(new Set(refunds.map(({ refundId }) => refundId)).size).toBe(1)
-    expect(await countRefunds()).toBe(1)
-  })
-
   it('is replayed under its key, whatever version is named then', async () => {
     const payment = await lab.open({ amount: '100' })
     const version = await readVersion(payment)
@@ -212,19 +200,6 @@ describe('a surplus refund that names the version it was decided on', () => {
     await expect(stale).rejects.toThrow(StaleVersionError)
     expect(await countRefunds()).toBe(before)
     await refundSurplus(second, { amount: '10', version: (await describeOrder(second)).version })
-  })
-
-  it('of two for parts that waited together, one is stored', async () => {
-    const [, second] = await payTwice()
-    const { version } = await describeOrder(second)
-    const asked = { amount: '30', version }
-    const ends = await release(second.transactionId, [
-      () => refundSurplus(second, asked),
-      () => refundSurplus(second, asked),
-    ])
-    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    expect(ends.filter(isStale)).toHaveLength(1)
-    expect(await countRefunds()).toBe(1)
   })
 
   it('of two for both transactions that waited together, one is stored', async () => {

@@ -13,7 +13,6 @@ import {
   seedPaid,
 } from '../../../support/ask.ts'
 import { emptyTables } from '../../../support/database.ts'
-import { PATIENT_REFUNDS, startRefundRig } from '../../../support/refunds.ts'
 import { startTestService } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 
@@ -103,20 +102,4 @@ describe('a preview', () => {
     await expectInvalid(await ask({ url, query: '?dryRun=yes' }, id), 'dryRun')
     expect((await countRows(rig.database)).refunds).toBe(0)
   })
-})
-
-it('a preview reaches the gateway neither at once nor with the next sync', async () => {
-  const whole = await startRefundRig({ settings: PATIENT_REFUNDS })
-  try {
-    const previewed = await whole.pay()
-    await read(await ask({ url: whole.service.url, query: '?dryRun=true' }, previewed.id))
-    const refunded = await whole.pay()
-    await whole.api(`/v1/transactions/${previewed.transactionId}/sync`, { method: 'POST' })
-    const { body } = await whole.refund(refunded.id)
-    await whole.untilEnded(body.id)
-    const calls = await whole.control('GET', '/calls?command=REFUND')
-    expect(calls).toMatchObject({ data: [{ requestId: body.id, paymentId: refunded.id }] })
-  } finally {
-    await whole.stop()
-  }
 })

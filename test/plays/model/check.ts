@@ -2,7 +2,60 @@ import { expect } from 'vitest'
 import { audit } from '../../nightly/audit/audit.ts'
 import type { Ledgers, Phase, StoredRefund } from '../../nightly/audit/ledgers.ts'
 import { readStored, readStoredRefunds } from '../../nightly/audit/read-stored.ts'
-import { note, showsNow, sum, type World } from './world.ts'
+import { emptyTables } from '../../support/database.ts'
+import { wake } from './clock.ts'
+import { note, showsNow, sum, type World, type Worlds } from './world.ts'
+
+/**
+ * Audits the accounts after a step.
+ * @param active whose step it was, which may have changed nothing of the other one; undefined if it was of both
+ */
+export async function checkAccounts(worlds: Worlds, active: World | undefined): Promise<void> {
+  const marks = await markRows(worlds)
+  for (const world of worlds) {
+    const rows = marks.get(world.account.merchantCode) ?? new Map<string, string>()
+    const tables = new Set([...rows.keys(), ...world.rows.keys()])
+    const changed = [...tables].filter((table) => rows.get(table) !== world.rows.get(table))
+    world.rows = rows
+    if (active && world !== active) world.changedByOther.push(...changed)
+    await checkStep(world, changed.length > 0)
+  }
+}
+
+/** Leaves nothing due, held or stored behind for the next worlds. */
+export async function closeAccounts(worlds: Worlds): Promise<void> {
+  for (const world of worlds) await wake(world)
+  const [{ sql, stage }] = worlds
+  await sql`update merchant_accounts set hold = null where hold is not null`
+  await emptyTables(stage.rig.database)
+  await sql.unsafe('delete from event_outbox; delete from events; delete from audit_entries')
+}
+
+/** Marks every row of the accounts, by account and table: a change of a row, even to the same values, changes its mark. */
+async function markRows(worlds: Worlds): Promise<Map<string, Map<string, string>>> {
+  const [{ sql, stage }] = worlds
+  const codes = worlds.map(({ account }) => account.merchantCode)
+  if (stage.tables.length === 0) {
+    // Every table whose rows belong to an account.
+    const rows = await sql<{ name: string }[]>`
+      select table_name as name from information_schema.columns
+      where table_schema = 'public' and column_name = 'merchant_code' order by 1`
+    stage.tables.push(...rows.map(({ name }) => name))
+  }
+  const statements = stage.tables.map(
+    (table) => `select merchant_code as "merchantCode", '${table}' as "table",
+      md5(string_agg(ctid::text || xmin, ' ' order by ctid)) as mark
+      from ${table} where merchant_code = any($1) group by merchant_code`,
+  )
+  const found = await sql.unsafe<{ merchantCode: string; table: string; mark: string }[]>(
+    statements.join(' union all '),
+    [codes],
+    { prepare: true },
+  )
+  const marks = new Map(codes.map((code) => [code, new Map<string, string>()]))
+  for (const { merchantCode, table, mark } of found) marks.get(merchantCode)?.set(table, mark)
+  return marks
+}
 
 /** A refund's status at the gateway; `none` when it never arrived. */
 export function readGatewayStatus({ payments }: World, id: string) {
@@ -13,7 +66,7 @@ export function readGatewayStatus({ payments }: World, id: string) {
 }
 
 export async function readRefunds(world: World): Promise<StoredRefund[]> {
-  return await readStoredRefunds(world.rig.database.sql, ofWorld(world))
+  return await readStoredRefunds(world.sql, ofWorld(world))
 }
 
 function ofWorld({ account: { merchantCode }, transactionId }: World) {
@@ -25,8 +78,8 @@ function ofWorld({ account: { merchantCode }, transactionId }: World) {
  * negative when less counts.
  */
 export async function readUnmatched(world: World): Promise<Map<string, number>> {
-  const { rig, account, transactionId } = world
-  const rows = await rig.database.sql<{ id: string; unmatched: string }[]>`
+  const { sql, account, transactionId } = world
+  const rows = await sql<{ id: string; unmatched: string }[]>`
     select p.payment_id as id, coalesce(p.counted_refunded, p.refunded_amount) - p.refunded_at_first
       - (select coalesce(sum(r.amount), 0) from refunds r where r.merchant_code = p.merchant_code
           and r.payment_id = p.payment_id and r.matched and not r.in_first_sight)
@@ -39,10 +92,10 @@ export async function readUnmatched(world: World): Promise<Map<string, number>> 
 
 /** All sides of the account's transaction, with what the test has witnessed. */
 async function readLedgers(world: World, phase: Phase): Promise<Ledgers> {
-  const { rig, account, transactionId, wire, clockMs } = world
-  const stored = await readStored(rig.database.sql, ofWorld(world))
+  const { stage, account, transactionId, clockMs, options } = world
+  const stored = await readStored(world.sql, ofWorld(world))
   const payments = await Promise.all(
-    stored.payments.map(({ id }) => rig.payment(id, account.merchantCode)),
+    stored.payments.map(({ id }) => stage.rig.payment(id, account.merchantCode)),
   )
   noteFailed(world, stored.refunds)
   // Of what was asked for and made elsewhere only the ids are compared.
@@ -55,10 +108,10 @@ async function readLedgers(world: World, phase: Phase): Promise<Ledgers> {
     stored,
     shown: { transactions: [{ id: transactionId, payments }], refunds: [] },
     moved: {
-      ...{ dedupes: world.dedupes, refuses: true, ...listMade(world) },
+      ...{ dedupes: options.dedupes, refuses: true, ...listMade(world) },
       ...{ accepted: [], failed: [], told: [] },
       sends: new Map(
-        [...wire.sends].map(([id, times]) => [id, { times, lost: world.lostSends.get(id) ?? 0 }]),
+        [...world.sends].map(([id, times]) => [id, { times, lost: world.lostSends.get(id) ?? 0 }]),
       ),
     },
     fed: undefined,
@@ -112,7 +165,7 @@ export async function checkStep(world: World, rowsChanged: boolean): Promise<voi
     const shown = Math.max(world.highest.get(payment.id) ?? 0, showsNow(world, payment))
     world.highest.set(payment.id, shown)
   }
-  const outside = JSON.stringify([listMade(world), [...world.wire.sends], [...world.highest]])
+  const outside = JSON.stringify([listMade(world), [...world.sends], [...world.highest]])
   if (!rowsChanged && outside === world.audited && world.changedByOther.length === 0) return
   world.audited = outside
   const refunds = await checkIn(world, 'open')
@@ -136,19 +189,16 @@ export async function checkIn(world: World, phase: Phase): Promise<StoredRefund[
   return stored.refunds
 }
 
+const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
+
 /** The sum of a payment's refunds that the service may still send and that have not reached the gateway. */
 export function sumUnsent(
   world: World,
   refunds: readonly StoredRefund[],
   paymentId: string,
-  sendable: readonly string[],
 ): number {
-  return sum(
-    refunds.filter(
-      (one) =>
-        one.paymentId === paymentId &&
-        sendable.includes(one.status) &&
-        readGatewayStatus(world, one.id) === 'none',
-    ),
+  const unsent = refunds.filter(
+    (one) => SENDABLE.includes(one.status) && readGatewayStatus(world, one.id) === 'none',
   )
+  return sum(unsent.filter((one) => one.paymentId === paymentId))
 }
