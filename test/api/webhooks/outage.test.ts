@@ -224,6 +224,7 @@ describe('an endpoint is disabled', () => {
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
     expect(metrics).toContain('webhook_endpoints_disabled{reason="failing"} 1')
     expect(metrics).toMatch(/webhook_deliveries_total\{outcome="failed"\} \d+/)
+    expect(metrics).toMatch(/^webhook_call_seconds_count [1-9]/m)
     // Once enabled, it has five days again.
     await callWebhooks(rig, 'POST', `/${endpointId}/enable`)
     await work(rig.service.ctx)

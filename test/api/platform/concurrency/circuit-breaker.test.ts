@@ -151,15 +151,15 @@ describe('queries of a gateway that does not answer', () => {
 
   it('a claim made before the pause is released unchanged, not counted as failed', async () => {
     const { ctx, breakers } = prepare()
-    await registerDue(rig, 'T-1')
+    await registerDue(rig, 'T-BEFORE')
     openBreaker(breakers, 'query')
     // As if the breaker had opened between the claim and the call.
     const blind = { ...ctx, gateway: { ...ctx.gateway, breakers: createBreakers(LONG) } }
     expect(await syncDue(blind)).toBe(1)
-    const item = await readItem(rig, 'T-1')
+    const item = await readItem(rig, 'T-BEFORE')
     expect(item).toMatchObject({ attempts: 0, leased: false })
     expect(item.dueInMs).toBeLessThanOrEqual(0)
-    expect(await countQueries(rig, 'T-1')).toBe(0)
+    expect(await countQueries(rig, 'T-BEFORE')).toBe(0)
     expect(await rig.database.sql`select from gateway_calls`).toHaveLength(0)
   })
 
