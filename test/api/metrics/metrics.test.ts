@@ -186,9 +186,11 @@ describe('while the database is unreachable', () => {
       const isAway = async () => read(await readMetrics(), 'database_up')[0] === 0
       await waitUntil(isAway, { what: 'no database' })
       // The answer must not take longer the more attempts to connect have failed.
+      const notification = signIpn({ svc_TransactionID: 'T-AWAY' })
       for (let n = 0; n < 5; n += 1) {
         const asked = performance.now()
         expect(await isReady()).toBe(false)
+        expect((await postIpn(rig.service.url, notification)).status).toBe(500)
         expect(performance.now() - asked).toBeLessThan(5_000)
       }
       expect((await rig.api('/healthz')).status).toBe(200)
