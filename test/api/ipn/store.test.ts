@@ -3,6 +3,7 @@ import { makeRefundArrival } from '../../support/arrivals.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
 import { postIpn, type Rig, signIpn } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const RECEIVED = { status: 200, answer: { respcode: 0, respmsg: 'received' } }
@@ -16,11 +17,7 @@ afterAll(() => rig.stop())
 const isSettled = async (id: string) => (await rig.transaction(id)).sync.status === 'idle'
 
 it('delivered twice is acknowledged twice, one row, and counted on the transaction', async () => {
-  await rig.control('POST', '/transactions', {
-    transactionId: 'T-TWICE',
-    payments: [{ amount: '1', paymentMethod: 'CC', status: 'SUCCESS' }],
-    ipn: false,
-  })
+  await makeTransaction(rig, 'T-TWICE')
   const body = signIpn({ svc_TransactionID: 'T-TWICE', svc_OrderID: 'DH1' })
   expect(await postIpn(rig.service.url, body)).toEqual(RECEIVED)
   expect(await postIpn(rig.service.url, body)).toEqual(RECEIVED)
@@ -54,13 +51,7 @@ it("a refund's notification is one row however often it comes, and registers no 
     select kind, deliveries, request_id as request, payment_id as payment, transaction_id as transaction
     from ipn_events where kind = 'refund'`
   expect([...rows]).toEqual([
-    {
-      kind: 'refund',
-      deliveries: 2,
-      request: 'REQ1',
-      payment: '77',
-      transaction: null,
-    },
+    { ...{ kind: 'refund', deliveries: 2 }, request: 'REQ1', payment: '77', transaction: null },
   ])
   expect((await countRows(rig.database)).transactions).toBe(before.transactions)
   expect((await rig.api('/v1/transactions/REFUNDS-OWN')).status).toBe(404)

@@ -2,6 +2,8 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { Transaction } from '../../../src/transactions/view.ts'
 import {
   expectInvalid,
   expectProblem,
@@ -11,6 +13,7 @@ import {
 } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { addKey, KEY, MERCHANT, type Rig, startTestService } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
 const file = writeMerchantsFile([MERCHANT, OTHER])
@@ -46,6 +49,16 @@ async function known(): Promise<string[]> {
     select transaction_id as id from transactions order by transaction_id`
   return rows.map(({ id }) => id)
 }
+
+it('a request to sync registers a transaction that was never notified, and fetches its payments', async () => {
+  await makeTransaction(rig, 'T-UNTOLD')
+  const response = await sync('T-UNTOLD')
+  expect(response.status).toBe(202)
+  const shown = { transactionId: 'T-UNTOLD', merchantCode: MERCHANT.merchantCode, ipnCount: 0 }
+  expect(Transaction.strict().parse(await response.json())).toMatchObject(shown)
+  expect(await syncDue(rig.service.ctx)).toBe(1)
+  expect(await rig.transaction('T-UNTOLD')).toMatchObject({ ...shown, state: 'paid' })
+})
 
 describe('its body', () => {
   it.each<[string, Sent]>([

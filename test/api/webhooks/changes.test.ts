@@ -5,7 +5,7 @@ import { erase } from '../../../src/maintenance/delete-expired.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem } from '../../support/api.ts'
 import { findInTables } from '../../support/ask.ts'
-import { type Seen, serve } from '../../support/gateway.ts'
+import type { Seen } from '../../support/gateway.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -16,6 +16,7 @@ import {
   passTime,
   publish,
   readEndpoint,
+  receive,
   register,
   serveHeld,
   useWebhookRig,
@@ -47,8 +48,6 @@ async function expectShown(response: Response) {
   expect({ status: response.status, text }).toMatchObject({ status: 200 })
   return Shown.parse(JSON.parse(text))
 }
-
-const receive = (status = 204) => serve((response) => response.writeHead(status).end())
 
 describe('a changed endpoint', () => {
   it('gets what waited at its new address at once, and keeps its secret', async () => {
