@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { makeRefundArrival } from '../../support/arrivals.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
-import { postIpn, type Rig, signIpn } from '../../support/service.ts'
+import { postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const RECEIVED = { status: 200, answer: { respcode: 0, respmsg: 'received' } }
 const NOT_STORED = { respcode: 1, respmsg: 'not stored, send it again' }
-let rig: Rig
-beforeAll(async () => {
-  rig = await borrowRig()
-})
-afterAll(() => rig.stop())
+const rig = useRig()
 
 const isSettled = async (id: string) => (await rig.transaction(id)).sync.status === 'idle'
 
