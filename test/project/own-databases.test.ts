@@ -9,7 +9,6 @@ const TEST = fileURLToPath(new URL('..', import.meta.url))
  * tests that only store rows.
  */
 const OWN = {
-  'test/api/access/authenticate.test.ts': 'drops a table',
   'test/process/cli/keys.test.ts': 'has no schema',
   'test/process/cli/cells.test.ts': 'has a schema for each of several installations',
   'test/process/cli/migrate.test.ts': 'migrates',
@@ -20,7 +19,6 @@ const OWN = {
   'test/races/migrate-beside-traffic.test.ts': 'migrates',
   'test/races/migrate-concurrently.test.ts': 'migrates',
   'test/api/db/migrate.test.ts': 'migrates',
-  'test/api/health/routes.test.ts': 'has no record of its migrations',
   'test/process/cells.test.ts': 'has a schema for each of several installations',
   'test/process/main.test.ts': 'was migrated by another version',
   'test/api/platform/http/answers.test.ts': 'loses tables',

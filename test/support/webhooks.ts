@@ -163,6 +163,15 @@ export function readWait({ sentAt, nextAttemptAt }: z.infer<typeof Attempt>): nu
   return (Date.parse(nextAttemptAt ?? '') - Date.parse(sentAt)) / 1000
 }
 
+/** An endpoint that answers with its current status, or that of the event. */
+export async function receive(status = 204) {
+  const one = { status, ofEvents: new Map<string, number>() }
+  const { url, seen } = await serve((response, { headers }) => {
+    response.writeHead(one.ofEvents.get(String(headers['webhook-id'])) ?? one.status).end()
+  })
+  return Object.assign(one, { url, seen })
+}
+
 /** An endpoint that answers 200, or as the test decides, when the test says so; `answer` ends the oldest open call. */
 export async function serveHeld() {
   const open: ((status: number) => void)[] = []

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
-import { signIn } from '../../../src/access/sessions.ts'
+import { listPeople } from '../../../src/access/people.ts'
+import { findSession, signIn } from '../../../src/access/sessions.ts'
 import { prepareAccess } from '../../../src/access/setting-keys.ts'
 import { inviteDemoAdmin, replaceDemoKey } from '../../../src/demo.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
@@ -35,6 +36,23 @@ const isLive = async (text: string) => {
   return found?.status === 'fulfilled' && found.value !== undefined
 }
 
+const use = (token: string) =>
+  signIn(
+    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
+    { token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
+  )
+
+it("a restart of the demo makes a new link, and ends the earlier one's with its session", async () => {
+  const opened = await use((await inviteDemoAdmin(database.sql)).token)
+  if (opened.kind !== 'opened') throw new Error(opened.kind)
+  const unused = await inviteDemoAdmin(database.sql)
+  const next = await inviteDemoAdmin(database.sql)
+  expect(await findSession(database.sql, opened.token)).toMatchObject({ isLive: false })
+  expect((await use(unused.token)).kind).toBe('refused')
+  expect((await use(next.token)).kind).toBe('opened')
+  expect(await listPeople(database.sql)).toHaveLength(1)
+})
+
 it('a start that is no demo ends the demo: its key, what it was rotated to, its admin and links; and says so once', async () => {
   const [key, other] = [randomUUID(), randomUUID()]
   await replaceDemoKey(database.sql, key)
@@ -51,17 +69,15 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   expect(line).toContain(row?.id)
   expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
   expect(await isLive(other)).toBe(true)
-  const opened = await signIn(
-    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
-    {
-      ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
-    },
-  )
-  expect(opened.kind).toBe('refused')
+  expect((await use(link.token)).kind).toBe('refused')
   expect(await start({})).toEqual([])
   const again = randomUUID()
   await replaceDemoKey(database.sql, again)
   expect(await isLive(again)).toBe(true)
+  const admin = await use((await inviteDemoAdmin(database.sql)).token)
+  if (admin.kind !== 'opened') throw new Error(admin.kind)
+  const session = await findSession(database.sql, admin.token)
+  expect(session).toMatchObject({ isLive: true, roles: ['admin'], person: { merchants: ['*'] } })
 })
 
 it('a changed API_KEY is said at start, with what ends it at once; an unset one with what is left', async () => {

@@ -23,6 +23,7 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const stream of open.splice(0)) stream.leave()
   await isOpen(0)
+  expect(rig.service.ctx.feedWaiters.count()).toBe(0)
 })
 afterAll(() => rig.stop())
 
@@ -102,11 +103,12 @@ describe('a stream', () => {
   it('forbids buffering and caching, and sets the reconnection delay', async () => {
     const stream = await follow()
     const { status, headers } = stream.response
-    expect(status).toBe(200)
-    expect(headers.get('content-type')).toMatch(/^text\/event-stream\b/)
-    expect(headers.get('cache-control')).toBe('no-store')
-    expect(headers.get('x-accel-buffering')).toBe('no')
-    expect(headers.get('content-encoding')).toBe(null)
+    expect([status, headers.get('content-encoding')]).toEqual([200, null])
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': expect.stringMatching(/^text\/event-stream\b/),
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    })
     await waitUntil(() => stream.messages.length > 0, { what: 'the first message' })
     expect(stream.messages[0]).toEqual({ retry: '2000' })
   })
@@ -152,14 +154,6 @@ describe('a stream', () => {
     await waitUntil(() => stream.messages.at(-1)?.id === end, { what: 'the next cursor' })
   })
 
-  it('is released when its client disconnects', async () => {
-    const stream = await follow()
-    await isOpen(1)
-    stream.leave()
-    await isOpen(0)
-    expect(rig.service.ctx.feedWaiters.count()).toBe(0)
-  })
-
   it('is not started for a HEAD', async () => {
     expect((await rig.api('/v1/events/stream', { method: 'HEAD' })).status).toBe(200)
     expect(rig.service.ctx.streams.open.held()).toBe(0)
@@ -176,27 +170,17 @@ describe('a stream', () => {
   })
 })
 
-it('more streams than a process may have are refused with 503, until one ends', async () => {
-  const second = 'a-key-of-its-own-0123456789-0123456789'
-  await addKey(rig.database, second, ['payments:read'])
-  const streams = await Promise.all([follow(), follow(), follow('', withKey(second).headers)])
-  const refused = await rig.api('/v1/events/stream', withKey(second))
+it('more streams than a key, or all of a process, may have are refused with 503, until one ends', async () => {
+  const other = 'another-key-that-follows-0123456789-0123456789'
+  await addKey(rig.database, other, ['payments:read'])
+  const [first] = await Promise.all([follow(), follow()])
+  await expectProblem(await rig.api('/v1/events/stream'), 503, 'unavailable')
+  expect((await follow('', withKey(other).headers)).response.status).toBe(200)
+  const refused = await rig.api('/v1/events/stream', withKey(other))
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   await expectProblem(refused, 503, 'unavailable')
   const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
   expect(metrics).toContain('\nevent_streams 3\n')
-  streams[0]?.leave()
-  await isOpen(2)
-  expect((await follow()).response.status).toBe(200)
-})
-
-it('more streams than a key may have are refused with 503; another key has its own', async () => {
-  const other = 'another-key-that-follows-0123456789-0123456789'
-  await addKey(rig.database, other, ['payments:read'])
-  const [first] = await Promise.all([follow(), follow()])
-  const refused = await rig.api('/v1/events/stream')
-  await expectProblem(refused, 503, 'unavailable')
-  expect((await follow('', withKey(other).headers)).response.status).toBe(200)
   first?.leave()
   await isOpen(2)
   expect((await follow()).response.status).toBe(200)
@@ -210,7 +194,7 @@ it('for a client that does not read, a few pages are read ahead at most, and it 
   await rig.database.sql`
     insert into events (merchant_code, transaction_id, type, data, at)
     select ${merchantCode}, 'T-LARGE', 'payment.updated', ${data}::json, now()
-    from generate_series(1, 2000) as n`
+    from generate_series(1, 1000) as n`
   const { hostname, port } = new URL(rig.service.url)
   const socket = connect(Number(port), hostname)
   const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -223,7 +207,7 @@ it('for a client that does not read, a few pages are read ahead at most, and it 
   await isOpen(1)
   await isOpen(0)
   expect(written.mock.calls.length).toBeGreaterThan(0)
-  expect(written.mock.calls.length).toBeLessThan(1_500)
+  expect(written.mock.calls.length).toBeLessThan(750)
   written.mockRestore()
   socket.resume()
   await closed

@@ -8,6 +8,7 @@ import { holdLocks } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { pickPort } from '../../support/ports.ts'
 import { KEY, postIpn, signIpn, startTestService } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
@@ -85,11 +86,7 @@ describe('a process that drains', () => {
       expect(await probe(address)).toMatch(/^503 .*is stopping/)
       expect(await probe(address, '/healthz')).toMatch(/^200 /)
     }
-    await rig.control('POST', '/transactions', {
-      transactionId: 'T-DRAIN',
-      payments: [{ amount: '1', paymentMethod: 'QR', status: 'SUCCESS' }],
-      ipn: false,
-    })
+    await makeTransaction(rig, 'T-DRAIN')
     expect((await postIpn(url, signIpn({ svc_TransactionID: 'T-DRAIN' }))).status).toBe(200)
     const read = await fetch(`${url}/v1/transactions/T-DRAIN?wait=20`, withKey())
     expect(await read.json()).toMatchObject({ state: 'paid', final: true })

@@ -1,28 +1,19 @@
-import { connect, createServer, type Socket } from 'node:net'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { makeRefundArrival } from '../../support/arrivals.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
-import { borrowDatabase, countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
-import { listen } from '../../support/gateway.ts'
-import { postIpn, type Rig, signIpn } from '../../support/service.ts'
+import { countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
+import { postIpn, signIpn } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const RECEIVED = { status: 200, answer: { respcode: 0, respmsg: 'received' } }
 const NOT_STORED = { respcode: 1, respmsg: 'not stored, send it again' }
-let rig: Rig
-beforeAll(async () => {
-  rig = await borrowRig()
-})
-afterAll(() => rig.stop())
+const rig = useRig()
 
 const isSettled = async (id: string) => (await rig.transaction(id)).sync.status === 'idle'
 
 it('delivered twice is acknowledged twice, one row, and counted on the transaction', async () => {
-  await rig.control('POST', '/transactions', {
-    transactionId: 'T-TWICE',
-    payments: [{ amount: '1', paymentMethod: 'CC', status: 'SUCCESS' }],
-    ipn: false,
-  })
+  await makeTransaction(rig, 'T-TWICE')
   const body = signIpn({ svc_TransactionID: 'T-TWICE', svc_OrderID: 'DH1' })
   expect(await postIpn(rig.service.url, body)).toEqual(RECEIVED)
   expect(await postIpn(rig.service.url, body)).toEqual(RECEIVED)
@@ -46,18 +37,6 @@ it('different bytes about the same transaction are a row of their own, and the f
   expect(await rig.transaction('T-BYTES')).toMatchObject({ ipnCount: 2, orderId: 'DH1' })
 })
 
-it('a hint that cannot be stored is left out, and the notification is still accepted', async () => {
-  const fields = {
-    svc_TransactionID: 'T-HINT',
-    svc_OrderID: 'x'.repeat(129),
-    svc_Currency: 'V\u0000D',
-  }
-  expect(await postIpn(rig.service.url, signIpn(fields))).toEqual(RECEIVED)
-  const [row] = await rig.database.sql`select body from ipn_events where transaction_id = 'T-HINT'`
-  expect(JSON.parse(row?.body)).toMatchObject(fields)
-  expect(await rig.transaction('T-HINT')).toMatchObject({ orderId: null, currency: null })
-})
-
 it("a refund's notification is one row however often it comes, and registers no transaction", async () => {
   const before = await countRows(rig.database)
   const fields = { svc_Command: 'REFUND', svc_RequestID: 'REQ1', svc_PaymentID: '77' }
@@ -68,13 +47,7 @@ it("a refund's notification is one row however often it comes, and registers no 
     select kind, deliveries, request_id as request, payment_id as payment, transaction_id as transaction
     from ipn_events where kind = 'refund'`
   expect([...rows]).toEqual([
-    {
-      kind: 'refund',
-      deliveries: 2,
-      request: 'REQ1',
-      payment: '77',
-      transaction: null,
-    },
+    { ...{ kind: 'refund', deliveries: 2 }, request: 'REQ1', payment: '77', transaction: null },
   ])
   expect((await countRows(rig.database)).transactions).toBe(before.transactions)
   expect((await rig.api('/v1/transactions/REFUNDS-OWN')).status).toBe(404)
@@ -148,65 +121,4 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   expect(await first).toEqual(RECEIVED)
   await fillers
   expect(await postIpn(rig.service.url, body)).toEqual(RECEIVED)
-})
-
-it('a service that stops answers what it has accepted, after the commit', async () => {
-  const other = await borrowRig()
-  onTestFinished(() => other.stop())
-  const body = signIpn({ svc_TransactionID: 'T-STOP' })
-  await postIpn(other.service.url, body)
-  const lock = await holdLocks(
-    other.database,
-    (tx) => tx`select 1 from ipn_events where transaction_id = 'T-STOP' for update`,
-  )
-  const last = postIpn(other.service.url, body)
-  const isBlocked = async () => (await listBlockedCommits(other.database)).length === 1
-  await waitUntil(isBlocked, { what: 'the blocked commit' })
-  const stopped = other.service.stop()
-  await lock.release()
-  expect(await last).toEqual(RECEIVED)
-  await stopped
-  const [row] = await other.database.sql`select deliveries from ipn_events`
-  expect(row?.deliveries).toBe(2)
-})
-
-it('while the database is unreachable each one is refused soon, and accepted once it is back', async () => {
-  const database = await borrowDatabase()
-  const target = new URL(database.url)
-  const sockets = new Set<Socket>()
-  let isUp = true
-  const proxy = createServer((socket) => {
-    if (!isUp) return socket.destroy()
-    const server = connect(Number(target.port || 5432), target.hostname)
-    for (const one of [socket, server]) {
-      sockets.add(one)
-      one.on('error', () => {}).on('close', () => [socket, server].map((each) => each.destroy()))
-    }
-    return socket.pipe(server).pipe(socket)
-  })
-  const url = new URL(database.url)
-  url.host = `127.0.0.1:${await listen(proxy)}`
-  const other = await borrowRig({ database: { ...database, url: url.href } })
-  onTestFinished(async () => {
-    await other.stop()
-    await database.release()
-  })
-  const body = signIpn({ svc_TransactionID: 'T-OUTAGE' })
-  expect(await postIpn(other.service.url, body)).toEqual(RECEIVED)
-
-  isUp = false
-  for (const socket of sockets) socket.destroy()
-  const waits: number[] = []
-  for (let sent = 0; sent < 12; sent += 1) {
-    const started = performance.now()
-    expect(await postIpn(other.service.url, body)).toEqual({ status: 500, answer: NOT_STORED })
-    waits.push(performance.now() - started)
-  }
-  expect(Math.max(...waits)).toBeLessThan(5_000)
-
-  isUp = true
-  const isTaken = async () => (await postIpn(other.service.url, body)).status === 200
-  await waitUntil(isTaken, { what: 'the database is back' })
-  const [row] = await database.sql`select deliveries from ipn_events`
-  expect(row?.deliveries).toBe(2)
 })

@@ -105,3 +105,41 @@ describe('at most 8 KiB are stored', () => {
     expect(JSON.parse(await readBody())).toMatchObject(refund)
   })
 })
+
+describe('what is masked', () => {
+  const TOKEN = signIpn({ svc_TransactionID: '41111111111111111', svc_PayToken: 'clear-token' })
+  async function store(body: string, headers?: Record<string, string>): Promise<string> {
+    await emptyTables(rig.database)
+    await send(body, headers)
+    return await readBody()
+  }
+
+  it('a token is not stored, in JSON and in a form; everything else is', async () => {
+    const expected = { ...TOKEN, svc_PayToken: '***' }
+    expect(JSON.parse(await store(JSON.stringify(TOKEN)))).toEqual(expected)
+    const stored = await store(toForm(TOKEN), FORM)
+    expect(Object.fromEntries(new URLSearchParams(stored))).toEqual(expected)
+  })
+
+  it('tokens and cards in nested values are masked, also where those are the text of JSON', async () => {
+    const ext = { card: { number: '4111111111111111', cvv: '123' }, token: 'clear', note: 'ok' }
+    const masked = { card: { number: '411111******1111', cvv: '***' }, token: '***', note: 'ok' }
+    const params = signIpn({ svc_TransactionID: 'T-1' })
+    const stored = JSON.parse(await store(JSON.stringify({ ...params, svc_ExtData: ext })))
+    expect(stored).toEqual({ ...params, svc_ExtData: masked })
+    const form = toForm({ ...params, svc_ExtData: JSON.stringify(ext) })
+    const kept = Object.fromEntries(new URLSearchParams(await store(form, FORM)))
+    expect(JSON.parse(kept.svc_ExtData ?? '')).toEqual(masked)
+  })
+
+  it('a text of JSON in which nothing is masked stays as it was written, with the hash it is signed with', async () => {
+    const number = '{"isLosslessNumber":true,"value":"x"}'
+    const params = signIpn({ svc_TransactionID: number, svc_OrderID: '[ 1 ]', svc_OrderInfo: '{' })
+    expect(JSON.parse(await store(JSON.stringify(params)))).toEqual(params)
+  })
+
+  it('a body without such members is stored byte for byte', async () => {
+    const text = ` ${JSON.stringify(signIpn({ svc_TransactionID: '41111111111111111', svc_Amount: 10 }), undefined, 1)}`
+    expect(await store(text)).toBe(text)
+  })
+})

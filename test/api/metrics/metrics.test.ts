@@ -4,7 +4,7 @@ import { listPasses } from '../../../src/background.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { type Family, readExposition, type Sample } from '../../support/exposition.ts'
-import { postIpn, signIpn } from '../../support/service.ts'
+import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -78,6 +78,15 @@ describe('after a payment', () => {
     const answered = { command: 'QUERY_PT', outcome: 'answered' }
     expect(value('gateway_call_seconds_count', answered)).toBe(1)
     expect(value('gateway_call_seconds_sum', answered)).toBeGreaterThan(0)
+    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500', times: 1 })
+    const { ctx } = rig.service
+    const key = { merchantCode: MERCHANT.merchantCode, transactionId: 'T-NONE' }
+    for (const _ of [1, 2]) await ctx.gateway.queryPayments(key)
+    const after = await readMetrics()
+    for (const outcome of ['unknown', 'rejected']) {
+      const labels = { command: 'QUERY_PT', outcome }
+      expect(read(after, 'gateway_call_seconds_count', labels)).toEqual([1])
+    }
     for (const status of ['pending', 'accepted', 'unknown', 'needs_review']) {
       expect(value('refunds', { status })).toBe(0)
       expect(value('refund_age_seconds', { status })).toBe(0)
@@ -164,7 +173,8 @@ describe('after a payment', () => {
 })
 
 describe('while the database is unreachable', () => {
-  it('numbers from the database are NaN, none is stale, and failing loops record no new round', async () => {
+  it('it is not ready, and says so soon; no number is stale, failing loops record no new round, and it recovers', async () => {
+    const isReady = async () => (await rig.api('/readyz')).status === 200
     const isFailedRound = z.looseObject({ work: z.literal('rounds') })
     const logged = vi.spyOn(rig.service.ctx.log, 'debug')
     const countFailed = () =>
@@ -175,6 +185,15 @@ describe('while the database is unreachable', () => {
     try {
       const isAway = async () => read(await readMetrics(), 'database_up')[0] === 0
       await waitUntil(isAway, { what: 'no database' })
+      // The answer must not take longer the more attempts to connect have failed.
+      const notification = signIpn({ svc_TransactionID: 'T-AWAY' })
+      for (let n = 0; n < 5; n += 1) {
+        const asked = performance.now()
+        expect(await isReady()).toBe(false)
+        expect((await postIpn(rig.service.url, notification)).status).toBe(500)
+        expect(performance.now() - asked).toBeLessThan(5_000)
+      }
+      expect((await rig.api('/healthz')).status).toBe(200)
       const families = await readMetrics()
       for (const name of ['sync_due', 'sync_lag_seconds'])
         expect(read(families, name)).toEqual([NaN])
@@ -192,5 +211,8 @@ describe('while the database is unreachable', () => {
     await waitUntil(async () => (await readRound()) > last, { what: 'a round that ends' })
     const isBack = async () => read(await readMetrics(), 'database_up')[0] === 1
     await waitUntil(isBack, { what: 'the database again' })
+    await waitUntil(isReady, { what: 'ready again' })
+    const { status } = await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-AFTER' }))
+    expect(status).toBe(200)
   })
 })

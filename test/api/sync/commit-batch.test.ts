@@ -3,6 +3,7 @@ import type { GatewayCall, PaymentList } from '../../../src/gateway/types.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { commitAnswer } from '../../../src/sync/commit.ts'
 import type { QueryAnswer } from '../../../src/sync/types.ts'
+import { ask as askRefund } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { makeTransaction, readItem, registerDue } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -47,6 +48,21 @@ async function ask(
   return answers.sort((a, b) => (a.claim.transactionId < b.claim.transactionId ? -1 : 1))
 }
 
+/** Queries what is due of those that are committed already; `again` passes between the answers and their commit. */
+async function askAgain(again: () => Promise<void> = async () => {}): Promise<void> {
+  await rig.database.sql`update transactions set due_at = now() - interval '1 s'`
+  const { ctx } = rig.service
+  const claims = await claimDue(ctx, 100)
+  expect(claims.map(({ hasRefunds }) => hasRefunds)).toEqual(ids.map(() => false))
+  const answered = await Promise.all(
+    claims.map(async (claim) => {
+      return { claim, sentAfterMs: 0, call: await ctx.gateway.queryPayments(claim) }
+    }),
+  )
+  await again()
+  await commitAll(answered.sort(lastTheSecond))
+}
+
 /** Added in one turn of the event loop, so that they share a commit. */
 const commitAll = (answers: readonly QueryAnswer[]) =>
   Promise.all(answers.map((answer) => commitAnswer(rig.service.ctx, answer)))
@@ -82,28 +98,13 @@ describe('answers that are committed together', () => {
         g.transaction_id as called, g.outcome, g.code, t.as_of = g.sent_at as fits
       from changes c join gateway_calls g on g.id = c.call_id join transactions t
         on t.transaction_id = c.transaction_id order by c.transaction_id, c.field`
-    const call = { outcome: 'answered', code: '0', fits: true }
     expect(rows).toEqual(
-      ids.flatMap((id) => [
-        {
-          id,
-          field: 'state',
-          before: 'pending',
-          after: 'paid',
-          payment: null,
-          called: id,
-          ...call,
-        },
-        {
-          id,
-          field: 'status',
-          before: null,
-          after: 'SUCCESS',
-          payment: `p-${id}`,
-          called: id,
-          ...call,
-        },
-      ]),
+      ids.flatMap((id) =>
+        [
+          { field: 'state', before: 'pending', after: 'paid', payment: null },
+          { field: 'status', before: null, after: 'SUCCESS', payment: `p-${id}` },
+        ].map((one) => ({ id, ...one, called: id, outcome: 'answered', code: '0', fits: true })),
+      ),
     )
   })
 
@@ -172,31 +173,16 @@ describe('answers that are committed together', () => {
   })
 
   it('exclude one for which a refund was requested meanwhile', async () => {
-    const first = await ask()
-    await commitAll(first)
-    await rig.database.sql`update transactions set due_at = now() - interval '1 s'`
-    const { ctx } = rig.service
-    const claims = await claimDue(ctx, 100)
-    expect(claims.map(({ hasRefunds }) => hasRefunds)).toEqual([false, false, false, false, false])
-    const answered = await Promise.all(
-      claims.map(async (claim) => ({
-        claim,
-        sentAfterMs: 0,
-        call: await ctx.gateway.queryPayments(claim),
-      })),
-    )
-    const asked = await rig.api(`/v1/payments/p-${ids[1]}/refunds`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
-      body: '{"amount":"10"}',
+    await commitAll(await ask())
+    await askAgain(async () => {
+      const { url } = rig.service
+      expect((await askRefund({ url }, `p-${ids[1]}`, { amount: '10' })).status).toBe(202)
     })
-    expect(asked.status).toBe(202)
-    await commitAll(answered.sort(lastTheSecond))
     const [refund] = await rig.database.sql`select status, attempts from refunds`
     expect(refund).toEqual({ status: 'pending', attempts: 0 })
     expect((await rig.transaction(id(1))).final).toBe(false)
     expect((await rig.transaction(id(0))).final).toBe(true)
-    const [again] = await claimDue(ctx, 100)
+    const [again] = await claimDue(rig.service.ctx, 100)
     expect(again).toMatchObject({ transactionId: ids[1], hasRefunds: true })
   })
 
@@ -204,17 +190,7 @@ describe('answers that are committed together', () => {
     await commitAll(await ask())
     await rig.control('PUT', '/refund-mode', { ipn: 'never' })
     await rig.control('POST', `/payments/p-${ids[1]}/portal-refund`, { amount: '1' })
-    await rig.database.sql`update transactions set due_at = now() - interval '1 s'`
-    const { ctx } = rig.service
-    const claims = await claimDue(ctx, 100)
-    const answered = await Promise.all(
-      claims.map(async (claim) => ({
-        claim,
-        sentAfterMs: 0,
-        call: await ctx.gateway.queryPayments(claim),
-      })),
-    )
-    await commitAll(answered.sort(lastTheSecond))
+    await askAgain()
     const found = await rig.database.sql`select kind, transaction_id as id from discrepancies`
     expect(found).toEqual([{ kind: 'unexplained_growth', id: ids[1] }])
   })

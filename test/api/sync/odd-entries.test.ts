@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { ask, expectRefused, expectTaken } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { makeEntry, startListingGateway, writeEntry } from '../../support/listing-gateway.ts'
 import { readItem } from '../../support/sync.ts'
@@ -55,12 +56,6 @@ describe('an entry that cannot be read', () => {
     const gateway = await startListingGateway(rig)
     gateway.list(makeEntry('p1'))
     await gateway.sync('T-1')
-    const refund = (key: string) =>
-      rig.api('/v1/payments/p1/refunds', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'idempotency-key': key },
-        body: '{"amount":"1"}',
-      })
     gateway.list(writeEntry('p1', '"refundedAmount":0,', '').replace('SUCCESS', 'FAILED'))
     await gateway.sync('T-1')
     expect(await rig.transaction('T-1')).toMatchObject({
@@ -69,31 +64,23 @@ describe('an entry that cannot be read', () => {
         { id: 'p1', status: 'SUCCESS', unreadable: true, missing: false, refundableAmount: '0' },
       ],
     })
-    const refused = await refund('while-unreadable')
-    expect(refused.status).toBe(409)
-    expect(await refused.json()).toMatchObject({
-      code: 'payment_not_refundable',
-      detail: expect.stringContaining('cannot be read'),
-    })
+    const refund = () => ask({ url: rig.service.url }, 'p1', { amount: '1' })
+    const { detail } = await expectRefused(await refund(), 409, 'payment_not_refundable')
+    expect(detail).toContain('cannot be read')
     gateway.list(makeEntry('p1'))
     await gateway.sync('T-1')
     expect(await rig.transaction('T-1')).toMatchObject({
       final: true,
       payments: [{ unreadable: false, refundableAmount: '10' }],
     })
-    expect((await refund('readable')).status).toBe(202)
+    await expectTaken(await refund())
   })
 
   it('does not send, fail or settle a refund of its payment', async () => {
     const gateway = await startListingGateway(rig, { REFUND_BACKOFF_MS: 1 })
     gateway.list(makeEntry('p1'))
     await gateway.sync('T-1')
-    const asked = await rig.api('/v1/payments/p1/refunds', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'waits' },
-      body: '{"amount":"10"}',
-    })
-    expect(asked.status).toBe(202)
+    await expectTaken(await ask({ url: rig.service.url }, 'p1', { amount: '10' }))
     gateway.list(writeEntry('p1', '"refundedAmount":0', '"refundedAmount":"10"'))
     await gateway.sync('T-1')
     const read = () => rig.database.sql`select status, attempts from refunds`

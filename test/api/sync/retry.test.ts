@@ -21,6 +21,11 @@ const rig = useRig({ settings: { ...settings, SYNC_REPOLL_MS: '5000' } })
 afterEach(() => clearRig(rig))
 
 const read = (id: string) => readItem(rig, id)
+/** A transaction at the gateway that is due. */
+async function makeDue(id: string, payments?: Parameters<typeof makeTransaction>[2]) {
+  await makeTransaction(rig, id, payments)
+  await registerDue(rig, id)
+}
 const misbehave = (fault: object) =>
   rig.control('POST', '/faults', { command: 'QUERY_PT', ...fault })
 
@@ -47,19 +52,14 @@ describe('a failed query', () => {
   ])(
     '%s (%j) is counted, backs off, records the reason and stores nothing',
     async (outcome, fault, why) => {
-      await makeTransaction(rig, 'T-1')
-      await registerDue(rig, 'T-1')
+      await makeDue('T-1')
       await misbehave(fault)
       expect(await syncDue(rig.service.ctx)).toBe(1)
       const { dueInMs, ...item } = await read('T-1')
       expect(item).toMatchObject({
-        attempts: 1,
-        polls: 0,
-        lastError: why,
-        leased: false,
-        version: 1,
+        ...{ attempts: 1, polls: 0, lastError: why, leased: false, version: 1 },
+        ...{ state: 'pending', asOf: null },
       })
-      expect(item).toMatchObject({ state: 'pending', asOf: null })
       expect(dueInMs).toBeLessThanOrEqual(60_000)
       expect(await rig.database.sql`select from payments`).toHaveLength(0)
       const calls = await rig.database.sql`select outcome, answer from gateway_calls`
@@ -85,8 +85,7 @@ describe('a failed query', () => {
     ['a cancelled statement', '57014'],
     ['a lock that is not available', '55P03'],
   ])('%s while committing is not one: the commit is repeated', async (_, code) => {
-    await makeTransaction(rig, 'T-1')
-    await registerDue(rig, 'T-1')
+    await makeDue('T-1')
     await failCommits(code, 2)
     await syncDue(rig.service.ctx)
     expect(await read('T-1')).toMatchObject({ attempts: 0, lastError: null, state: 'paid' })
@@ -95,8 +94,7 @@ describe('a failed query', () => {
   it.each(['40P01', '57014'])(
     'a commit that fails with %s again and again is not one: it is due when the lease ends',
     async (code) => {
-      await makeTransaction(rig, 'T-1')
-      await registerDue(rig, 'T-1')
+      await makeDue('T-1')
       await failCommits(code, 100)
       const { log, errors } = keepLog()
       await syncDue({ ...rig.service.ctx, log })
@@ -111,8 +109,7 @@ describe('a failed query', () => {
   )
 
   it('an answer the database rejects is one too, and nothing of it is stored', async () => {
-    await makeTransaction(rig, 'T-1', [{ id: '1' }, { id: '2', status: 'FORBIDDEN' }])
-    await registerDue(rig, 'T-1')
+    await makeDue('T-1', [{ id: '1' }, { id: '2', status: 'FORBIDDEN' }])
     await rig.database
       .sql`alter table payments add constraint no_such check (status <> 'FORBIDDEN')`
     const { log, errors } = keepLog()
@@ -135,8 +132,7 @@ describe('a failed query', () => {
 
 describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
   async function abandon(id: string) {
-    await makeTransaction(rig, id)
-    await registerDue(rig, id)
+    await makeDue(id)
     await misbehave({ kind: 'http500', times: 3 })
     const { log, saying } = keepLog()
     const ctx = { ...rig.service.ctx, log }
@@ -188,8 +184,7 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
   })
 
   it('but not, and without a line in the log, when a request arrives during the last of them', async () => {
-    await makeTransaction(rig, 'T-4')
-    await registerDue(rig, 'T-4')
+    await makeDue('T-4')
     await rig.database.sql`update transactions set attempts = 2`
     await misbehave({ kind: 'acceptThenHang', times: 1 })
     const { log, saying } = keepLog()
@@ -224,8 +219,7 @@ describe('what is final is never abandoned: it ends quietly at its final state',
   }
 
   it('although the query that checks it once more fails SYNC_MAX_ATTEMPTS times', async () => {
-    await makeTransaction(rig, 'T-FINAL')
-    await registerDue(rig, 'T-FINAL')
+    await makeDue('T-FINAL')
     await syncAgain(rig, 'T-FINAL')
     await rig.database.sql`update transactions set reconcile_at = now()`
     await recheckFinal(rig.service.ctx)
@@ -241,8 +235,7 @@ describe('what is final is never abandoned: it ends quietly at its final state',
   })
 
   it('although the gateway does not list its payment for SYNC_REPOLL_FOR_MS', async () => {
-    await makeTransaction(rig, 'T-LOST', [{ id: 'lost' }])
-    await registerDue(rig, 'T-LOST')
+    await makeDue('T-LOST', [{ id: 'lost' }])
     await syncAgain(rig, 'T-LOST')
     await rig.control('PATCH', '/payments/lost', { listed: false })
     const makeOld = () => rig.database.sql`
@@ -266,8 +259,7 @@ describe('what is final is never abandoned: it ends quietly at its final state',
 
 describe('an open answer', () => {
   it.each([9, 99])('code %i is polled, not counted as a failure', async (code) => {
-    await makeTransaction(rig, 'T-1')
-    await registerDue(rig, 'T-1')
+    await makeDue('T-1')
     await misbehave({ kind: 'code', code })
     await syncDue(rig.service.ctx)
     const { dueInMs, ...item } = await read('T-1')
@@ -280,49 +272,33 @@ describe('an open answer', () => {
   it.each([
     ['nothing listed', 'T-NONE', []],
     ['a payment in progress', 'T-OPEN', [{ status: 'PROCESSING' }]],
-  ])(
-    '%s: polled at doubling distances, then abandoned after SYNC_REPOLL_FOR_MS',
-    async (_, id, list) => {
-      await makeTransaction(rig, id, list)
-      await registerDue(rig, id)
-      const { log, saying } = keepLog()
-      const ctx = { ...rig.service.ctx, log }
-      await syncAgain(rig, id, ctx)
-      expect((await read(id)).dueInMs).toBeGreaterThan(4000)
-      await syncAgain(rig, id, ctx)
-      expect((await read(id)).dueInMs).toBeGreaterThan(9000)
-      expect((await rig.transaction(id)).sync).toMatchObject({
-        status: 'queued',
-        attempts: 0,
-      })
-
-      await rig.database.sql`update transactions set asked_for_at = now() - interval '259199 s'`
-      await syncAgain(rig, id, ctx)
-      expect(await read(id)).toMatchObject({ abandoned: false })
-      await rig.database.sql`update transactions set asked_for_at = now() - interval '259200 s'`
-      await syncAgain(rig, id, ctx)
-      expect(await read(id)).toMatchObject({
-        abandoned: true,
-        dueInMs: null,
-        lastError: 'still open: pending, not final',
-      })
-      expect(saying('abandoned')).toHaveLength(1)
-      await rig.control('POST', '/transactions', {
-        transactionId: id,
-        payments: [{ amount: '1', paymentMethod: 'QR', status: 'SUCCESS' }],
-        ipn: false,
-      })
-      await notifyOf(rig, id)
-      await syncAgain(rig, id, ctx)
-      expect(await read(id)).toMatchObject({ abandoned: false, state: 'paid' })
-    },
-  )
+  ])('%s: polled, then abandoned after SYNC_REPOLL_FOR_MS', async (_, id, list) => {
+    await makeDue(id, list)
+    const { log, saying } = keepLog()
+    const ctx = { ...rig.service.ctx, log }
+    await syncAgain(rig, id, ctx)
+    expect((await rig.transaction(id)).sync).toMatchObject({ status: 'queued', attempts: 0 })
+    await rig.database.sql`update transactions set asked_for_at = now() - interval '259199 s'`
+    await syncAgain(rig, id, ctx)
+    expect(await read(id)).toMatchObject({ abandoned: false })
+    await rig.database.sql`update transactions set asked_for_at = now() - interval '259200 s'`
+    await syncAgain(rig, id, ctx)
+    expect(await read(id)).toMatchObject({
+      abandoned: true,
+      dueInMs: null,
+      lastError: 'still open: pending, not final',
+    })
+    expect(saying('abandoned')).toHaveLength(1)
+    await makeTransaction(rig, id)
+    await notifyOf(rig, id)
+    await syncAgain(rig, id, ctx)
+    expect(await read(id)).toMatchObject({ abandoned: false, state: 'paid' })
+  })
 })
 
 describe('as_of', () => {
   it('an answer older than the stored one changes nothing, and is queried again at once', async () => {
-    await makeTransaction(rig, 'T-AGE', [{ id: '71', status: 'PROCESSING' }])
-    await registerDue(rig, 'T-AGE')
+    await makeDue('T-AGE', [{ id: '71', status: 'PROCESSING' }])
     await syncDue(rig.service.ctx)
     await rig.control('PATCH', '/payments/71', { status: 'SUCCESS' })
     await makeDueNow(rig, 'T-AGE')
@@ -349,8 +325,7 @@ describe('as_of', () => {
   })
 
   it('ahead of the clock, after a failover to a slower one: the next answer is stored all the same', async () => {
-    await makeTransaction(rig, 'T-SKEW', [{ id: '72', status: 'PROCESSING' }])
-    await registerDue(rig, 'T-SKEW')
+    await makeDue('T-SKEW', [{ id: '72', status: 'PROCESSING' }])
     await syncDue(rig.service.ctx)
     await rig.database.sql`update transactions set as_of = now() + interval '1 h'`
     const { asOf: ahead } = await read('T-SKEW')
@@ -362,8 +337,7 @@ describe('as_of', () => {
   })
 
   it('is when the query was sent, not when its answer came', async () => {
-    await makeTransaction(rig, 'T-SENT')
-    await registerDue(rig, 'T-SENT')
+    await makeDue('T-SENT')
     await misbehave({ kind: 'delay', delayMs: 250 })
     await syncDue(rig.service.ctx)
     const [row] = await rig.database.sql`

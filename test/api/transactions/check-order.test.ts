@@ -203,11 +203,7 @@ describe('a paid transaction is not flagged', () => {
       svc_TransactionID: 'T-FORGED',
       svc_OrderID: 'DH1',
     }
-    await lab.control('POST', '/transactions', {
-      transactionId: 'T-FORGED',
-      payments: [{ amount: '100', paymentMethod: 'CC', status: 'SUCCESS' }],
-      ipn: false,
-    })
+    await makeTransaction(lab, 'T-FORGED', [{ amount: '100' }])
     expect((await postIpn(lab.service.url, forged)).status).toBe(200)
     await syncDue(lab.service.ctx)
     await syncAgain(lab, paid.transactionId)

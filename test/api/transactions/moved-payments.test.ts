@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ask, expectTaken } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
@@ -111,16 +112,12 @@ describe('a payment that moves to another transaction', () => {
   })
 
   it.each([
-    [
-      'lists nothing',
-      () => ({ body: '{"svc_ResponseCode":0,"svc_ResponseData":[]}', status: 200 }),
-    ],
-    ['fails', () => ({ body: 'no answer', status: 500 })],
-  ])('is told about before the next answer of the other one, which %s', async (_, answer) => {
+    ['lists nothing', '{"svc_ResponseCode":0,"svc_ResponseData":[]}', 200],
+    ['fails', 'no answer', 500],
+  ])('is told about before the next answer of the other one, which %s', async (_, body, status) => {
     const gateway = await losePayment()
     await gateway.sync(recent)
     const told = await readTold(old)
-    const { body, status } = answer()
     gateway.answer('QUERY_PT', body, status)
     await gateway.sync(old)
     expect(await rig.transaction(old)).toMatchObject({ state: 'pending', paidAmount: '0' })
@@ -139,12 +136,7 @@ describe('a payment that moves to another transaction', () => {
 
   it('keeps the other one open while a refund of it is', async () => {
     const gateway = await losePayment(makeEntry('p2', { amount: 50 }))
-    const { status } = await rig.api('/v1/payments/p2/refunds', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'stays' },
-      body: '{"amount":"1"}',
-    })
-    expect(status).toBe(202)
+    await expectTaken(await ask({ url: rig.service.url }, 'p2', { amount: '1' }))
     await gateway.sync(recent)
     expect(await rig.transaction(old)).toMatchObject({
       state: 'paid',

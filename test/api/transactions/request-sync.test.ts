@@ -2,6 +2,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { syncDue } from '../../../src/sync/sync-due.ts'
 import { Transaction } from '../../../src/transactions/view.ts'
 import {
   expectInvalid,
@@ -11,24 +12,15 @@ import {
   writeMerchantsFile,
 } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
-import {
-  addKey,
-  KEY,
-  MERCHANT,
-  postIpn,
-  type Rig,
-  signIpn,
-  startTestService,
-} from '../../support/service.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { addKey, KEY, MERCHANT, type Rig, startTestService } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
-const accounts = [MERCHANT, OTHER]
-const file = writeMerchantsFile(accounts)
+const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
 beforeAll(async () => {
-  const settings = { MERCHANTS_FILE: file.path, SYNC_MAX_ATTEMPTS: '1', SYNC_REPOLL_MS: '3600000' }
-  rig = await borrowRig({ settings, sandbox: { accounts }, config: { bodyTimeoutMs: 1_000 } })
+  const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
+  rig = await borrowRig({ settings, config: { bodyTimeoutMs: 1_000 } })
   await addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode)
 })
 afterAll(async () => {
@@ -58,45 +50,14 @@ async function known(): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-describe('a request to sync', () => {
-  it('registers a transaction that was never notified, and fetches its payments', async () => {
-    await rig.control('POST', '/transactions', {
-      transactionId: 'T-UNTOLD',
-      payments: [{ id: 'P-UNTOLD', amount: '7', paymentMethod: 'QR', status: 'SUCCESS' }],
-      ipn: false,
-    })
-    const response = await sync('T-UNTOLD')
-    expect(response.status).toBe(202)
-    expect(Transaction.strict().parse(await response.json())).toMatchObject({
-      transactionId: 'T-UNTOLD',
-      merchantCode: MERCHANT.merchantCode,
-      ipnCount: 0,
-    })
-    expect(await rig.transaction('T-UNTOLD', '?wait=20')).toMatchObject({ state: 'paid' })
-  })
-
-  it('resumes an abandoned transaction, and queries an idle one once more', async () => {
-    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500' })
-    await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-GIVEN-UP' }))
-    const status = async () => (await rig.transaction('T-GIVEN-UP')).sync.status
-    await waitUntil(async () => (await status()) === 'abandoned', { what: 'the abandonment' })
-    await rig.control('DELETE', '/faults')
-    await rig.control('POST', '/transactions', {
-      transactionId: 'T-GIVEN-UP',
-      payments: [{ id: 'P-GIVEN-UP', amount: '7', paymentMethod: 'QR', status: 'SUCCESS' }],
-      ipn: false,
-    })
-    expect((await sync('T-GIVEN-UP')).status).toBe(202)
-    await waitUntil(async () => (await status()) === 'idle', { what: 'the answer' })
-    expect(await rig.transaction('T-GIVEN-UP')).toMatchObject({
-      state: 'paid',
-      sync: { attempts: 0, lastError: null },
-    })
-    await rig.control('PATCH', '/payments/P-GIVEN-UP', { refundedAmount: '7' })
-    await sync('T-GIVEN-UP')
-    const refunded = async () => (await rig.transaction('T-GIVEN-UP')).state === 'refunded'
-    await waitUntil(refunded, { what: 'the newer answer' })
-  })
+it('a request to sync registers a transaction that was never notified, and fetches its payments', async () => {
+  await makeTransaction(rig, 'T-UNTOLD')
+  const response = await sync('T-UNTOLD')
+  expect(response.status).toBe(202)
+  const shown = { transactionId: 'T-UNTOLD', merchantCode: MERCHANT.merchantCode, ipnCount: 0 }
+  expect(Transaction.strict().parse(await response.json())).toMatchObject(shown)
+  expect(await syncDue(rig.service.ctx)).toBe(1)
+  expect(await rig.transaction('T-UNTOLD')).toMatchObject({ ...shown, state: 'paid' })
 })
 
 describe('its body', () => {

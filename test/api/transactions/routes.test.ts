@@ -6,45 +6,16 @@ import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const TRANSACTION = [
-  'transactionId',
-  'merchantCode',
-  'orderId',
-  'merchantTxnId',
-  'currency',
-  'state',
-  'paidAmount',
-  'expectedAmount',
-  'expectedAmountSource',
-  'amountMatches',
-  'refundedAmount',
-  'duplicatePayment',
-  'sameOrder',
-  'payments',
-  'final',
-  'sync',
-  'ipnCount',
-  'firstSeenAt',
-  'updatedAt',
+  ...['transactionId', 'merchantCode', 'orderId', 'merchantTxnId', 'currency', 'state'],
+  ...['paidAmount', 'expectedAmount', 'expectedAmountSource', 'amountMatches'],
+  ...['refundedAmount', 'duplicatePayment', 'sameOrder', 'payments', 'final', 'sync'],
+  ...['ipnCount', 'firstSeenAt', 'updatedAt'],
 ].toSorted()
 const PAYMENT = [
-  'id',
-  'transactionId',
-  'merchantCode',
-  'orderId',
-  'merchantTxnId',
-  'status',
-  'amount',
-  'refundedAmount',
-  'refundableAmount',
-  'currency',
-  'paymentMethod',
-  'unrecognised',
-  'missing',
-  'unreadable',
-  'hold',
-  'firstSeenAt',
-  'updatedAt',
-  'asOf',
+  ...['id', 'transactionId', 'merchantCode', 'orderId', 'merchantTxnId', 'status'],
+  ...['amount', 'refundedAmount', 'refundableAmount', 'currency', 'paymentMethod'],
+  ...['unrecognised', 'missing', 'unreadable', 'hold', 'firstSeenAt', 'updatedAt'],
+  ...['asOf'],
 ].toSorted()
 const SYNC = ['status', 'asOf', 'nextAttemptAt', 'attempts', 'lastError'].toSorted()
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -78,55 +49,25 @@ async function tag(transactionId: string): Promise<string> {
 }
 
 describe('a transaction', () => {
-  const paid = { id: '', amount: '1000', paymentMethod: 'CC', status: 'SUCCESS' }
-  it.each([
-    ['pending', false, []],
-    ['pending', false, [{ ...paid, id: '2', status: 'PROCESSING' }]],
-    ['pending', false, [{ ...paid, id: '3', status: 'SOMETHING_NEW' }]],
-    ['paid', true, [{ ...paid, id: '4' }]],
-    [
-      'paid',
-      false,
-      [
-        { ...paid, id: '5' },
-        { ...paid, id: '6', status: 'PROCESSING' },
-      ],
-    ],
-    ['partially_refunded', true, [{ ...paid, id: '7', refundedAmount: '1' }]],
-    ['refunded', true, [{ ...paid, id: '8', refundedAmount: '1000' }]],
-    ['failed', true, [{ ...paid, id: '9', status: 'FAILED' }]],
-  ])(
-    'that is %s (final: %s) has exactly the members of the contract',
-    async (state, final, payments) => {
-      const id = `T-BODY-${payments[0]?.id ?? 'NONE'}`
-      const listed = payments.map(({ refundedAmount: _, ...payment }: Listed) => payment)
-      await rig.control('POST', '/transactions', {
-        transactionId: id,
-        payments: listed,
-        ipn: false,
-      })
-      for (const { id: paymentId, refundedAmount } of payments as Listed[]) {
-        if (refundedAmount) await rig.control('PATCH', `/payments/${paymentId}`, { refundedAmount })
-      }
-      await ask(id)
-      const body = JSON.parse(await (await rig.api(`/v1/transactions/${id}`)).text())
-      expect(body).toMatchObject({ transactionId: id, state, final })
-      expect(Object.keys(body).toSorted()).toEqual(TRANSACTION)
-      expect(Object.keys(body.sync).toSorted()).toEqual(SYNC)
-      expect(body.payments).toHaveLength(payments.length)
-      for (const payment of body.payments) {
-        expect(Object.keys(payment).toSorted()).toEqual(PAYMENT)
-        expect([payment.firstSeenAt, payment.updatedAt, payment.asOf]).toEqual(
-          Array(3).fill(expect.stringMatching(ISO)),
-        )
-      }
-      expect([body.firstSeenAt, body.updatedAt, body.sync.asOf]).toEqual(
-        Array(3).fill(expect.stringMatching(ISO)),
-      )
-      const [row] = (await readPage(await rig.api('/v1/transactions?limit=1'))).data
-      expect(row).toEqual(body)
-    },
-  )
+  it('has exactly the members of the contract, and the same in the list', async () => {
+    await make('T-BODY', [
+      { id: '5', amount: '1000', paymentMethod: 'CC', status: 'SUCCESS' },
+      { id: '6', amount: '1000', paymentMethod: 'CC', status: 'PROCESSING' },
+    ])
+    const body = JSON.parse(await (await rig.api('/v1/transactions/T-BODY')).text())
+    expect(body).toMatchObject({ transactionId: 'T-BODY', state: 'paid', final: false })
+    expect(Object.keys(body).toSorted()).toEqual(TRANSACTION)
+    expect(Object.keys(body.sync).toSorted()).toEqual(SYNC)
+    expect(body.payments).toHaveLength(2)
+    const times = [body.firstSeenAt, body.updatedAt, body.sync.asOf]
+    for (const payment of body.payments) {
+      expect(Object.keys(payment).toSorted()).toEqual(PAYMENT)
+      times.push(payment.firstSeenAt, payment.updatedAt, payment.asOf)
+    }
+    for (const time of times) expect(time).toMatch(ISO)
+    const [row] = (await readPage(await rig.api('/v1/transactions?limit=1'))).data
+    expect(row).toEqual(body)
+  })
 
   it('has every member even before the first query', async () => {
     await seedTransaction(rig.database, { transactionId: 'T-NEW' })
@@ -138,9 +79,6 @@ describe('a transaction', () => {
 
   it.each([
     ['10000.50', '0.5', '10000.00'],
-    ['20000000', '0', '20000000'],
-    ['10.00', '0.00', '10.00'],
-    ['0.0001', '0', '0.0001'],
     ['999999999999999999.9999', '1', '999999999999999998.9999'],
   ])('shows %s as listed, with %s refunded', async (amount, refundedAmount, refundable) => {
     const id = `T-AMOUNT-${amount}`
@@ -226,29 +164,5 @@ describe('the tag', () => {
     const payment = { id: 'P-SEEN-2', amount: '5', paymentMethod: 'QR', status: 'FAILED' }
     await rig.control('POST', '/transactions', { transactionId: 'T-SEEN', payments: [payment] })
     await waitUntil(async () => (await tag('T-SEEN')) !== etag, { what: 'a new tag' })
-  })
-
-  it('changes once with what a later notification adds', async () => {
-    const notification = { svc_TransactionID: 'T-NOTIFIED' }
-    await postIpn(rig.service.url, signIpn(notification))
-    for (const [name, member, value] of [
-      ['svc_OrderID', 'orderId', 'DH9'],
-      ['svc_MerchantTxnID', 'merchantTxnId', 'M9'],
-      ['svc_Currency', 'currency', 'VND'],
-    ] as const) {
-      const etag = await tag('T-NOTIFIED')
-      expect((await rig.transaction('T-NOTIFIED'))[member]).toBeNull()
-      await postIpn(rig.service.url, signIpn({ ...notification, [name]: value }))
-      await waitUntil(async () => (await rig.transaction('T-NOTIFIED'))[member] === value, {
-        what: `the commit that names it ${value}`,
-      })
-      const changedEtag = await tag('T-NOTIFIED')
-      expect(changedEtag).not.toBe(etag)
-      const calls = await count('T-NOTIFIED')
-      await postIpn(rig.service.url, signIpn({ ...notification, [name]: 'another' }))
-      await waitUntil(async () => (await count('T-NOTIFIED')) > calls, { what: 'a query' })
-      expect((await rig.transaction('T-NOTIFIED'))[member]).toBe(value)
-      expect(await tag('T-NOTIFIED')).toBe(changedEtag)
-    }
   })
 })

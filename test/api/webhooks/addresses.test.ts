@@ -328,4 +328,20 @@ describe('a call', () => {
     expect(status).toBeNull()
     expect(error).toMatch(/CERT|UNABLE_TO/)
   })
+
+  it('of a test that gets no HTTP answer takes one time and has one wording, whatever listens there', async () => {
+    const sender = makeSender('private', LOOPBACK, { testMs: 120 })
+    const silent = await listen(createServer(() => {}))
+    const other = await listen(createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n')))
+    const { port: hangingUp } = await countConnections()
+    const test = async (port: number) => {
+      const began = performance.now()
+      const message = { url: `http://127.0.0.1:${port}/`, secrets: [SECRET], id: '1', body: '{}' }
+      const sent = { ...message, at: new Date() }
+      const result = await sender.sendTest(sent, new AbortController().signal)
+      expect(performance.now() - began).toBeGreaterThanOrEqual(118)
+      expect(result).toEqual({ status: null, error: 'no answer', answer: null, durationMs: 120 })
+    }
+    await Promise.all([65_535, silent, other, hangingUp].map(test))
+  })
 })

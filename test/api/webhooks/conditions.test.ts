@@ -5,7 +5,7 @@ import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { runCli } from '../../support/cli.ts'
 import { readEvents } from '../../support/feed.ts'
-import { type Seen, serve } from '../../support/gateway.ts'
+import type { Seen } from '../../support/gateway.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import {
@@ -13,6 +13,7 @@ import {
   passTime,
   publish,
   readEndpoint,
+  receive,
   register,
   useWebhookRig,
   verify,
@@ -23,13 +24,6 @@ const rig = useWebhookRig(keepLog().log)
 const { merchantCode } = MERCHANT
 const PAYMENTS = 'key-that-reads-payments-alone-0123456789-01'
 beforeAll(() => addKey(rig.database, PAYMENTS, ['payments:read'], merchantCode))
-
-/** An endpoint that answers with its current status. */
-async function receive(status = 204) {
-  const one = { status }
-  const { url, seen } = await serve((response) => response.writeHead(one.status).end())
-  return Object.assign(one, { url, seen })
-}
 
 const Told = z.object({
   type: z.string(),

@@ -15,6 +15,7 @@ import {
   openProbe,
   passTime,
   publish,
+  receive,
   register,
   serveHeld,
   useWebhookRig,
@@ -98,7 +99,7 @@ describe('the log of an endpoint', () => {
   })
 
   it('is paged', async () => {
-    const receiver = await serve((response) => response.end())
+    const receiver = await receive()
     const { id } = await register(rig, receiver.url)
     const ids = await publish(rig, ['A', 'B', 'C', 'D', 'E'])
     await work(rig.service.ctx)
@@ -111,7 +112,7 @@ describe('the log of an endpoint', () => {
   })
 
   it('is deleted with its endpoint, and after thirty days', async () => {
-    const receiver = await serve((response) => response.end())
+    const receiver = await receive()
     const [one, other] = [await register(rig, receiver.url), await register(rig, receiver.url)]
     await publish(rig, ['T-5', 'T-5'])
     await work(rig.service.ctx)
@@ -139,7 +140,7 @@ describe('the log of an endpoint', () => {
 
 describe('a replay', () => {
   it('of an event that was accepted sends it again, once', async () => {
-    const receiver = await serve((response) => response.end())
+    const receiver = await receive()
     const { id } = await register(rig, receiver.url)
     const [first = '', second = ''] = await publish(rig, ['T-6', 'T-6'])
     await work(rig.service.ctx)
@@ -151,22 +152,20 @@ describe('a replay', () => {
   })
 
   it('of one that failed makes it due at once; the others keep their backoff', async () => {
-    let status = 500
-    const receiver = await serve((response) => response.writeHead(status).end())
+    const receiver = await receive(500)
     const { id } = await register(rig, receiver.url)
     const [, second = ''] = await publish(rig, ['T-7', 'T-8'])
     await work(rig.service.ctx)
     const sent = receiver.seen.length
     await replay(id, second)
-    status = 204
+    receiver.status = 204
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)[sent]).toBe(second)
     expect((await list(id))[0]).toMatchObject({ eventId: second, attempt: 1 })
   })
 
   it('of all that failed sends them in their order; what was not tried yet is not counted', async () => {
-    let status = 500
-    const receiver = await serve((response) => response.writeHead(status).end())
+    const receiver = await receive(500)
     const { id } = await register(rig, receiver.url)
     const ids = await publish(rig, ['T-9', 'T-9', 'T-10'])
     for (const _ of [1, 2, 3]) {
@@ -175,7 +174,7 @@ describe('a replay', () => {
     }
     const failed = new Set((await list(id)).map(({ eventId }) => eventId))
     expect(failed.size).toBe(2)
-    status = 204
+    receiver.status = 204
     const before = receiver.seen.length
     expect(await replay(id)).toEqual({ replayed: 2 })
     await work(rig.service.ctx)
@@ -221,7 +220,7 @@ describe('a replay', () => {
   })
 
   it('is refused while the endpoint is disabled, and names what enables it', async () => {
-    const receiver = await serve((response) => response.writeHead(410).end())
+    const receiver = await receive(410)
     const { id } = await register(rig, receiver.url)
     const [eventId = ''] = await publish(rig, ['T-13'])
     await work(rig.service.ctx)

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listPasses, startBackground } from '../../../src/background.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { type Seen, serve } from '../../support/gateway.ts'
-import { changeLifecycle, startTestService } from '../../support/service.ts'
+import { changeLifecycle } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
@@ -105,22 +105,6 @@ describe('an endpoint', () => {
     expect(listIds(receiver.seen)).toEqual([wanted])
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
   })
-
-  it('gets what a running service publishes', async () => {
-    const receiver = await receive()
-    const worker = await startTestService(rig.database, rig.sandbox.url, {
-      settings: { ROLE: 'worker', WEBHOOK_ALLOW_PRIVATE: 'true' },
-    })
-    try {
-      // What earlier tests left to publish is of other types.
-      await register(rig, receiver.url, ['payment.updated'])
-      const ids = await publish(rig, ['T-RUN', 'T-RUN'])
-      await waitUntil(() => receiver.seen.length === 2, { what: 'two webhooks' })
-      expect(listIds(receiver.seen)).toEqual(ids)
-    } finally {
-      await worker.stop()
-    }
-  })
 })
 
 it('publishing wakes the delivery; polling is the fallback', async () => {
@@ -133,7 +117,8 @@ it('publishing wakes the delivery; polling is the fallback', async () => {
     listPasses(ctx).map((pass) => ({ ...pass, ...rare })),
   )
   try {
-    await register(rig, receiver.url)
+    // What earlier tests left to publish is of other types.
+    await register(rig, receiver.url, ['payment.updated'])
     for (const n of [1, 2, 3]) {
       await publish(rig, ['T-WAKE'])
       await waitUntil(() => receiver.seen.length === n, { what: `webhook ${n}` })
@@ -162,28 +147,6 @@ describe('the order of one transaction', () => {
     await passTime(rig)
     await work(rig.service.ctx)
     expect(listIds(receiver.seen).slice(got.length)).toEqual([a1, a2, a3])
-  })
-
-  it('holds with several workers, and no worker sends what another has claimed', async () => {
-    const receiver = await serve((response) => {
-      setTimeout(() => response.end(), 3 * Math.random())
-    })
-    await register(rig, receiver.url)
-    const transactions = Array.from({ length: 120 }, (_, n) => `T-${n % 7}`)
-    const ids = await publish(rig, transactions)
-    const workers = [1, 2, 3].map(() => createDeliveryRound(rig.service.ctx))
-    const arrived = () => receiver.seen.length >= ids.length
-    await Promise.all(
-      workers.map(async (round) => {
-        while (!arrived()) await (await round()).finished
-      }),
-    )
-    await work(rig.service.ctx)
-    expect(listIds(receiver.seen).sort()).toEqual([...ids].sort())
-    for (let n = 0; n < 7; n += 1) {
-      const own = ids.filter((_, at) => transactions[at] === `T-${n}`)
-      expect(listIds(receiver.seen).filter((id) => own.includes(id))).toEqual(own)
-    }
   })
 })
 

@@ -16,6 +16,7 @@ import {
   publish,
   readEndpoint,
   readPause,
+  receive,
   register,
   serveHeld,
   useWebhookRig,
@@ -24,15 +25,6 @@ import {
 
 const kept = keepLog()
 const rig = useWebhookRig(kept.log)
-
-/** An endpoint that answers with its current status, or that of the event. */
-async function receive(status = 200) {
-  const one = { status, ofEvents: new Map<string, number>() }
-  const { url, seen } = await serve((response, { headers }) => {
-    response.writeHead(one.ofEvents.get(String(headers['webhook-id'])) ?? one.status).end()
-  })
-  return Object.assign(one, { url, seen })
-}
 
 const transactions = (count: number) => Array.from({ length: count }, (_, n) => `T-${n}`)
 
@@ -224,6 +216,7 @@ describe('an endpoint is disabled', () => {
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
     expect(metrics).toContain('webhook_endpoints_disabled{reason="failing"} 1')
     expect(metrics).toMatch(/webhook_deliveries_total\{outcome="failed"\} \d+/)
+    expect(metrics).toMatch(/^webhook_call_seconds_count [1-9]/m)
     // Once enabled, it has five days again.
     await callWebhooks(rig, 'POST', `/${endpointId}/enable`)
     await work(rig.service.ctx)

@@ -14,6 +14,7 @@ import {
   passTime,
   publish,
   readEndpoint,
+  receive,
   useWebhookRig,
   work,
 } from '../../support/webhooks.ts'
@@ -58,8 +59,6 @@ async function makeKey(scopes: readonly string[] = [...READS, 'webhooks:write'])
   return { text, id: row?.id ?? '' }
 }
 const hash = (text: string) => createHash('sha256').update(text).digest()
-
-const receive = (status = 204) => serve((response) => response.writeHead(status).end())
 
 const endings: [string, (id: string) => PromiseLike<unknown>][] = [
   ['is revoked', (id) => rig.database.sql`update actors set ended_at = now() where id = ${id}`],
@@ -191,15 +190,14 @@ describe('a key that loses a scope', () => {
 
   it('gets no refund events any more, neither new ones nor those that wait', async () => {
     const key = await makeKey()
-    let status = 500
-    const receiver = await serve((response) => response.writeHead(status).end())
+    const receiver = await receive(500)
     const { id } = await registerAs(key.text, receiver.url)
     const refund = { type: 'refund.updated', merchantCode }
     const [waiting = ''] = await publish(rig, ['T-7'], refund)
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)).toEqual([waiting])
     await lose(key.id)
-    status = 204
+    receiver.status = 204
     await publish(rig, ['T-7'], refund)
     const found = { type: 'discrepancy.found', merchantCode }
     const [named = '', plain = ''] = await publish(rig, ['T-7', 'T-8'], found)

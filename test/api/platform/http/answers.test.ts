@@ -44,6 +44,8 @@ const KINDS: [status: number, path: string, init?: RequestInit][] = [
   [405, '/ipn', { method: 'PUT' }],
   [415, '/ipn', { method: 'POST', body: SIGNED }],
   [401, '/v1/transactions'],
+  [401, '/v1/no'],
+  [404, '/v1/transactions/T-1/nothing', withKey()],
   [200, '/v1/transactions', withKey()],
   [200, '/v1/transactions/T-1', withKey()],
   [304, '/v1/transactions/T-1', withKey(KEY, { 'if-none-match': '*' })],
@@ -62,6 +64,12 @@ it.each(KINDS)(
     const headers = { ...Object.fromEntries(new Headers(init.headers)), 'x-request-id': 'mine-1' }
     const response = await fetch(service.url + path, { ...init, headers })
     expect(response.status).toBe(status)
+    if (status === 405 && path === '/healthz') {
+      expect(response.headers.get('allow')).toBe('GET, HEAD')
+    }
+    if (status >= 400 && path !== '/ipn') {
+      expect(response.headers.get('content-type')).toBe('application/problem+json')
+    }
     expect(Object.fromEntries(response.headers)).toMatchObject({
       ...PROTECTION,
       'cache-control':
@@ -84,6 +92,10 @@ it('a request id that is sent twice, or unfit for a log, is replaced by a new on
       .end()
   })
   expect(answered).toMatch(/^[0-9a-f-]{36}$/)
+  for (const unfit of ['has spaces', 'a"b', 'x'.repeat(256)]) {
+    const response = await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': unfit } })
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+  }
 })
 
 it.each([
@@ -131,14 +143,15 @@ it('the request id is in the log line of a refused notification and of a write',
   )
 })
 
-it('no response shows a stack trace, a path or a statement, whatever fails inside', async () => {
+it('no response shows a stack trace, a path or a statement, whatever fails inside; the log has it in full', async () => {
   const broken = await createTestDatabase()
   const other = await startTestService(broken, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
+  const logged = vi.spyOn(other.ctx.log, 'error')
   try {
     await broken.sql`alter table payments rename to lost`
     await broken.sql`alter table ipn_events rename to lost_too`
     const answers = [
-      await fetch(`${other.url}/v1/payments`, withKey()),
+      await fetch(`${other.url}/v1/payments`, withKey(KEY, { 'x-request-id': 'own-1' })),
       await fetch(`${other.url}/v1/transactions`, withKey()),
       await fetch(`${other.url}/v1/payments/P-1/refunds`, {
         method: 'POST',
@@ -150,6 +163,11 @@ it('no response shows a stack trace, a path or a statement, whatever fails insid
     answers.push(await fetch(`${other.url}/v1/payments`, withKey()))
     await broken.letIn()
     expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500, 503])
+    const err = expect.objectContaining({ message: expect.stringContaining('payments') })
+    expect(logged).toHaveBeenCalledWith(
+      expect.objectContaining({ requestId: 'own-1', path: '/v1/payments', err }),
+      expect.any(String),
+    )
     for (const answer of answers) {
       const shown = JSON.stringify([await answer.text(), ...answer.headers])
       expect(shown).not.toMatch(

@@ -18,6 +18,10 @@ it.each([
   ['192.0.2.1:123456', '127.0.0.1'],
   ['[192.0.2.1', '127.0.0.1'],
   ['unknown', '127.0.0.1'],
+  ['192.0.2.1, <script>', '127.0.0.1'],
+  ['192.0.2.1,', '127.0.0.1'],
+  ['198.51.100.1, 192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
 ])('X-Forwarded-For: %s of a trusted proxy is %s', (forwardedFor, address) => {
   expect(findClientAddress('127.0.0.1', forwardedFor, isTrusted)).toBe(address)
 })
