@@ -231,11 +231,7 @@ describe('a code other than success', () => {
 
 it('the pages of a list may start at 0 and be larger, as the settings say', async () => {
   const body = writeList([makeItem()])
-  const settings = {
-    ...CLIENT,
-    GATEWAY_CARDS_FIRST_PAGE: '0',
-    GATEWAY_CARDS_MAX_PAGE_SIZE: '500',
-  }
+  const settings = { ...CLIENT, GATEWAY_CARDS_FIRST_PAGE: '0', GATEWAY_CARDS_MAX_PAGE_SIZE: '500' }
   const { get, reads } = await startWith(body, settings)
   expect((await get('?pageIndex=0&pageSize=500')).status).toBe(200)
   expect(reads.map(({ path }) => path)).toEqual([`${CARDS}?pageIndex=0&pageSize=500`])

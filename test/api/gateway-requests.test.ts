@@ -94,11 +94,7 @@ playRows('4.3.1, the request QUERY_PT', QUERIES, async (transactionId) => {
 
 type Wish = { paymentMethod?: string; body: object }
 
-const CALL = {
-  svc_Command: 'REFUND',
-  svc_MerchantCode: MERCHANT.merchantCode,
-  svc_Version: '1',
-}
+const CALL = { svc_Command: 'REFUND', svc_MerchantCode: MERCHANT.merchantCode, svc_Version: '1' }
 
 /** The request that is sent for a refund; its id stays out of the hash, as published examples have it. */
 function showCall(amount: number, more: object = {}) {

@@ -15,9 +15,7 @@ import { PATIENT_REFUNDS } from '../../support/refunds.ts'
 import { KEY } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
-const rig = useRefundRig({
-  settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000' },
-})
+const rig = useRefundRig({ settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000' } })
 
 function connect(options: { retries?: number } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()

@@ -193,11 +193,7 @@ const retry = (more: Columns) =>
   })
 
 /** Rows that violate one constraint each, and no other. */
-const dataKey = insert('data_keys', {
-  purpose: `'seal'`,
-  id: `'K'`,
-  wrapped: `''`,
-})
+const dataKey = insert('data_keys', { purpose: `'seal'`, id: `'K'`, wrapped: `''` })
 
 const person = (more: Columns) =>
   insert('actors', {
