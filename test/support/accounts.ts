@@ -104,6 +104,7 @@ export async function readRows({ database: { sql } }: Rig, owners: Tenant[]): Pr
        from webhook_endpoints
      order by 1`,
     [codes],
+    { prepare: true },
   )
   return rows.map(({ row }) => row)
 }
