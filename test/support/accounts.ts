@@ -43,6 +43,7 @@ async function startTwoAccounts(): Promise<Accounts> {
     MERCHANTS_FILE: file.path,
     REFUND_BACKOFF_MS: '900000',
     GATEWAY_TIMEOUT_MS: '5000',
+    SYNC_MAX_GAP_MS: '50',
   }
   const resolve = () => Promise.reject(new Error('no host resolves here'))
   const webhookTimeouts = { testMs: 20 }

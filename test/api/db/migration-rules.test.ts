@@ -119,24 +119,11 @@ it('the migrations of this repository keep the rules, and each can be run', asyn
 
 /** Primary and unique keys of numbers and ids that this service assigns, or of what belongs to no merchant. */
 const WITHOUT_MERCHANT = [
-  'actors.id',
-  'actors_hash',
-  'actors_replaced_once',
-  'audit_entries.id',
-  'audit_checkpoints_pkey',
-  'data_keys_pkey',
-  'event_outbox.id',
-  'event_removals.only',
-  'events.id',
-  'gateway_calls.id',
-  'installation.only',
-  'ipn_events.id',
-  'processes.id',
-  'sessions.id',
-  'sessions_token',
-  'sessions_link',
-  'webhook_endpoints.id',
-  'webhook_retries_pkey',
+  ...['actors.id', 'actors_hash', 'actors_replaced_once', 'audit_entries.id'],
+  ...['audit_checkpoints_pkey', 'data_keys_pkey', 'event_outbox.id', 'event_removals.only'],
+  ...['events.id', 'gateway_calls.id', 'installation.only', 'ipn_events.id', 'processes.id'],
+  ...['sessions.id', 'sessions_token', 'sessions_link', 'webhook_endpoints.id'],
+  ...['webhook_retries_pkey'],
 ]
 
 it('every other primary or unique key begins with the merchant, so that tables can be distributed by it', () => {
