@@ -13,7 +13,7 @@ import {
   useTwoAccounts,
   waitUntilIdle,
 } from '../support/accounts.ts'
-import { expectProblem, readPage } from '../support/api.ts'
+import { expectProblem } from '../support/api.ts'
 import { openEventStream, readEvents } from '../support/feed.ts'
 import { KEY, postIpn, signIpn } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -35,45 +35,6 @@ const readPayment = async (owner: Tenant, id: string) =>
 
 /** Every row of the other account but the notifications that it got itself. */
 const readTheirs = () => readRows(accounts.rig, [accounts.theirs])
-
-describe('an idempotency key', () => {
-  it('belongs to its account: the same text creates one refund in each, and replays each its own', async () => {
-    const { rig, mine, theirs } = accounts
-    const ask = async (asker: { key: string }, query = '') => {
-      const response = await askRefund(rig, asker, SHARED.paymentId, 'order-7', {
-        query,
-        amount: '7',
-      })
-      expect(response.status).toBe(202)
-      const replayed = response.headers.get('idempotent-replayed') === 'true'
-      return { replayed, id: Refund.parse(await response.json()).id }
-    }
-    const [first, second] = [await ask(mine), await ask(theirs)]
-    expect(first.id).not.toBe(second.id)
-    expect([first.replayed, second.replayed]).toEqual([false, false])
-    for (const [owner, { id }] of [
-      [mine, first],
-      [theirs, second],
-    ] as const) {
-      expect(await ask(owner)).toEqual({ replayed: true, id })
-      const named = `?merchantCode=${owner.merchantCode}`
-      expect(await ask({ key: KEY }, named)).toEqual({ replayed: true, id })
-      const { data } = await readPage(
-        await callAs(rig, owner, `/v1/refunds?paymentId=${SHARED.paymentId}`),
-      )
-      expect(data.map((one) => one.id)).toEqual([id])
-    }
-    const unnamed = await askRefund(rig, { key: KEY }, SHARED.paymentId, 'order-7', { amount: '7' })
-    await expectProblem(unnamed, 409, 'ambiguous_merchant')
-  })
-})
-
-it("an idempotency key of the other account's refund replays nothing", async () => {
-  const { rig, mine, theirs } = accounts
-  const own = await askRefund(rig, mine, mine.paymentId, 'set-up-THEIRS')
-  expect([own.status, own.headers.get('idempotent-replayed')]).toEqual([202, null])
-  expect(await own.text()).not.toContain(theirs.refundId)
-})
 
 describe('an id that both accounts have', () => {
   it('reserves nothing of the other payment, and each refund reaches its own account', async () => {
@@ -168,28 +129,6 @@ describe('a notification', () => {
     await waitUntil(settled, { what: 'a query under the other account' })
     expect(await readRefund(theirs)).toMatchObject({ status: 'accepted', amount })
     expect(await readRefund(mine)).toMatchObject({ status: 'accepted' })
-  })
-
-  it('belongs to the account that it names, under the secret of that account alone', async () => {
-    const { rig, mine, theirs } = accounts
-    const count = async () => {
-      const rows = await rig.database.sql<{ owner: string; n: number }[]>`
-        select merchant_code as owner, count(*)::int as n from ipn_events
-        where transaction_id = ${SHARED.transactionId} group by 1`
-      return new Map(rows.map(({ owner, n }) => [owner, n]))
-    }
-    const before = await count()
-    const named = {
-      ...{ svc_MerchantCode: theirs.merchantCode, svc_TransactionID: SHARED.transactionId },
-      svc_PaymentID: 'P-ROUTED',
-    }
-    const forged = await postIpn(rig.service.url, signIpn(named, { secret: mine.secret }))
-    expect(forged).toMatchObject({ status: 401, answer: { respcode: 1 } })
-    expect(await count()).toEqual(before)
-    const right = await postIpn(rig.service.url, signIpn(named, { secret: theirs.secret }))
-    expect(right.status).toBe(200)
-    const ofTheirs = (before.get(theirs.merchantCode) ?? 0) + 1
-    expect(await count()).toEqual(new Map([...before, [theirs.merchantCode, ofTheirs]]))
   })
 })
 

@@ -16,15 +16,9 @@ const ROOT = fileURLToPath(new URL('../../src', import.meta.url))
 
 /** The sandbox is a gateway over the wire: it shares only the rules of signing and amounts, and the settings. */
 const SANDBOX_MAY = [
-  'gateway/signature.ts',
-  'http/server.ts',
-  'money.ts',
-  'platform/html/components.tsx',
-  'platform/html/document.tsx',
-  'platform/html/style.ts',
-  'config/accounts.ts',
-  'config/config.ts',
-  'config/environment.ts',
+  ...['gateway/signature.ts', 'http/server.ts', 'money.ts', 'platform/html/components.tsx'],
+  ...['platform/html/document.tsx', 'platform/html/style.ts', 'config/accounts.ts'],
+  ...['config/config.ts', 'config/environment.ts'],
 ]
 
 const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })

@@ -30,12 +30,7 @@ it('the long tests are played every night as root, which the image needs, and no
 })
 
 const MONEY = [
-  'model',
-  'crash',
-  'killed-workers',
-  'interrupted-attempts',
-  'cut-transactions',
-  'chaos',
+  ...['model', 'crash', 'killed-workers', 'interrupted-attempts', 'cut-transactions', 'chaos'],
 ]
 
 it('the drills of money, a tenth of the ledger, and the races on another server stand between a change and main', () => {

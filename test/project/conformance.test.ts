@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { type Answer, type Check, prepareCheck } from '../support/conformance/check.ts'
 import { takeFaults } from '../support/conformance/faults.ts'
@@ -9,25 +9,11 @@ const ID = '240830080146NDTISR'
 const SYNC = { status: 'queued', asOf: null, nextAttemptAt: null, attempts: 0, lastError: null }
 const TIME = '2026-11-21T09:33:03.213Z'
 const TRANSACTION = {
-  transactionId: ID,
-  merchantCode: 'UFLIYL',
-  orderId: null,
-  merchantTxnId: null,
-  currency: null,
-  state: 'pending',
-  paidAmount: '0',
-  expectedAmount: null,
-  expectedAmountSource: null,
-  amountMatches: null,
-  refundedAmount: '0',
-  duplicatePayment: false,
-  sameOrder: [],
-  payments: [],
-  final: false,
-  sync: SYNC,
-  ipnCount: 0,
-  firstSeenAt: TIME,
-  updatedAt: TIME,
+  ...{ transactionId: ID, merchantCode: 'UFLIYL', orderId: null, merchantTxnId: null },
+  ...{ currency: null, state: 'pending', paidAmount: '0', expectedAmount: null },
+  ...{ expectedAmountSource: null, amountMatches: null, refundedAmount: '0' },
+  ...{ duplicatePayment: false, sameOrder: [], payments: [], final: false, sync: SYNC },
+  ...{ ipnCount: 0, firstSeenAt: TIME, updatedAt: TIME },
 }
 const PROBLEM = {
   type: 'urn:ipn-processor:problem:transaction_not_found',
@@ -81,113 +67,66 @@ function checkAnswer({
 }
 const refused = { status: 404, headers: { 'content-type': PROBLEM_TYPE }, body: PROBLEM }
 
-describe('an answer conforms', () => {
-  const conforming: [string, AnswerOverrides][] = [
-    ['as declared', {}],
-    [
-      'without a body where none is declared',
-      { status: 304, headers: { 'content-type': '' }, body: '' },
-    ],
-    ['that is one of the problems of its operation', refused],
-    ['to HEAD, without a body', { method: 'HEAD', body: '' }],
-    [
-      'of a path that is not served',
-      { ...refused, target: '/nothing', body: { ...PROBLEM, code: 'not_found' } },
-    ],
-    [
-      'to a method that is not allowed',
-      {
-        ...refused,
-        method: 'PUT',
-        status: 405,
-        headers: { 'content-type': PROBLEM_TYPE, allow: 'GET' },
-      },
-    ],
-  ]
-  it.each(conforming)('%s', (_, overrides) => {
-    expect(checkAnswer(overrides)).toBeUndefined()
-  })
+const NOT_ALLOWED = { ...refused, method: 'PUT', status: 405 }
+const transaction = (more: object) => ({ body: { ...TRANSACTION, ...more } })
+const problem = (more: object) => ({ ...refused, body: { ...PROBLEM, ...more } })
+
+it.each<[string, AnswerOverrides]>([
+  ['as declared', {}],
+  ['without a body', { status: 304, headers: { 'content-type': '' }, body: '' }],
+  ['that is one of the problems of its operation', refused],
+  ['to HEAD, without a body', { method: 'HEAD', body: '' }],
+  ['of a path that is not served', { ...problem({ code: 'not_found' }), target: '/nothing' }],
+  [
+    'to a method that is not allowed',
+    { ...NOT_ALLOWED, headers: { ...refused.headers, allow: 'GET' } },
+  ],
+])('an answer %s conforms', (_, overrides) => {
+  expect(checkAnswer(overrides)).toBeUndefined()
 })
 
-describe('an answer does not conform', () => {
-  const wrong: [string, AnswerOverrides, RegExp][] = [
-    ['with a status that is not declared', { status: 418 }, /has a status/],
-    ['of another type', { headers: { 'content-type': 'text/html' } }, /is text\/html/],
-    ['that is not JSON', { body: '{' }, /SyntaxError/],
-    [
-      'that lacks a member',
-      { body: { ...TRANSACTION, sync: undefined } },
-      /required property 'sync'/,
-    ],
-    [
-      'with a member that is not declared',
-      { body: { ...TRANSACTION, secret: 1 } },
-      /additional properties/,
-    ],
-    [
-      'with such a member further inside',
-      { body: { ...TRANSACTION, sync: { ...SYNC, leaseId: 'x' } } },
-      /data\/sync must NOT have additional/,
-    ],
-    [
-      'with a number for an amount',
-      { body: { ...TRANSACTION, paidAmount: 0 } },
-      /paidAmount must be string/,
-    ],
-    [
-      'with a null where none is allowed',
-      { body: { ...TRANSACTION, updatedAt: null } },
-      /updatedAt must be/,
-    ],
-    ['with an invalid time', { body: { ...TRANSACTION, updatedAt: 'now' } }, /must match format/],
-    ['with an unknown state', { body: { ...TRANSACTION, state: 'lost' } }, /state must be equal/],
-    ['without a declared header', { without: 'etag' }, /^has no ETag$/],
-    [
-      'with a problem of another operation',
-      { ...refused, body: { ...PROBLEM, code: 'payment_not_found' } },
-      /code/,
-    ],
-    [
-      'with a problem of another status',
-      { ...refused, body: { ...PROBLEM, status: 400 } },
-      /status/,
-    ],
-    [
-      'with a problem that has an undeclared member',
-      { ...refused, body: { ...PROBLEM, stack: 'x' } },
-      /additional properties/,
-    ],
-    [
-      'to a method that is not allowed, without Allow',
-      { ...refused, method: 'PUT', status: 405 },
-      /has no Allow/,
-    ],
-    ['of a path that is not served, with success', { target: '/nothing' }, /success/],
-  ]
-  it.each(wrong)('%s', (_, overrides, why) => {
-    expect(checkAnswer(overrides)).toMatch(why)
-  })
+it.each<[string, AnswerOverrides, RegExp]>([
+  ['with a status that is not declared', { status: 418 }, /has a status/],
+  ['of another type', { headers: { 'content-type': 'text/html' } }, /is text\/html/],
+  ['that is not JSON', { body: '{' }, /SyntaxError/],
+  ['that lacks a member', transaction({ sync: undefined }), /required property 'sync'/],
+  ['with a member that is not declared', transaction({ secret: 1 }), /additional properties/],
+  [
+    'with such a member further inside',
+    transaction({ sync: { ...SYNC, x: 1 } }),
+    /data\/sync must/,
+  ],
+  ['with a number for an amount', transaction({ paidAmount: 0 }), /paidAmount must be string/],
+  ['with a null where none is allowed', transaction({ updatedAt: null }), /updatedAt must be/],
+  ['with an invalid time', transaction({ updatedAt: 'now' }), /must match format/],
+  ['with an unknown state', transaction({ state: 'lost' }), /state must be equal/],
+  ['without a declared header', { without: 'etag' }, /^has no ETag$/],
+  ['with a problem of another operation', problem({ code: 'payment_not_found' }), /code/],
+  ['with a problem of another status', problem({ status: 400 }), /status/],
+  ['with an undeclared member of a problem', problem({ stack: 'x' }), /additional properties/],
+  ['to a method that is not allowed, without Allow', NOT_ALLOWED, /has no Allow/],
+  ['of a path that is not served, with success', { target: '/nothing' }, /success/],
+])('an answer %s does not conform', (_, overrides, why) => {
+  expect(checkAnswer(overrides)).toMatch(why)
 })
 
-describe('the watch over every test', () => {
-  it('detects an undeclared answer, whoever made the request, before its client sees it', async () => {
-    await database.sql`
-      insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-1')`
-    const find = service.ctx.transactionLookups.add
-    service.ctx.transactionLookups.add = async (...asked) => {
-      const found = await find(...asked)
-      return found.map(({ transaction, ...rest }) => ({
-        ...rest,
-        transaction: { ...transaction, paidAmount: 'much' },
-      }))
-    }
-    const headers = { authorization: `Bearer ${KEY}` }
-    await fetch(`${service.url}/v1/transactions/T-1`, { headers })
-    service.ctx.transactionLookups.add = find
-    expect(await takeFaults()).toEqual([
-      expect.stringMatching(/^200 of GET \/v1\/transactions\/T-1 data\/paidAmount must match/),
-    ])
-    await fetch(`${service.url}/v1/transactions/T-1`, { headers })
-    expect(await takeFaults()).toEqual([])
-  })
+it('the watch over every test detects an undeclared answer, whoever made the request, before its client sees it', async () => {
+  await database.sql`
+    insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-1')`
+  const find = service.ctx.transactionLookups.add
+  service.ctx.transactionLookups.add = async (...asked) => {
+    const found = await find(...asked)
+    return found.map(({ transaction, ...rest }) => ({
+      ...rest,
+      transaction: { ...transaction, paidAmount: 'much' },
+    }))
+  }
+  const headers = { authorization: `Bearer ${KEY}` }
+  await fetch(`${service.url}/v1/transactions/T-1`, { headers })
+  service.ctx.transactionLookups.add = find
+  expect(await takeFaults()).toEqual([
+    expect.stringMatching(/^200 of GET \/v1\/transactions\/T-1 data\/paidAmount must match/),
+  ])
+  await fetch(`${service.url}/v1/transactions/T-1`, { headers })
+  expect(await takeFaults()).toEqual([])
 })

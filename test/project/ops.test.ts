@@ -71,19 +71,6 @@ const Dashboard = z.object({
 const readDashboard = () => Dashboard.parse(JSON.parse(read('ops/grafana/dashboard.json')))
 
 describe('the reader of expressions', () => {
-  it('finds what is selected, chosen and grouped by', () => {
-    const expression = `histogram_quantile(0.9, sum by (le, a) (rate(x_bucket{b=~"c|d{1}", e!="f"}[5m])))
-      / on (g) y > 2 and absent(z)`
-    expect(readExpression(expression)).toEqual({
-      selectors: [
-        { metric: 'x_bucket', labels: ['b', 'e'] },
-        { metric: 'y', labels: [] },
-        { metric: 'z', labels: [] },
-      ],
-      groups: ['le', 'a', 'g'],
-    })
-  })
-
   it('and the registry reveal mismatches', () => {
     expect(findFaults('sum(rate(ipn_recieved_total[5m]))')).toEqual([
       'no metric ipn_recieved_total',
@@ -172,14 +159,8 @@ describe('the dashboard', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const groups = panels.filter(({ type }) => type === 'row').map(({ title }) => title)
     expect(groups).toEqual([
-      'Intake',
-      'Sync',
-      'Gateway',
-      'Refunds',
-      'Feed and webhooks',
-      'Order systems',
-      'Process',
-      'Audit log',
+      ...['Intake', 'Sync', 'Gateway', 'Refunds', 'Feed and webhooks', 'Order systems'],
+      ...['Process', 'Audit log'],
     ])
     const taken = new Map<string, number>()
     for (const { id, gridPos, targets, type } of panels) {

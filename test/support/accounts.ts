@@ -43,6 +43,7 @@ async function startTwoAccounts(): Promise<Accounts> {
     MERCHANTS_FILE: file.path,
     REFUND_BACKOFF_MS: '900000',
     GATEWAY_TIMEOUT_MS: '5000',
+    SYNC_MAX_GAP_MS: '50',
   }
   const resolve = () => Promise.reject(new Error('no host resolves here'))
   const webhookTimeouts = { testMs: 20 }
@@ -104,6 +105,7 @@ export async function readRows({ database: { sql } }: Rig, owners: Tenant[]): Pr
        from webhook_endpoints
      order by 1`,
     [codes],
+    { prepare: true },
   )
   return rows.map(({ row }) => row)
 }

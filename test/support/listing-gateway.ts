@@ -13,6 +13,8 @@ export type ListingGateway = {
   sync(transactionId: string): Promise<void>
   /** Number of queries received. */
   queries(): number
+  /** The requests of a command as they came. */
+  received(command: 'QUERY_PT' | 'REFUND'): Record<string, unknown>[]
 }
 
 /**
@@ -53,6 +55,8 @@ export async function startListingGateway(
       if ((await syncDue(ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
     },
     queries: () => seen.length,
+    received: (command) =>
+      seen.map(({ body }) => JSON.parse(body)).filter((one) => one.svc_Command === command),
   }
 }
 

@@ -54,6 +54,14 @@ const isDropOf = (statement: string, index: string) =>
 
 /** Returns the unique keys and constraints that an ON CONFLICT in the sources names, by name or by its columns. */
 export function listArbiters(): string[] {
+  arbiters ??= findArbiters()
+  return arbiters
+}
+
+/** They are the same all along: the sources are read once. */
+let arbiters: string[] | undefined
+
+function findArbiters(): string[] {
   const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => readFileSync(`src/${file}`, 'utf8'))

@@ -171,12 +171,8 @@ describe('what looks like the number of a card', () => {
   const NUMBER = '4111111111111111'
   const KEPT = [
     ...[
-      'requestId',
-      'virtualCardRequestId',
-      'merchantId',
-      'merchantCode',
-      'createdAt',
-      'updatedAt',
+      ...['requestId', 'virtualCardRequestId', 'merchantId', 'merchantCode', 'createdAt'],
+      ...['updatedAt'],
     ],
     ...['cardData.cardExpiryDate', 'cardPolicy.policyRequestId', 'cardPolicy.policyRevision'],
     ...['cardPolicy.cardCurrency', 'cardPolicy.cardLimit', 'cardPolicy.minTransAmount'],

@@ -8,28 +8,17 @@ import { alike, playRows, type Row } from '../support/specification-rows.ts'
 /** Section 6: the members that gateways of this family publish. Any but the ids is a hint, and optional. */
 
 const ID = '240830080146NDTISR'
+const COMMON = {
+  ...{ svc_MerchantCode: MERCHANT.merchantCode, svc_OrderID: 'DH1', svc_ResponseCode: 0 },
+  ...{ svc_ResponseMsg: 'Success', svc_Version: '1' },
+}
 const PAID = {
-  svc_MerchantCode: MERCHANT.merchantCode,
-  svc_Command: 'PAY',
-  svc_TransactionID: ID,
-  svc_OrderID: 'DH1',
-  svc_MerchantTxnID: 'M1',
-  svc_Currency: 'VND',
-  svc_Amount: 20_000_000,
-  svc_ResponseCode: 0,
-  svc_ResponseMsg: 'Success',
-  svc_Version: '1',
+  ...{ ...COMMON, svc_Command: 'PAY', svc_TransactionID: ID, svc_MerchantTxnID: 'M1' },
+  ...{ svc_Currency: 'VND', svc_Amount: 20_000_000 },
 }
 const REFUNDED = {
-  svc_MerchantCode: MERCHANT.merchantCode,
-  svc_Command: 'REFUND',
-  svc_OrderID: 'DH1',
-  svc_PaymentID: '1439211',
-  svc_RequestID: 'R-1',
+  ...{ ...COMMON, svc_Command: 'REFUND', svc_PaymentID: '1439211', svc_RequestID: 'R-1' },
   svc_Amount: 30,
-  svc_ResponseCode: 0,
-  svc_ResponseMsg: 'Success',
-  svc_Version: '1',
 }
 
 const receive = createReader()
@@ -190,6 +179,7 @@ playRows(
   (value, name) => receiveSigned({ ...PAID, [name]: value }),
 )
 
+const NO_CODE = { code: undefined }
 const REFUND = {
   kind: 'refund',
   merchantCode: MERCHANT.merchantCode,
@@ -219,18 +209,7 @@ playRows(
       odd: [
         [[33], { code: '33' }],
         // What no gateway writes: a digit of it may belong to what stands around it in the signed text.
-        ...alike<unknown>(
-          { code: undefined },
-          undefined,
-          null,
-          '',
-          '00',
-          '05',
-          '-0',
-          '1.0',
-          'soon',
-          true,
-        ),
+        ...alike<unknown>(NO_CODE, undefined, null, '', '00', '05', '-0', '1.0', 'soon', true),
         [{ code: 0 }, unverifiable],
       ],
     },
@@ -258,7 +237,7 @@ playRows(
       // Its value stands between the request id and the code in the signed text, and could be a part of either.
       row: 'svc_RequestIDx',
       documented: [['', { code: '0' }]],
-      odd: [[null, { code: '0' }], ...alike<unknown>({ code: undefined }, 'x', 7, false, ['x'])],
+      odd: [[null, { code: '0' }], ...alike<unknown>(NO_CODE, 'x', 7, false, ['x'])],
     },
     ignored('svc_Version', REFUND, '1', '2', 1, 1.5, undefined),
   ],

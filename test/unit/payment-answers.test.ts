@@ -97,18 +97,8 @@ const amount = (name: string, more: readonly Form<Json>[]): Row<Json> => {
       rounded('4.9406564584124654e-32', '0'),
       rounded('0.0000009', '0'),
       ...more,
-      ...alike<Json>(
-        none,
-        '"20000000"',
-        '-1',
-        '1e18',
-        '1.23456',
-        '1e999999999',
-        'null',
-        'true',
-        '[5]',
-        '{}',
-      ),
+      ...alike<Json>(none, '"20000000"', '-1', '1e18', '1.23456', '1e999999999'),
+      ...alike<Json>(none, 'null', 'true', '[5]', '{}'),
       [undefined, unreadable(`has no ${name}`)],
     ],
   }
@@ -200,12 +190,9 @@ playRows(
 describe('an answer to QUERY_PT', () => {
   it('has every documented status with every documented method', () => {
     const entries = STATUSES.flatMap((status) =>
-      METHODS.map((paymentMethod) => ({
-        ...PAYMENT,
-        id: status + paymentMethod,
-        status,
-        paymentMethod,
-      })),
+      METHODS.map((paymentMethod) => {
+        return { ...PAYMENT, id: status + paymentMethod, status, paymentMethod }
+      }),
     )
     const written = entries.map((one) =>
       JSON.stringify({ ...one, amount: 20_000_000, refundedAmount: 0 }),

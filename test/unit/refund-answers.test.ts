@@ -20,6 +20,8 @@ const readChanged = (json: Json, member: string) => read(writeObject(ANSWER, { [
 
 /** Code 0 accepts the refund, with or without an id: what is missing must not make its outcome unknown. */
 const accepted = (id: string | undefined) => ({ kind: 'answered', value: id })
+const NO_ID = accepted(undefined)
+const SILENT = { ...accepted('5SYNM1OELUND'), message: '' }
 const invalid = (reason: string) => ({ kind: 'invalid', reason })
 
 playRows(
@@ -32,16 +34,7 @@ playRows(
         ['4711', accepted('4711')],
         ['9007199254740993', accepted('9007199254740993')],
         [undefined, accepted(undefined)],
-        ...alike<Json>(
-          accepted(undefined),
-          'null',
-          '""',
-          'true',
-          '["A"]',
-          '{}',
-          '"A\\u0000"',
-          '"\\ud800"',
-        ),
+        ...alike<Json>(NO_ID, 'null', '""', 'true', '["A"]', '{}', '"A\\u0000"', '"\\ud800"'),
         [JSON.stringify('x'.repeat(129)), accepted(undefined)],
       ],
     },
@@ -87,15 +80,7 @@ playRows(
     {
       row: 'svc_ResponseMsg',
       documented: [['"Success"', { ...accepted('5SYNM1OELUND'), message: 'Success' }]],
-      odd: alike<Json>(
-        { ...accepted('5SYNM1OELUND'), message: '' },
-        undefined,
-        'null',
-        '5',
-        'true',
-        '[]',
-        '{}',
-      ),
+      odd: alike<Json>(SILENT, undefined, 'null', '5', 'true', '[]', '{}'),
     },
   ],
   readChanged,

@@ -55,16 +55,6 @@ describe('reads through the service', () => {
     })
   })
 
-  it('take a token answer whose other members are null or texts', async () => {
-    const { get, fetches } = await startWith(
-      taking(() => true),
-      giveToken({ token_type: 'bearer', expires_in: '3600', code: null, message: null }),
-    )
-    expect((await get('/VC-1')).status).toBe(200)
-    expect((await get('/VC-2')).status).toBe(200)
-    expect(fetches).toHaveLength(1)
-  })
-
   it('whose token ran out at the gateway are renewed once, and no caller sees it', async () => {
     let good = 'T1'
     const { get, fetches } = await startWith(taking((token) => token === good))
@@ -112,9 +102,6 @@ describe('reads through the service', () => {
   it.each([
     ['a server error', 500, '{"message":"hunter2 is wrong"}'],
     ['a refusal', 401, '{"error":"invalid_client","client_secret":"client-secret-hunter2"}'],
-    ['no token', 200, '{"code":1,"message":"hunter2"}'],
-    ['a token unfit for a header', 200, '{"access_token":"a\\nb"}'],
-    ['rubbish', 200, 'hunter2'],
   ])('without a token, because of %s, are 502 and ask for one once', async (_, status, body) => {
     const tokens: Cards[1] = (response) => response.writeHead(status).end(body)
     const { get, reads, fetches, logged } = await startWith(

@@ -187,20 +187,4 @@ describe('virtual cards', () => {
       cardPolicy: null,
     })
   })
-
-  it('that the gateway refuses are not asked for again', async () => {
-    const problem = { status: 502, code: 'card_refused', gatewayCode: '7', detail: 'suspended' }
-    let asked = 0
-    const send: typeof fetch = async () => {
-      asked += 1
-      return new Response(JSON.stringify(problem), { status: 502 })
-    }
-    const client = createClient({ baseUrl: 'http://service', apiKey: KEY, fetch: send })
-    await expect(client.cards.get('1')).rejects.toMatchObject({
-      name: 'UnavailableError',
-      code: 'card_refused',
-      extra: { gatewayCode: '7' },
-    })
-    expect(asked).toBe(1)
-  })
 })

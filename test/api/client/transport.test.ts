@@ -130,7 +130,7 @@ it.each(['lose_answer', answerWith(503, 'unavailable')] as const)(
   },
 )
 
-it.each(['gateway_refused', 'gateway_token_refused', 'cards_not_configured'])(
+it.each(['card_refused', 'gateway_refused', 'gateway_token_refused', 'cards_not_configured'])(
   'a 5xx that a retry cannot change is not retried: %s',
   async (code) => {
     const { client, seen } = connect({ faults: [answerWith(503, code)] })

@@ -8,8 +8,7 @@ import {
 } from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
 import { answerWith, makeFaultyFetch } from '../../support/faulty-fetch.ts'
-import { pickPort } from '../../support/ports.ts'
-import { KEY, startTestService } from '../../support/service.ts'
+import { KEY } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -46,16 +45,6 @@ describe('a wait', () => {
     await finish()
     expect(await waiting).toMatchObject({ transactionId, state: 'paid', final: true })
     expect(seen.map(({ url }) => url.searchParams.get('wait'))).toEqual([null, '25'])
-  })
-
-  it('ends with the first request if the condition is met', async () => {
-    const { client, seen } = connect()
-    const { transactionId, finish } = await beginToPay()
-    await finish()
-    await client.transactions.wait(transactionId)
-    seen.length = 0
-    await client.transactions.wait(transactionId, { until: ({ state }) => state === 'paid' })
-    expect(seen).toHaveLength(1)
   })
 
   it('ends when a given function returns true, called only after changes', async () => {
@@ -160,22 +149,4 @@ it('a wait for a refund is held and survives transient failures, too', async () 
   await rig.control('POST', `/refunds/${id}/settle`, { outcome: 'success' })
   expect(await waiting).toMatchObject({ id, status: 'succeeded' })
   expect(seen[2]?.url.searchParams.get('wait')).toBe('25')
-})
-
-it('a wait survives a restart of the service', async () => {
-  const settings = { LOG_LEVEL: 'silent', PORT: await pickPort() }
-  const first = await startTestService(rig.database, rig.sandbox.url, { settings })
-  const { client, seen } = connect(first.url)
-  const { transactionId, finish } = await beginToPay()
-  const waiting = client.transactions.wait(transactionId)
-  await waitUntil(() => seen.length === 2, { what: 'the request is held' })
-  await first.stop()
-  await waitUntil(() => seen.length >= 4, { what: 'a failed attempt' })
-  const second = await startTestService(rig.database, rig.sandbox.url, { settings })
-  try {
-    await finish()
-    expect(await waiting).toMatchObject({ transactionId, state: 'paid' })
-  } finally {
-    await second.stop()
-  }
 })

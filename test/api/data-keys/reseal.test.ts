@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { addSealKey, type DataKeys, openDataKeys } from '../../../src/db/data-keys.ts'
@@ -11,6 +10,7 @@ import { runCli } from '../../support/cli.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { startTestService } from '../../support/service.ts'
+import { useStarted } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
@@ -22,10 +22,13 @@ async function makeDatabase(): Promise<TestDatabase> {
   return database
 }
 
-async function start(database: TestDatabase): Promise<Service> {
-  const service = await startTestService(database, 'http://127.0.0.1:9', {
+const launch = (database: TestDatabase): Promise<Service> =>
+  startTestService(database, 'http://127.0.0.1:9', {
     settings: { ROLE: 'web', DATA_ENCRYPTION_KEY: KEY, WEBHOOK_ALLOW_PRIVATE: 'true' },
   })
+
+async function start(database: TestDatabase): Promise<Service> {
+  const service = await launch(database)
   onTestFinished(() => service.stop())
   return service
 }
@@ -135,18 +138,55 @@ it('no process encrypts with the fresh key before every other one has had a minu
   expect(await isInUse()).toBe(true)
 })
 
+const IDEMPOTENT = { amount: '30', receiver: RECEIVER }
+
+/** One run over a refund that is requested again after it, and one whose receiver no key opens. */
+const run = useStarted(
+  async () => {
+    const database = await createTestDatabase()
+    const before = await launch(database)
+    const { id } = await seedPaid(database, { paymentMethod: 'QR' })
+    const asked = { url: before.url, idempotencyKey: 'kept' }
+    const refund = await expectTaken(await ask(asked, id, IDEMPOTENT))
+    const broken = await refundAt(database, before)
+    await database.sql`update refunds set receiver = receiver_shown where refund_id = ${broken}`
+    const readBroken = () => database.sql`select receiver from refunds where refund_id = ${broken}`
+    const kept = await readBroken()
+    await before.stop()
+    const counts = await reseal(database)
+    await database.sql`
+      insert into events (merchant_code, transaction_id, type, data, at)
+      select merchant_code, transaction_id, type, data, at from event_outbox`
+    const after = await launch(database)
+    return { database, after, counts, kept, readBroken, paymentId: id, refundId: refund.id }
+  },
+  async ({ after, database }) => {
+    await after.stop()
+    await database.drop()
+  },
+)
+
 it('the receivers in events are delivered as before', async () => {
-  const database = await makeDatabase()
-  const before = await start(database)
-  await refundAt(database, before)
-  await before.stop()
-  expect(await reseal(database)).toMatchObject({ events: 1 })
-  await database.sql`
-    insert into events (merchant_code, transaction_id, type, data, at)
-    select merchant_code, transaction_id, type, data, at from event_outbox`
-  const { url } = await start(database)
-  const { data } = await readPage(await fetch(`${url}/v1/events`, withKey()))
-  expect(data).toMatchObject([{ type: 'refund.created', data: { receiver: MASKED } }])
+  const { data } = await readPage(await fetch(`${run.after.url}/v1/events`, withKey()))
+  const created = { type: 'refund.created', data: { receiver: MASKED } }
+  expect(data).toMatchObject([created, created])
+})
+
+it('what no key opens is counted and stays as it is', async () => {
+  expect(run.counts).toMatchObject({ receivers: 3, events: 2, unreadable: 1 })
+  expect(await run.readBroken()).toEqual(run.kept)
+})
+
+it('it is recorded in the audit log', async () => {
+  const audited = await run.database.sql`
+    select operation, outcome from audit_entries where operation = 'keys reseal'`
+  expect(audited).toEqual([{ operation: 'keys reseal', outcome: 'done' }])
+})
+
+it('a fingerprint keeps its key, so a repeated request is the same refund', async () => {
+  const asked = { url: run.after.url, idempotencyKey: 'kept' }
+  const again = await expectTaken(await ask(asked, run.paymentId, IDEMPOTENT), true)
+  expect(again.id).toBe(run.refundId)
 })
 
 it('a run that was interrupted is continued by the next one', async () => {
@@ -217,16 +257,6 @@ it('a receiver that is erased meanwhile does not come back', async () => {
   expect(row).toEqual({ receiver: null })
 })
 
-it('what no key opens is counted and stays as it is', async () => {
-  const database = await makeDatabase()
-  const before = await start(database)
-  const refundId = await refundAt(database, before)
-  await database.sql`update refunds set receiver = receiver_shown where refund_id = ${refundId}`
-  const [stored] = await database.sql<{ receiver: Buffer }[]>`select receiver from refunds`
-  expect(await reseal(database)).toMatchObject({ receivers: 1, unreadable: 1 })
-  expect(await database.sql`select receiver from refunds`).toEqual([stored])
-})
-
 it('without the key that the data is under, or without any, it is refused and changes nothing', async () => {
   const database = await makeDatabase()
   const before = await start(database)
@@ -244,29 +274,6 @@ it('without the key that the data is under, or without any, it is refused and ch
   })
   expect(await countByKey(database)).toEqual(counted)
   expect(await countSealKeys(database)).toBe(1)
-})
-
-it('it is recorded in the audit log', async () => {
-  const database = await makeDatabase()
-  await (await start(database)).stop()
-  await reseal(database)
-  const audited = await database.sql`
-    select operation, outcome from audit_entries where operation = 'keys reseal'`
-  expect(audited).toEqual([{ operation: 'keys reseal', outcome: 'done' }])
-})
-
-it('a fingerprint keeps its key, so a repeated request is the same refund', async () => {
-  const database = await makeDatabase()
-  const before = await start(database)
-  const { id } = await seedPaid(database)
-  const idempotencyKey = randomUUID()
-  const body = { amount: '30' }
-  const refund = await expectTaken(await ask({ url: before.url, idempotencyKey }, id, body))
-  await before.stop()
-  await reseal(database)
-  const { url } = await start(database)
-  const again = await expectTaken(await ask({ url, idempotencyKey }, id, body), true)
-  expect(again.id).toBe(refund.id)
 })
 
 it('a key that the database lost, in a restore or with its primary, is stored again by a process that knows it', async () => {

@@ -7,25 +7,15 @@ beforeAll(async () => {
   database = await createTestDatabase()
   await database.sql`insert into merchant_accounts (merchant_code) values ('M')`
   await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T')`
-  await database.sql.unsafe(payment({ payment_id: `'P'` }))
-  await database.sql.unsafe(event({}))
-  await database.sql.unsafe(key({}))
-  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO }))
-  await database.sql.unsafe(refund({}))
-  await database.sql.unsafe(discrepancy({}))
-  await database.sql.unsafe(review)
-  await database.sql.unsafe(external({}))
-  await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
-  await database.sql.unsafe(insert('installation', SERVER))
-  await database.sql.unsafe(insert('processes', PROCESS))
-  await database.sql.unsafe(insert('minute_figures', MINUTE))
-  await database.sql.unsafe(checkpoint({}))
-  await database.sql.unsafe(endpoint({ id: ZERO }))
-  await database.sql.unsafe(feedEvent)
-  await database.sql.unsafe(retry({}))
-  await database.sql.unsafe(attempt({}))
-  await database.sql.unsafe(dataKey)
-  await database.sql.unsafe(session({}))
+  const first = [
+    ...[payment({ payment_id: `'P'` }), event({})],
+    ...[key({}), key({ hash: THIRD_HASH, replaces: ZERO })],
+    ...[refund({}), discrepancy({}), review, external({}), checkpoint({}), endpoint({ id: ZERO })],
+    ...[insert('event_removals', { removed_up_to: '0' }), insert('installation', SERVER)],
+    ...[insert('processes', PROCESS), insert('minute_figures', MINUTE), feedEvent, retry({})],
+    ...[attempt({}), dataKey, session({})],
+  ]
+  for (const statement of first) await database.sql.unsafe(statement)
 })
 afterAll(() => database.drop())
 
@@ -41,56 +31,35 @@ function insert(table: string, columns: Columns): string {
 
 const checkpoint = (more: Columns) =>
   insert('audit_checkpoints', {
-    up_to_id: '1',
-    '"rows"': '1',
-    mac: THIRD_HASH,
-    mac_key_id: `'k'`,
+    ...{ up_to_id: '1', '"rows"': '1', mac: THIRD_HASH, mac_key_id: `'k'` },
     ...more,
   })
 const key = (more: Columns) =>
   insert('actors', {
     ...{ kind: `'key'`, name: `'n'`, folded_name: `'n'`, chain_id: ZERO, merchants: `'{M}'` },
-    hash: `decode(repeat('00', 32), 'hex')`,
+    ...{ hash: `decode(repeat('00', 32), 'hex')` },
     ...more,
   })
 const event = (more: Columns) =>
   insert('ipn_events', {
-    merchant_code: `'M'`,
-    text_hash: ZERO,
-    kind: `'payment'`,
-    transaction_id: `'T'`,
-    verdict: `'verified'`,
-    body: `''`,
-    address: `''`,
-    deliveries: '1',
+    ...{ merchant_code: `'M'`, text_hash: ZERO, kind: `'payment'`, transaction_id: `'T'` },
+    ...{ verdict: `'verified'`, body: `''`, address: `''`, deliveries: '1' },
     ...more,
   })
 const transaction = (more: Columns) =>
   insert('transactions', { merchant_code: `'M'`, transaction_id: `'T2'`, ...more })
 const payment = (more: Columns) =>
   insert('payments', {
-    merchant_code: `'M'`,
-    payment_id: `'P2'`,
-    transaction_id: `'T'`,
-    status: `'SUCCESS'`,
-    amount: '1',
-    refunded_amount: '0',
-    refunded_at_first: '0',
-    payment_method: `'CC'`,
-    as_of: 'now()',
-    first_as_of: 'now()',
+    ...{ merchant_code: `'M'`, payment_id: `'P2'`, transaction_id: `'T'` },
+    ...{ status: `'SUCCESS'`, amount: '1', refunded_amount: '0', refunded_at_first: '0' },
+    ...{ payment_method: `'CC'`, as_of: 'now()', first_as_of: 'now()' },
     ...more,
   })
 const call = (more: Columns) =>
   insert('gateway_calls', {
-    merchant_code: `'M'`,
-    transaction_id: `'T'`,
-    command: `'QUERY_PT'`,
-    body_hmac: `''`,
-    body_key_id: `'k'`,
-    sent_at: 'now()',
-    duration_ms: '1',
-    outcome: `'answered'`,
+    ...{ merchant_code: `'M'`, transaction_id: `'T'`, command: `'QUERY_PT'` },
+    ...{ body_hmac: `''`, body_key_id: `'k'`, sent_at: 'now()', duration_ms: '1' },
+    ...{ outcome: `'answered'` },
     ...more,
   })
 
@@ -98,18 +67,10 @@ const ZERO = `'00000000-0000-0000-0000-000000000000'`
 const ONE = `'00000000-0000-0000-0000-000000000001'`
 const refund = (more: Columns) =>
   insert('refunds', {
-    merchant_code: `'M'`,
-    refund_id: ZERO,
-    transaction_id: `'T'`,
-    payment_id: `'P'`,
-    amount: '1',
-    idempotency_key: `'k'`,
-    fingerprint: `''`,
-    fingerprint_key_id: `'k'`,
-    requested_principal: `'key:1'`,
-    requested_by: `'n'`,
-    status: `'pending'`,
-    due_at: 'now()',
+    ...{ merchant_code: `'M'`, refund_id: ZERO, transaction_id: `'T'`, payment_id: `'P'` },
+    ...{ amount: '1', idempotency_key: `'k'`, fingerprint: `''` },
+    ...{ fingerprint_key_id: `'k'`, requested_principal: `'key:1'`, requested_by: `'n'` },
+    ...{ status: `'pending'`, due_at: 'now()' },
     ...more,
   })
 /** An approved refund. */
@@ -131,73 +92,42 @@ const over = (status: string, more: Columns = {}) =>
   next({ status: `'${status}'`, attempts: '1', due_at: 'null', ...more })
 const external = (more: Columns) =>
   insert('external_refunds', {
-    merchant_code: `'M'`,
-    request_id: `'R'`,
-    payment_id: `'P'`,
-    amount: '1',
-    ipn_event_id: '1',
+    ...{ merchant_code: `'M'`, request_id: `'R'`, payment_id: `'P'`, amount: '1' },
+    ...{ ipn_event_id: '1' },
     ...more,
   })
 const discrepancy = (more: Columns) =>
   insert('discrepancies', {
-    merchant_code: `'M'`,
-    transaction_id: `'T'`,
-    kind: `'k'`,
-    ours: `'a'`,
-    theirs: `'b'`,
+    ...{ merchant_code: `'M'`, transaction_id: `'T'`, kind: `'k'`, ours: `'a'` },
+    ...{ theirs: `'b'` },
     ...more,
   })
 
 const endpoint = (more: Columns) =>
   insert('webhook_endpoints', {
-    id: ONE,
-    merchant_code: `'M'`,
-    key_chain_id: ZERO,
-    api_version: `''`,
-    url: `''`,
+    ...{ id: ONE, merchant_code: `'M'`, key_chain_id: ZERO, api_version: `''`, url: `''` },
     types: `'{}'`,
-    secret: `''`,
-    cursor: '0',
+    ...{ secret: `''`, cursor: '0' },
     ...more,
   })
 const attempt = (more: Columns) =>
   insert('webhook_attempts', {
-    merchant_code: `'M'`,
-    endpoint_id: ZERO,
-    id: '1',
-    event_id: '1',
-    type: `''`,
-    transaction_id: `'T'`,
-    attempt: '1',
-    sent_at: 'now()',
-    duration_ms: '1',
+    ...{ merchant_code: `'M'`, endpoint_id: ZERO, id: '1', event_id: '1', type: `''` },
+    ...{ transaction_id: `'T'`, attempt: '1', sent_at: 'now()', duration_ms: '1' },
     ...more,
   })
 const feedEvent = insert('events', {
-  ...{
-    id: '1',
-    merchant_code: `'M'`,
-    transaction_id: `'T'`,
-    type: `''`,
-    data: `'{}'`,
-    at: 'now()',
-  },
+  ...{ id: '1', merchant_code: `'M'`, transaction_id: `'T'`, type: `''` },
+  ...{ data: `'{}'`, at: 'now()' },
 })
 const retry = (more: Columns) =>
   insert('webhook_retries', {
-    endpoint_id: ZERO,
-    event_id: '1',
-    merchant_code: `'M'`,
-    transaction_id: `'T'`,
+    ...{ endpoint_id: ZERO, event_id: '1', merchant_code: `'M'`, transaction_id: `'T'` },
     ...more,
   })
 
 /** Rows that violate one constraint each, and no other. */
-const dataKey = insert('data_keys', {
-  purpose: `'seal'`,
-  id: `'K'`,
-  wrapped: `''`,
-})
+const dataKey = insert('data_keys', { purpose: `'seal'`, id: `'K'`, wrapped: `''` })
 
 const person = (more: Columns) =>
   insert('actors', {
@@ -399,19 +329,9 @@ it('every constraint of the schema is tested above, except keys of generated num
     select conname as name from pg_constraint
     where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
   const generated = [
-    'actors_pkey',
-    'audit_entries_pkey',
-    'changes_pkey',
-    'discrepancies_pkey',
-    'event_outbox_pkey',
-    'events_pkey',
-    'gateway_calls_pkey',
-    'hold_changes_pkey',
-    'ipn_events_pkey',
-    'migrations_pkey',
-    'refund_attempts_pkey',
-    'sessions_pkey',
-  ]
+    ...['actors', 'audit_entries', 'changes', 'discrepancies', 'event_outbox', 'events'],
+    ...['gateway_calls', 'hold_changes', 'ipn_events', 'migrations', 'refund_attempts', 'sessions'],
+  ].map((table) => `${table}_pkey`)
   const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
   expect(rows.map(({ name }) => name).sort()).toEqual([...tested].sort())
 })

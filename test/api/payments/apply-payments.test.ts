@@ -121,28 +121,6 @@ describe('what the gateway lists', () => {
     expect(await readPayments('T-EQUAL')).toMatchObject([{ amount: '10000.5', refunded: '0' }])
     expect(await takeChanges()).toEqual([])
   })
-
-  it('an undocumented status or method is kept as received and flagged, and stays open', async () => {
-    await sync('T-ODD', [
-      { id: 'o1', status: 'ON_HOLD' },
-      { id: 'o2', paymentMethod: 'WALLET' },
-    ])
-    expect(await rig.transaction('T-ODD')).toMatchObject({
-      state: 'paid',
-      final: false,
-      paidAmount: '10',
-      payments: [
-        { id: 'o1', status: 'ON_HOLD', paymentMethod: 'CC', unrecognised: true },
-        { id: 'o2', status: 'SUCCESS', paymentMethod: 'WALLET', unrecognised: true },
-      ],
-      sync: { status: 'queued', attempts: 0 },
-    })
-  })
-
-  it('a success by an undocumented method stays open', async () => {
-    await sync('T-WALLET', [{ id: 'w1', paymentMethod: 'WALLET' }])
-    expect(await rig.transaction('T-WALLET')).toMatchObject({ state: 'paid', final: false })
-  })
 })
 
 describe('a payment that is no longer listed', () => {

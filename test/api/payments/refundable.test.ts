@@ -14,13 +14,7 @@ beforeAll(async () => {
 })
 
 const STATES = [
-  'pending',
-  'sending',
-  'accepted',
-  'unknown',
-  'needs_review',
-  'failed',
-  'succeeded',
+  ...['pending', 'sending', 'accepted', 'unknown', 'needs_review', 'failed', 'succeeded'],
 ] as const
 
 /** Formats an integer number of the smallest unit with `decimals` digits after the point. */
@@ -130,34 +124,17 @@ describe('the refundable amount of a payment', () => {
     )
   })
 
-  it.each<[string, Partial<BalanceFacts>, string]>([
-    ['is initially the whole amount', {}, '100'],
-    [
-      'excludes what was already refunded when it was first seen',
-      { refundedNow: '40', refundedAtFirst: '40' },
-      '60',
-    ],
-    ['less what is reserved', { reserved: ['30', '0.0001'] }, '69.9999'],
-    ['not counting twice what growth has shown', { refundedNow: '30', matched: ['30'] }, '70'],
-    [
-      'counts both growth and reservation until they are matched',
-      { refundedNow: '30', reserved: ['30'] },
-      '40',
-    ],
-    [
-      'keeps counting what was matched when the ledger falls back',
-      { refundedNow: '0', matched: ['30'] },
-      '70',
-    ],
-    ['nothing rather than less than nothing', { refundedNow: '90', reserved: ['30'] }, '0'],
-  ])('is %s', (_, given, left) => {
-    const none = {
-      amount: '100',
-      refundedNow: '0',
-      refundedAtFirst: '0',
-      matched: [],
-      reserved: [],
-    }
-    expect(computeRefundable({ ...none, ...given })).toBe(left)
+  // What growth has shown is not counted twice, and what was matched counts on when the ledger falls back.
+  it.each<[Partial<BalanceFacts>, string]>([
+    [{}, '100'],
+    [{ refundedNow: '40', refundedAtFirst: '40' }, '60'],
+    [{ reserved: ['30', '0.0001'] }, '69.9999'],
+    [{ refundedNow: '30', matched: ['30'] }, '70'],
+    [{ refundedNow: '30', reserved: ['30'] }, '40'],
+    [{ refundedNow: '0', matched: ['30'] }, '70'],
+    [{ refundedNow: '90', reserved: ['30'] }, '0'],
+  ])('of 100 with %j is %s', (given, left) => {
+    const none = { refundedNow: '0', refundedAtFirst: '0', matched: [], reserved: [] }
+    expect(computeRefundable({ amount: '100', ...none, ...given })).toBe(left)
   })
 })

@@ -2,15 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import {
-  CARD_STATUSES,
   DETAIL,
   ENVELOPE,
   ITEM,
   listTypes,
   listWanted,
-  OTHER_STATUSES,
   PAGE,
-  PARAMETERS,
   WRONG_QUERIES,
 } from '../../support/card-specification.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -73,41 +70,15 @@ describe('the tables 2.1 to 2.3', () => {
       expect(envelope.code).not.toBe(1)
     }
   })
-
-  it('a card may have each of the statuses', async () => {
-    for (const status of [...CARD_STATUSES, ...OTHER_STATUSES]) {
-      const { docs } = await list(`?status=${status}`)
-      expect(docs.length).toBeGreaterThan(0)
-      expect(new Set(docs.map((card) => card.status))).toEqual(new Set([status]))
-      const { envelope } = await read(`/${docs[0]?.virtualCardRequestId}`)
-      expect(envelope.data).toMatchObject({ status })
-    }
-  })
 })
 
 describe('the parameters of 4.2', () => {
-  it('each may be left out, and does something', async () => {
-    const all = await listIds('?pageSize=100')
-    expect(all).toHaveLength(14)
-    for (const { name, right } of PARAMETERS) {
-      const some = await listIds(`?${name}=${right}`)
-      expect(some.length).toBeGreaterThan(0)
-      expect(some.length).toBeLessThan(14)
-      expect(all).toEqual(expect.arrayContaining(some))
-    }
-  })
-
   it('a wrong one is refused, and named', async () => {
     for (const { name, query } of WRONG_QUERIES) {
       const { status, envelope } = await read(query)
       expect({ query, status }).toEqual({ query, status: 422 })
       expect(envelope.message).toMatch(new RegExp(`\\b${name}\\b`))
     }
-  })
-
-  it('all of them at once', async () => {
-    const query = PARAMETERS.map(({ name, right }) => `${name}=${right}`).join('&')
-    expect(await list(`?${query}`)).toMatchObject({ docs: [], totalDocs: 0, totalPages: 0 })
   })
 })
 

@@ -1,6 +1,5 @@
 import { createSandbox, type TestSandbox } from 'ipn-processor/sandbox'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
 import { useMerchant } from '../../support/sandbox.ts'
 
 async function create(...options: Parameters<typeof createSandbox>): Promise<TestSandbox> {
@@ -35,20 +34,6 @@ describe('a sandbox for tests', () => {
       transactionId,
       paymentId: '77',
     })
-  })
-
-  it("issues card tokens to the default client of the demo's account", async () => {
-    const { url } = await create()
-    const client = { client_id: 'DEMO', client_secret: 'sandbox-DEMO' }
-    const given = await fetch(`${url}/v2/auth/oauth2/token`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ grant_type: 'client_credentials', ...client }),
-    })
-    const { access_token } = z.object({ access_token: z.string() }).parse(await given.json())
-    const headers = { authorization: `Bearer ${access_token}` }
-    const read = await fetch(`${url}/v2/vc/virtual-cards/VC-DEMO-0001`, { headers })
-    expect(read.status).toBe(200)
   })
 
   it('applies a fault until the faults are cleared', async () => {

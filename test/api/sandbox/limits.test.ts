@@ -30,12 +30,7 @@ async function ask(
 }
 
 const OWN = [
-  '127.0.0.1',
-  '127.0.0.2:8080',
-  'localhost',
-  'LOCALHOST:4010',
-  'a.localhost',
-  '[::1]:4010',
+  ...['127.0.0.1', '127.0.0.2:8080', 'localhost', 'LOCALHOST:4010', 'a.localhost', '[::1]:4010'],
 ]
 const FOREIGN = ['evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1']
 

@@ -132,9 +132,7 @@ describe('the forms of the page', () => {
     expect(received[0]).toContain('"svc_Amount":10000.50,')
     await waitUntil(
       async () => (await readPage(rig)).includes('acknowledged, HTTP 200, respcode 0'),
-      {
-        what: 'the delivery in the journal',
-      },
+      { what: 'the delivery in the journal' },
     )
   })
 

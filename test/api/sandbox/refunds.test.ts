@@ -25,7 +25,7 @@ beforeEach(async () => {
   })
 })
 
-const { control, read, sign, send, setMode, settle, refund, readRefunded, expectLedger } =
+const { control, read, send, setMode, settle, refund, readRefunded, expectLedger } =
   makeRefundCalls(() => sandbox)
 const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 5000, interval: 5 })
 const expectNotices = (...ids: unknown[]) =>
@@ -84,17 +84,6 @@ describe('a refund', () => {
     expect(more.status).toBe(409)
   })
 
-  it('made at the portal is notified as planned, whatever the mode', async () => {
-    await setMode({ ipn: 'never' })
-    const plan = { copies: 2, delayMs: 5, shuffle: true }
-    await control('POST', '/payments/2/portal-refund', { amount: '30', ipn: plan })
-    await eventually(() => expect(notices()).toHaveLength(2))
-    await setMode({ ipn: 'normal' })
-    await control('POST', '/payments/2/portal-refund', { amount: '1', ipn: false })
-    await control('POST', '/payments/2/portal-refund', { amount: '2' })
-    await eventually(() => expect(notices().map((one) => one.svc_Amount)).toEqual([30, 30, 2]))
-  })
-
   it('shows late when the ledger lags', async () => {
     await control('PATCH', '/payments/2', { refundedAmountShown: '0' })
     await control('POST', '/payments/2/portal-refund', { amount: '30' })
@@ -124,11 +113,6 @@ describe('a refund is refused', () => {
       svc_ResponseData: {},
     })
     expect(await refund('R1', '1')).toMatchObject(ACCEPTED)
-  })
-
-  it('when its request id was hashed although the rule excludes it', async () => {
-    const { svc_SecureHash: _, ...params } = KNOWN_REFUND
-    expect(await send(sign(params))).toMatchObject({ svc_ResponseCode: 204 })
   })
 
   it('when the remaining balance is reserved by one that has not settled', async () => {

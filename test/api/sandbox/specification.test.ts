@@ -175,14 +175,3 @@ describe.each(OPERATIONS)('$command ($section)', (operation) => {
 function anyData(member: Member): Member {
   return member.name === 'svc_ResponseData' ? { ...member, type: 'object' } : member
 }
-
-it('every documented status is listed with every documented method', async () => {
-  const [query] = OPERATIONS
-  if (!query) throw new Error('no operation')
-  const answer = await send(makeRequest(query, { svc_TransactionID: 'ALL' }))
-  const listed = z
-    .array(z.object({ status: z.enum(STATUSES), paymentMethod: z.enum(METHODS) }))
-    .parse(answer.svc_ResponseData)
-  const pairs = new Set(listed.map(({ status, paymentMethod }) => `${status} ${paymentMethod}`))
-  expect(pairs.size).toBe(STATUSES.length * METHODS.length)
-})

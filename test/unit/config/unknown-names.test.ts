@@ -136,16 +136,4 @@ describe('a variable that begins like a setting and is none', () => {
     const env = Object.fromEntries(others.split(' ').map((name) => [name, 'x']))
     expect(readProblems(env)).toEqual([])
   })
-
-  it('does not hide that a setting is missing, nor stop a command that needs none of its kind', () => {
-    const { GATEWAY_SECRET: _, ...others } = PRODUCTION
-    expect(() => readConfig({ ...others, GATEWAY_PASSPHRASE: 'x' })).toThrow(
-      /GATEWAY_PASSPHRASE is not a setting.*GATEWAY_SECRET is not set/s,
-    )
-    expect(readSome({ METRICS_PATH: '1' }, ['DATABASE_URL']).DATABASE_URL).toBeUndefined()
-  })
-
-  it('is not one without a value, nor a setting, nor the file of a secret', () => {
-    expect(readProblems({ GATEWAY_PORT: '', API_KEY_FILE: '' })).toEqual([])
-  })
 })

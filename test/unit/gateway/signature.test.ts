@@ -128,16 +128,8 @@ describe('verifying', () => {
   })
 
   it.each([
-    'f'.repeat(64),
-    QUERY_HASH.slice(0, 63),
-    `${QUERY_HASH}0`,
-    `${QUERY_HASH}\n`,
-    ` ${QUERY_HASH}`,
-    'g'.repeat(64),
-    0,
-    true,
-    [QUERY_HASH],
-    { hash: QUERY_HASH },
+    ...['f'.repeat(64), QUERY_HASH.slice(0, 63), `${QUERY_HASH}0`, `${QUERY_HASH}\n`],
+    ...[` ${QUERY_HASH}`, 'g'.repeat(64), 0, true, [QUERY_HASH], { hash: QUERY_HASH }],
   ])('%j is a wrong hash', (hash) => {
     expect(verify(hash)).toBe('wrong')
   })
