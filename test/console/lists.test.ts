@@ -55,16 +55,11 @@ describe('the list', () => {
 
   it.each([
     ['transactions?state=paid&orderId=DH-60', 'T-60', 'T-59'],
-    ['transactions?amount=1000.0', 'T-60', 'T-59'],
     ['transactions?amount=1,000+VND', 'T-60', 'T-59'],
-    ['transactions?from=2026-11-20&to=2026-11-20', 'T-60', 'Nothing fits'],
     ['transactions?to=2026-11-19', 'Nothing fits', 'T-60'],
     ['payments?status=SUCCESS&paymentMethod=CC', 'P-1', 'Nothing fits'],
-    ['payments?paymentMethod=QR', 'Nothing fits', 'P-1'],
     ['refunds?status=pending&amount=77', '77 VND', 'Nothing fits'],
-    ['refunds?status=failed', 'Nothing fits', '77 VND'],
     ['discrepancies?kind=ipn_missing', '<i>none</i>', 'Nothing fits'],
-    ['discrepancies?kind=amount_mismatch', 'Nothing fits', '<i>none</i>'],
   ])('%s is filtered', async (path, shown, hidden) => {
     const text = readText((await read(path)).replace(/<form.*?<\/form>/gs, ''))
     expect(text).toContain(shown)

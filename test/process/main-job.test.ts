@@ -5,25 +5,6 @@ import { waitUntil } from '../support/wait-until.ts'
 
 const rig = useRig()
 
-it('a payment is acknowledged, queried, stored and readable', async () => {
-  await rig.control('POST', '/transactions', {
-    transactionId: 'T-PAID',
-    orderId: 'DH1',
-    payments: [{ id: '1001', amount: '10000.50', paymentMethod: 'CC', status: 'SUCCESS' }],
-  })
-  const known = async () => (await rig.api('/v1/transactions/T-PAID')).status === 200
-  await waitUntil(known, { what: 'the notification' })
-  expect(await rig.transaction('T-PAID', '?wait=10')).toMatchObject({
-    state: 'paid',
-    final: true,
-    orderId: 'DH1',
-    paidAmount: '10000.50',
-    payments: [{ id: '1001', status: 'SUCCESS', amount: '10000.50', refundableAmount: '10000.50' }],
-    sync: { status: 'idle', attempts: 0, lastError: null },
-    ipnCount: 1,
-  })
-})
-
 it('300 copies of one notification at once: all acknowledged, a few spaced queries, one row', async () => {
   await rig.control('POST', '/transactions', {
     transactionId: 'T-BURST',

@@ -1,28 +1,15 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { openDataKeys } from '../../src/db/data-keys.ts'
 import { withKey } from '../support/api.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { runMain, runNode, settingsFor } from '../support/process.ts'
-import { KEY, startTestService } from '../support/service.ts'
+import { KEY } from '../support/service.ts'
 import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const database = useTestDatabase()
 
 const GATEWAY = 'http://127.0.0.1:9'
-
-/** Returns a port that is already in use. */
-async function takePort(): Promise<number> {
-  const other = createServer().listen(0, '127.0.0.1')
-  onTestFinished(() => void other.close())
-  await once(other, 'listening')
-  const address = other.address()
-  return typeof address === 'object' && address ? address.port : 0
-}
 
 async function waitForEnd({ ended, output }: Pick<ReturnType<typeof runMain>, 'ended' | 'output'>) {
   const code = await ended
@@ -60,19 +47,6 @@ it('every invalid setting gives one line that names it, and exit code 1', async 
   expect(lines.join('\n')).not.toContain('hunter2')
 })
 
-it('every missing production setting gives one line, and the demo is never started instead', async () => {
-  const { code, lines } = await runToEnd({ DATABASE_URL: database.url })
-  expect(code).toBe(1)
-  const named = lines.slice(1).map((line) => /^ {2}([A-Z_]+) /.exec(line)?.[1])
-  expect(named.sort()).toEqual([
-    'DATA_ENCRYPTION_KEY',
-    'GATEWAY_BASE_URL',
-    'GATEWAY_MERCHANT_CODE',
-    'GATEWAY_REFUND_DEDUPES',
-    'GATEWAY_SECRET',
-  ])
-})
-
 it('the demo with a gateway and a key of your own prints the source of the key and three commands to try', async () => {
   const { output, ended, child } = runMain({
     ...settingsFor(database.url, GATEWAY),
@@ -94,44 +68,12 @@ it('the demo with a gateway and a key of your own prints the source of the key a
   expect(await ended).toBe(0)
 })
 
-it('a port in use gives one readable line', async () => {
-  const PORT = String(await takePort())
-  const { code, lines } = await runToEnd({ ...settingsFor(database.url, GATEWAY), PORT })
-  expect(code).toBe(1)
-  expect(lines).toHaveLength(1)
-  expect(lines[0]).toBe(
-    `PORT: cannot listen on 127.0.0.1:${PORT} (another program does); set another PORT or HOST`,
-  )
-})
-
-it('a start that fails on its port claims nothing and leaves no connection open', async () => {
-  const { sql } = database
-  const countSessions = async () =>
-    (await sql`select from pg_stat_activity where datname = current_database()`).length
-  await sql`
-    insert into transactions (merchant_code, transaction_id, due_at) values ('UFLIYL', 'T-1', now())`
-  const before = await countSessions()
-  const PORT = String(await takePort())
-  await expect(startTestService(database, GATEWAY, { settings: { PORT } })).rejects.toThrow(
-    'another program does',
-  )
-  expect(await sql`select claimed, lease_id from transactions`).toEqual([
-    { claimed: 0, lease_id: null },
-  ])
-  await waitUntil(async () => (await countSessions()) <= before, { what: 'its sessions end' })
-})
-
-it.each([
-  ['nothing listens', 'port', '9', 'is unreachable'],
-  ['there is no such user', 'username', 'nobody_of_this_name', 'refused the connection'],
-  ['there is no such database', 'pathname', '/nowhere', 'refused the connection'],
-] as const)('an unusable database (%s) gives one readable line', async (_, part, value, text) => {
+it('a database that does not exist gives one readable line', async () => {
   const url = new URL(database.url)
-  url[part] = value
+  url.pathname = '/nowhere'
   const { code, lines } = await runToEnd(settingsFor(url.href, GATEWAY))
   expect(code).toBe(1)
-  expect(lines).toHaveLength(1)
-  expect(lines[0]).toContain(text)
+  expect(lines).toEqual([expect.stringContaining('refused the connection')])
   expect(lines[0]).not.toContain('postgres://')
 })
 
@@ -145,22 +87,6 @@ it('a DATA_DIR that cannot be made gives one readable line', async () => {
   const other = await runToEnd({ ...own, PORT: '0', SANDBOX_PORT: '0' })
   expect([other.code, other.lines.length]).toEqual([1, 1])
   expect(other.lines[0]).toMatch(/^DATA_DIR cannot be used .*\/proc\/foo/)
-})
-
-it('a DATA_ENCRYPTION_KEY that the database was not written with is refused with one line and exit code 1', async () => {
-  const { sql, url, drop } = await createTestDatabase()
-  onTestFinished(drop)
-  await openDataKeys(sql, { current: Buffer.alloc(32, 1).toString('base64') })
-  const stored = await sql`select * from data_keys`
-  const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 2).toString('base64')
-  const { code, out, lines } = await runToEnd({
-    ...settingsFor(url, GATEWAY),
-    DATA_ENCRYPTION_KEY,
-  })
-  expect([code, lines.length]).toEqual([1, 2])
-  expect(lines[1]).toMatch(/^ {2}DATA_ENCRYPTION_KEY is not the key .*DATA_ENCRYPTION_KEY_PREVIOUS/)
-  expect(out).not.toContain('"ready"')
-  expect(await sql`select * from data_keys`).toEqual(stored)
 })
 
 it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
@@ -182,16 +108,3 @@ it('with MIGRATE=off the start is refused while migrations are pending, and goes
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
 })
-
-it.each(['auto', 'off'])(
-  'a database that another version has migrated is refused with one line that says what to do, with MIGRATE=%s',
-  async (MIGRATE) => {
-    const { sql, url, drop } = await createTestDatabase()
-    onTestFinished(drop)
-    await sql`update migrations set hash = 'another'`
-    const { code, lines } = await runToEnd({ ...settingsFor(url, GATEWAY), MIGRATE })
-    expect(code).toBe(1)
-    expect(lines).toHaveLength(1)
-    expect(lines[0]).toMatch(/^The database is one of another version: .*empty database.*DATA_DIR/)
-  },
-)

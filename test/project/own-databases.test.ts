@@ -20,7 +20,6 @@ const OWN = {
   'test/races/migrate-concurrently.test.ts': 'migrates',
   'test/api/db/migrate.test.ts': 'migrates',
   'test/process/cells.test.ts': 'has a schema for each of several installations',
-  'test/process/main.test.ts': 'was migrated by another version',
   'test/api/platform/http/answers.test.ts': 'loses tables',
   'test/process/postgres/ended-session.test.ts': 'has a table of its own',
   'test/process/postgres/lost-connection.test.ts': 'has a table of its own',

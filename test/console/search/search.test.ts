@@ -1,16 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  OTHER,
-  seedPayment,
-  seedTransaction,
-  withKey,
-  writeMerchantsFile,
-} from '../../support/api.ts'
+import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { addVisitor, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { readText } from '../../support/read-html.ts'
-import { KEY, MERCHANT, type Rig } from '../../support/service.ts'
+import { MERCHANT, type Rig } from '../../support/service.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
@@ -69,23 +63,10 @@ const STORY = `/console/transactions/${MERCHANT.merchantCode}/T-FIND-1`
 describe('one hit leads on', () => {
   it.each([
     ['a transaction id', () => 'T-FIND-1', ''],
-    ['with spaces around it', () => ' T-FIND-1 ', ''],
-    ['an order id', () => 'DH-77', ''],
-    ['an order id in small letters', () => 'dh-77', ''],
-    ['an order id with its sign', () => '#DH-77', ''],
-    ['both', () => '# dh-77', ''],
-    ['an id of the merchant', () => 'SHOP-5', ''],
-    ['the beginning of an id', () => 'SHO', ''],
     ['a payment id', () => 'P-77001', '#payment-P-77001'],
     ['an amount', () => '77001.5', '#payment-P-77001'],
     ['an amount as the pages write it', () => '77,001.50 VND', '#payment-P-77001'],
-    ['an amount as it is written in Vietnam', () => '77.001,50 ₫', '#payment-P-77001'],
     ['a refund id', () => refundId, `#refund-`],
-    [
-      'a refund id in other letters, without dashes',
-      () => refundId.toUpperCase().replaceAll('-', ''),
-      '#refund-',
-    ],
     ["the gateway's refund id", () => '5SYNM1OELUND', '#refund-'],
     ['the reference on a bank statement', () => 'FT26326NOTIFIED', '#refund-'],
   ])('%s', async (_, q, anchor) => {
@@ -139,12 +120,6 @@ describe('nothing found', () => {
     },
   )
 
-  it('shows the text as text', async () => {
-    const html = await read({ q: '<img src=x onerror=alert(1)>' })
-    expect(html).not.toContain('<img')
-    expect(readText(html)).toContain('<img src=x onerror=alert(1)>')
-  })
-
   it('of a text that is too long or holds control characters is a problem', async () => {
     for (const q of ['x'.repeat(129), 'a\u0007bc']) {
       expect(readText(await read({ q }, viewer, 422))).toContain('at most 128 characters')
@@ -185,10 +160,4 @@ describe("another account's objects", () => {
       select want from transactions where transaction_id = 'T-THEIRS-1'`
     expect(row?.want).toBe(1)
   })
-})
-
-it('a browser without a session is led to the sign-in', async () => {
-  const response = await fetch(`${rig.service.url}/console?q=T-FIND-1`, { redirect: 'manual' })
-  expect(response.headers.get('location')).toBe('/console/sign-in')
-  expect((await rig.api('/console', withKey(KEY))).url).toContain('/console/sign-in')
 })

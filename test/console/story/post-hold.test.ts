@@ -79,18 +79,6 @@ describe('a hold', () => {
     expect((await lab.refund(payment.id, { amount: '1' })).status).toBe(202)
   })
 
-  it('of a refund keeps it from being sent', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    const path = `/console/refunds/${code}/${refundId}/hold`
-    const held = await submitAs(lab, visitors.operator, path, { held: 'true', reason: 'stop' })
-    expect(held.status).toBe(303)
-    await lab.pass(payment)
-    expect(await lab.sent(refundId)).toBe(0)
-    const text = readText(cutPart(await read(payment.transactionId, visitors.operator), 'refunds'))
-    expect(text).toContain('Nothing is sent until the hold is released')
-  })
-
   it('without a reason comes back unfolded, filled, with the problem beside its field', async () => {
     const payment = await lab.open()
     const path = `/console/payments/${code}/${payment.id}/hold`

@@ -44,7 +44,7 @@ describeInBrowser('a page with scripts', () => {
     }
   }
 
-  it('shows what changed, and keeps what is unfolded, typed and focused', async () => {
+  it('shows what changed, keeps what is unfolded, typed and focused, and reads a new first line aloud', async () => {
     await open(async ({ page, payment }) => {
       await page.locator('#part-payments summary').click()
       const field = page.locator('#part-payments input[name=reason]')
@@ -57,11 +57,6 @@ describeInBrowser('a page with scripts', () => {
       expect(await page.locator('#part-payments input:focus').count()).toBe(1)
       await page.keyboard.type(' it')
       expect(await field.inputValue()).toBe('the shop disputes it')
-    })
-  })
-
-  it('reads a new first line aloud', async () => {
-    await open(async ({ page, payment }) => {
       await lab.show(payment, '40')
       await lab.pass(payment)
       await page.getByRole('heading', { name: 'Paid, 40 of 100 refunded' }).waitFor()

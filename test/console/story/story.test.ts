@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { moveTo } from '../../support/ask.ts'
 import { addVisitor, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
 import { addKey, MERCHANT, postIpn, signIpn } from '../../support/service.ts'
@@ -95,11 +94,8 @@ describe('the story of a refunded payment', () => {
     expect(readText(cutPart(technical, 'raw'))).toContain('"refundedAmount": "150000"')
   })
 
-  it('never shows the whole account number, nor markup that was stored', () => {
-    for (const view of [html, history, technical]) {
-      expect(view).not.toContain(RECEIVER.accountNumber)
-      expect(view).not.toContain('<b>goods')
-    }
+  it('never shows the whole account number', () => {
+    expect(html + history + technical).not.toContain(RECEIVER.accountNumber)
   })
 
   it('says that all sources agree', () => {
@@ -130,24 +126,6 @@ describe('what others sent', () => {
 })
 
 describe('refunds', () => {
-  it.each([
-    ['pending', 'Waiting to be sent', 'It is sent as soon as the gateway has been asked'],
-    ['sending', 'Waiting to be sent', 'It is being sent.'],
-    ['accepted', 'Accepted by the gateway', 'The service asks until the refund shows'],
-    ['unknown', 'Outcome not known yet', 'otherwise a person decides from'],
-    ['succeeded', 'Refunded', 'The gateway has paid it out'],
-    ['failed', 'Failed', 'The amount can be refunded again'],
-    ['needs_review', 'Needs a decision', 'A person has to decide what happened to it'],
-    ['returned', 'Money came back', 'The money came back to the account'],
-  ] as const)('%s is "%s"', async (status, badge, next) => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    await moveTo(lab.database, refundId, status)
-    const text = readText(cutPart(await read(payment.transactionId), 'refunds'))
-    expect(text).toContain(`Refund of 10 ${badge}`)
-    expect(text).toContain(next)
-  })
-
   it('made elsewhere are listed by themselves', async () => {
     const payment = await lab.open()
     await lab.notify(payment, 'portal-7', '40', {})

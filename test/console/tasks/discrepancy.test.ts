@@ -24,11 +24,10 @@ async function act(id: number, form: string, fields: Record<string, string>) {
   return await sendForm(lab, people.operator, page, `${pathOf(id)}/${form}`, fields)
 }
 
-async function addDiscrepancy(kind: string, more: { ours?: string } = {}): Promise<number> {
-  const { ours = 'ours' } = more
+async function addDiscrepancy(kind: string): Promise<number> {
   const [row] = await lab.database.sql<{ id: number }[]>`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${merchantCode}, 'T-1', ${kind}, ${ours}, 'theirs') returning id`
+    values (${merchantCode}, 'T-1', ${kind}, 'ours', 'theirs') returning id`
   return row?.id ?? 0
 }
 
@@ -76,16 +75,6 @@ describe('the page of a discrepancy', () => {
     const { text, status } = await open(people.operator, await addDiscrepancy('of_tomorrow'))
     expect(status).toBe(200)
     expect(text).toContain('Two sources disagree about this transaction.')
-  })
-
-  it('shows what others stored as text', async () => {
-    const evil = '<script>alert(1)</script>'
-    const { html, text } = await open(
-      people.operator,
-      await addDiscrepancy('amount_mismatch', { ours: evil }),
-    )
-    expect(html).not.toContain('<script>alert')
-    expect(text).toContain(evil)
   })
 })
 

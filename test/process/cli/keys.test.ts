@@ -11,28 +11,7 @@ import { useRig } from '../../support/use-started.ts'
 
 const Made = z.object({ id: z.uuid(), key: z.string().regex(/^ipn_[\w-]{43}$/) })
 const Rotated = Made.extend({ replaces: z.uuid(), oldKeyEndsAt: z.iso.datetime() })
-const Listed = z.array(
-  z.object({
-    id: z.uuid(),
-    name: z.string(),
-    state: z.string(),
-    merchantCode: z.string(),
-    scopes: z.array(z.string()),
-    refundMax: z.string().nullable(),
-    refundDailyMax: z.string().nullable(),
-    refundMaxByCurrency: z.record(z.string(), z.string()).nullable(),
-    refundDailyMaxByCurrency: z.record(z.string(), z.string()).nullable(),
-    ratePerMinute: z.number().nullable(),
-    person: z.string().nullable(),
-    expiresAt: z.string().nullable(),
-    replaces: z.string().nullable(),
-    networks: z.array(z.string()).nullable(),
-    origin: z.string(),
-    lastUsedAt: z.string().nullable(),
-    lastUsedFrom: z.string().nullable(),
-    expiresSoon: z.boolean(),
-  }),
-)
+const Listed = z.array(z.looseObject({ id: z.uuid() }))
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 

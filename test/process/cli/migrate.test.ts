@@ -25,19 +25,7 @@ async function createDatabase(options?: { empty: boolean }) {
   return { ...database, migrate }
 }
 
-it('the pending migrations are applied, each printed with its time, and a second run has nothing to do', async () => {
-  const { sql, migrate } = await createDatabase({ empty: true })
-  const { code, out } = await migrate()
-  const names = (await loadMigrations()).map(({ name }) => name)
-  expect(code).toBe(0)
-  expect(out.match(/(?<=^applied )\S+(?= in \d+ ms$)/gm)).toEqual(names)
-  expect(await isSchemaCurrent(sql)).toBe(true)
-  expect(await migrate()).toMatchObject({
-    ...{ code: 0, err: '', out: 'the schema is current: nothing to apply\n' },
-  })
-})
-
-it('--plan shows what would be applied and how, and changes nothing', async () => {
+it('--plan shows what would be applied and how; without it that is applied, each with its time, and once', async () => {
   const { sql, migrate } = await createDatabase({ empty: true })
   const planned = await migrate('--plan')
   expect(planned).toMatchObject({ code: 0, err: '' })
@@ -48,6 +36,14 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
   expect(plan.current).toBe(false)
   expect(plan.pending).toMatchObject([{ name: '0000_initial', concurrent: false }])
   expect(await isSchemaCurrent(sql)).toBe(false)
+  const { code, out } = await migrate()
+  const names = (await loadMigrations()).map(({ name }) => name)
+  expect(code).toBe(0)
+  expect(out.match(/(?<=^applied )\S+(?= in \d+ ms$)/gm)).toEqual(names)
+  expect(await isSchemaCurrent(sql)).toBe(true)
+  expect(await migrate()).toMatchObject({
+    ...{ code: 0, err: '', out: 'the schema is current: nothing to apply\n' },
+  })
 })
 
 it('a plan names the migrations that run statement by statement, without blocking writes', async () => {
@@ -90,21 +86,12 @@ it('a migration that fails is a refusal with one line, and a wrong option is wro
   expect((await migrate('--plane')).code).toBe(2)
 })
 
-it('a database that is unreachable is no wrong use: the same command may succeed later', async () => {
-  const DATABASE_URL = 'postgres://ipn@127.0.0.1:1/ipn'
-  for (const args of [['migrate'], ['migrate', '--plan']]) {
-    const { code, out, err } = await runCli(args, { DATABASE_URL })
-    expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(
-      /^error: The database at DATABASE_URL is unreachable \(ECONNREFUSED\): check [^\n]+\n$/,
-    )
-  }
-})
-
 it('an embedded database that does not exist yet is created, but not for a plan', async () => {
   const DATA_DIR = makeFolder()
   expect(await runCli(['migrate', '--plan'], { DATA_DIR })).toMatchObject({ code: 1 })
-  expect(await runCli(['migrate'], { DATA_DIR })).toMatchObject({ code: 0 })
-  const { out } = await runCli(['migrate', '--plan'], { DATA_DIR })
-  expect(out).toBe('the schema is current: nothing to apply\n')
+  const { code, out } = await runCli(['migrate'], { DATA_DIR })
+  expect({ code, out }).toEqual({
+    code: 0,
+    out: expect.stringMatching(/^applied 0000_initial in /),
+  })
 })

@@ -41,19 +41,16 @@ beforeAll(async () => {
     insert into transactions (merchant_code, transaction_id, unconfirmed) values ('UFLIYL', 'ASKED-1', true)`
 })
 
-it.each(['T-1', 'DH1', 'dh1', '#DH1', 'M-1', 'P-1', 'refund'])(
-  'finds the transaction by %s',
-  async (id) => {
-    const { code, out, err } = await run(id === 'refund' ? refundId : id)
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    for (const fact of ['transactionId +T-1', 'orderId +DH1', 'merchantTxnId +M-1', 'state +paid'])
-      expect(out).toMatch(new RegExp(`^${fact}$`, 'm'))
-    expect(out).toMatch(/\nP-1 +SUCCESS +20000000 +0 +19990000 +VND +QR +2/)
-    expect(out).toMatch(new RegExp(`\n${refundId} +pending +10000 +VND +P-1 .*•••• 6789.*`))
-    expect(out).toMatch(/\n20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +gateway +.*notif/i)
-    expect(out).not.toContain(RECEIVER.accountNumber)
-  },
-)
+it.each(['T-1', '#DH1', 'P-1', 'refund'])('finds the transaction by %s', async (id) => {
+  const { code, out, err } = await run(id === 'refund' ? refundId : id)
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  for (const fact of ['transactionId +T-1', 'orderId +DH1', 'merchantTxnId +M-1', 'state +paid'])
+    expect(out).toMatch(new RegExp(`^${fact}$`, 'm'))
+  expect(out).toMatch(/\nP-1 +SUCCESS +20000000 +0 +19990000 +VND +QR +2/)
+  expect(out).toMatch(new RegExp(`\n${refundId} +pending +10000 +VND +P-1 .*•••• 6789.*`))
+  expect(out).toMatch(/\n20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +gateway +.*notif/i)
+  expect(out).not.toContain(RECEIVER.accountNumber)
+})
 
 it('as JSON has the objects of the API', async () => {
   const { code, out } = await run('P-1', '--json')

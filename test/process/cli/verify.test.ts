@@ -78,100 +78,47 @@ describe('a right hash is valid', () => {
   })
 })
 
+const OTHERWISE = ', although this kind of message excludes it'
+const JOINED = 'svc_Amount=10000&svc_Command=PAY&svc_MerchantCode=UFLIYL&svc_TransactionID=T1'
+
 describe('a wrong hash is explained by', () => {
   it.each([
+    [REFUND, '10000.50REFUNDUFLIYL7R11$', `with svc_RequestID in the hash${OTHERWISE}`],
+    [IPN, '10000PAYUFLIYL5T1$', `with svc_TransAmount in the hash${OTHERWISE}`],
     [
-      'the request id of a refund request',
-      REFUND,
-      `10000.50REFUNDUFLIYL7R11${SECRET}`,
-      'with svc_RequestID in the hash, although this kind of message excludes it',
-    ],
-    [
-      'an unsigned field of a notification',
       IPN,
-      `10000PAYUFLIYL5T1${SECRET}`,
-      'with svc_TransAmount in the hash, although this kind of message excludes it',
-    ],
-    [
-      'a field left out',
-      IPN,
-      `10000PAYUFLIYL${SECRET}`,
+      '10000PAYUFLIYL$',
       'without svc_TransactionID, although this kind of message includes it in the hash',
     ],
     [
-      'the number in its shortest form',
       REFUND,
-      `10000.5REFUNDUFLIYL71${SECRET}`,
+      '10000.5REFUNDUFLIYL71$',
       'with every number in its shortest form (10000.50 as 10000.5)',
     ],
+    [IPN, '10000.00PAYUFLIYLT1$', 'with numbers written with two decimals (10000 as 10000.00)'],
+    [IPN, '10000PAYUFLIYLT11$', 'with svc_Version "1", which is missing from the body'],
+    [`"note":"x",${IPN}`, 'x10000PAYUFLIYLT1$', 'with the parameters that do not start with svc_'],
+    [IPN, '10000PAYUFLIYLT1$\n', 'with a line break after the secret'],
+    [IPN, '10000PAYUFLIYLT1', 'without any secret'],
     [
-      'decimals that the body lacks',
       IPN,
-      `10000.00PAYUFLIYLT1${SECRET}`,
-      'with numbers written with two decimals (10000 as 10000.00)',
-    ],
-    [
-      'a missing parameter',
-      IPN,
-      `10000PAYUFLIYLT11${SECRET}`,
-      'with svc_Version "1", which is missing from the body',
-    ],
-    [
-      'a foreign parameter',
-      `"note":"x",${IPN}`,
-      `x10000PAYUFLIYLT1${SECRET}`,
-      'with the parameters that do not start with svc_',
-    ],
-    [
-      'a line break after the secret',
-      IPN,
-      `10000PAYUFLIYLT1${SECRET}\n`,
-      'with a line break after the secret',
-    ],
-    ['no secret', IPN, '10000PAYUFLIYLT1', 'without any secret'],
-    [
-      'a separator',
-      IPN,
-      `10000|PAY|UFLIYL|T1|${SECRET}`,
+      '10000|PAY|UFLIYL|T1|$',
       'with values joined by "|", followed by one more separator and the secret',
     ],
-    [
-      'pairs',
-      IPN,
-      `svc_Amount=10000&svc_Command=PAY&svc_MerchantCode=UFLIYL&svc_TransactionID=T1${SECRET}`,
-      'with name=value pairs joined by "&", followed by the secret',
-    ],
-    [
-      'the secret in front',
-      IPN,
-      `${SECRET}10000PAYUFLIYLT1`,
-      'with values without separator, preceded by the secret',
-    ],
-  ])('%s', async (_, members, hashed, what) => {
-    expect(await check(json(members, sha256(hashed)))).toMatchObject({
-      valid: false,
-      mistakes: [what],
-    })
+    [IPN, `${JOINED}$`, 'with name=value pairs joined by "&", followed by the secret'],
+    [IPN, '$10000PAYUFLIYLT1', 'with values without separator, preceded by the secret'],
+  ])('%s hashed as %j: %s', async (members, hashed, what) => {
+    const hash = sha256(hashed.replace('$', () => SECRET))
+    expect(await check(json(members, hash))).toMatchObject({ valid: false, mistakes: [what] })
   })
 
   it.each([
-    [
-      'encoded values',
-      `QUERY_PTUFLIYL${encodeURIComponent('T 1+ệ')}1`,
-      'with the values as an address carries them, before decoding',
-    ],
-    [
-      'a plus taken for a space',
-      'QUERY_PTUFLIYLT 1 ệ1',
-      'with every "+" of a form decoded to a space',
-    ],
-    [
-      'decomposed letters',
-      `QUERY_PTUFLIYL${'T 1+ệ'.normalize('NFD')}1`,
-      'with strings in Unicode form NFD',
-    ],
-  ])('%s', async (_, text, what) => {
-    expect((await check(query(sha256(text + SECRET)))).mistakes).toEqual([what])
+    [encodeURIComponent('T 1+ệ'), 'with the values as an address carries them, before decoding'],
+    ['T 1 ệ', 'with every "+" of a form decoded to a space'],
+    ['T 1+ệ'.normalize('NFD'), 'with strings in Unicode form NFD'],
+  ])('the transaction id hashed as %s: %s', async (id, what) => {
+    const hash = sha256(`QUERY_PTUFLIYL${id}1${SECRET}`)
+    expect((await check(query(hash))).mistakes).toEqual([what])
   })
 
   it('the undecoded values of a form', async () => {

@@ -150,6 +150,12 @@ describe('--check', () => {
     expect(byName('database')?.detail).toContain('synchronous_commit is local in its sessions')
   })
 
+  it('reports a time zone that the database does not know, as Node does', async () => {
+    const env = settingsFor(database.url, 'http://127.0.0.1:9')
+    const { byName } = await findings({ ...env, CAPS_TIME_ZONE: 'VST' })
+    expect(byName('database')).toMatchObject({ status: 'failed' })
+  })
+
   it('counts the migrations that are pending', async () => {
     const older = await createTestDatabase()
     onTestFinished(() => older.drop())

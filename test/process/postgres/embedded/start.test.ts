@@ -6,10 +6,8 @@ import { EmbeddedPostgresError } from '../../../../src/platform/postgres/embedde
 import {
   makeFolder,
   query,
-  READ_BACK,
   readAnswer,
   runOwner,
-  STORE,
   Started,
   startElsewhere,
   startHere,
@@ -19,9 +17,10 @@ import { readProcess, readServerPid } from '../../../support/processes.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 describe('the embedded database', { timeout: 60_000 }, () => {
-  it('is created on the first start, for loopback and its own user only, and answers', async () => {
+  it('is created on the first start, for loopback and its own user only, answers, and logs what is fatal', async () => {
     const folder = join(makeFolder(), 'made', 'too')
-    const database = await startHere(folder)
+    const lines: string[] = []
+    const database = await startHere(folder, { log: (line) => lines.push(line) })
     const [row] = await query(
       database.url,
       `select current_setting('TimeZone') zone, current_setting('listen_addresses') listen,
@@ -40,18 +39,14 @@ describe('the embedded database', { timeout: 60_000 }, () => {
     expect(statSync(database.dataDir).mode & 0o777).toBe(0o700)
     expect(statSync(join(database.dataDir, 'ipn-password')).mode & 0o777).toBe(0o600)
     expect(readdirSync(folder).filter((name) => name.includes('init'))).toEqual([])
-  })
-
-  it('keeps its data over a stop and a start, and stop may be called again', async () => {
-    const folder = makeFolder()
-    const first = await startHere(folder)
-    await query(first.url, ...STORE)
-    const server = readServerPid(first.dataDir)
-    await Promise.all([first.stop(), first.stop()])
-    expect(readProcess(server)).toBeUndefined()
-    await first.stop()
-    const second = await startHere(folder)
-    expect(await query(second.url, READ_BACK)).toEqual([{ x: 42 }])
+    // No statement that failed is logged.
+    await expect(query(database.url, 'select secret')).rejects.toThrow('secret')
+    const stranger = database.url.replace(/:[^:@]+@/, ':wrong@')
+    await expect(query(stranger, 'select 1')).rejects.toThrow()
+    await waitUntil(() => lines.length > 0, { what: 'a line in the log' })
+    expect(lines).toEqual([
+      'database server: FATAL:  password authentication failed for user "postgres"',
+    ])
   })
 
   it('refuses a folder whose server runs, and names that process', async () => {
@@ -69,6 +64,9 @@ describe('the embedded database', { timeout: 60_000 }, () => {
     const folder = makeFolder()
     const first = await startHere(folder)
     await expect(startHere(folder)).rejects.toThrow('in use by process')
+    const server = readServerPid(first.dataDir)
+    await Promise.all([first.stop(), first.stop()])
+    expect(readProcess(server)).toBeUndefined()
     await first.stop()
     await startHere(folder)
   })
@@ -119,16 +117,5 @@ describe('the embedded database', { timeout: 60_000 }, () => {
     expect(refusal.message).toContain('DATABASE_URL')
     expect(refusal.message).not.toContain('\n')
     await startHere(folder)
-  })
-
-  it('logs what is fatal, and no statement that failed', async () => {
-    const lines: string[] = []
-    const { url } = await startHere(makeFolder(), { log: (line) => lines.push(line) })
-    await expect(query(url, 'select secret')).rejects.toThrow('secret')
-    await expect(query(url.replace(/:[^:@]+@/, ':wrong@'), 'select 1')).rejects.toThrow()
-    await waitUntil(() => lines.length > 0, { what: 'a line in the log' })
-    expect(lines).toEqual([
-      'database server: FATAL:  password authentication failed for user "postgres"',
-    ])
   })
 })

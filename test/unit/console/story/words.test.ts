@@ -140,119 +140,64 @@ describe('what happens to a refund next', () => {
 
 describe('an entry of the timeline in words', () => {
   const at = TIME
+  const received = null
+  const none = { code: null, message: null, httpStatus: null, durationMs: null, received }
+  const ipn = {
+    ...{ at, type: 'ipn' as const, kind: 'refund', code: '0', message: 'Paid <b>out</b>' },
+    ...{ amount: '150000', paymentId: 'P1', requestId: 'R1', deliveries: 3, lastReceivedAt: at },
+    ...{ signature: 'wrong', recut: true, address: '192.0.2.1' },
+  }
+  const query = {
+    ...{ at, type: 'query' as const, outcome: 'unknown', code: null, message: 'timeout' },
+    ...{ httpStatus: 504, durationMs: 12, bodyHmac: 'ab', received },
+  }
+  const attempt = {
+    ...{ at, type: 'refund_attempt' as const, refundId: 'R1', outcome: null, bodyHmac: 'ab' },
+    ...none,
+  }
+  const finding = {
+    ...{ at, type: 'discrepancy' as const, kind: 'order_paid_twice', paymentId: null },
+    ...{ refundId: null, ours: 'one', theirs: 'two' },
+  }
+  const change = (
+    of: { paymentId?: string; refundId?: string },
+    field: string,
+    [before, after, cause]: [string | null, string, string],
+  ) => {
+    const object = { paymentId: null, refundId: null, ...of }
+    return { at, type: 'change' as const, ...object, field, before, after, cause }
+  }
+  const P1 = { paymentId: 'P1' }
+  const R1 = { refundId: 'R1' }
+
   it.each([
     [
-      {
-        at,
-        type: 'ipn' as const,
-        kind: 'refund',
-        code: '0',
-        message: 'Paid <b>out</b>',
-        amount: '150000',
-        paymentId: 'P1',
-        requestId: 'R1',
-        deliveries: 3,
-        lastReceivedAt: at,
-        signature: 'wrong',
-        recut: true,
-        address: '192.0.2.1',
-      },
+      ipn,
       'gateway',
       'notified a refund',
       ['code 0: Paid <b>out</b>', 'amount 150,000 VND', 'delivered 3 times', 'wrong signature'],
     ],
+    [query, 'service', 'no usable answer', ['timeout', 'HTTP 504', '12 ms']],
     [
-      {
-        at,
-        type: 'query' as const,
-        outcome: 'unknown',
-        code: null,
-        message: 'timeout',
-        httpStatus: 504,
-        durationMs: 12,
-        bodyHmac: 'ab',
-        received: null,
-      },
-      'service',
-      'no usable answer',
-      ['timeout', 'HTTP 504', '12 ms'],
-    ],
-    [
-      {
-        at,
-        type: 'change' as const,
-        paymentId: null,
-        refundId: 'R1',
-        field: 'status',
-        before: 'sending',
-        after: 'needs_review',
-        cause: 'with API key shop',
-      },
+      change(R1, 'status', ['sending', 'needs_review', 'with API key shop']),
       'change',
       'Refund R1: Status: Being sent → Needs a decision',
       ['with API key shop'],
     ],
     [
-      {
-        at,
-        type: 'change' as const,
-        paymentId: 'P1',
-        refundId: null,
-        field: 'refundedAmount',
-        before: '0',
-        after: '150000',
-        cause: 'query',
-      },
+      change(P1, 'refundedAmount', ['0', '150000', 'query']),
       'change',
       'Payment P1: Refunded amount: 0 VND → 150,000 VND',
       ['as the gateway answered when asked'],
     ],
     [
-      {
-        at,
-        type: 'change' as const,
-        paymentId: 'P1',
-        refundId: null,
-        field: 'later_release',
-        before: null,
-        after: 'x',
-        cause: 'query',
-      },
+      change(P1, 'later_release', [null, 'x', 'query']),
       'change',
       'Payment P1: later_release: x',
       ['as the gateway answered'],
     ],
-    [
-      {
-        at,
-        type: 'refund_attempt' as const,
-        refundId: 'R1',
-        outcome: null,
-        code: null,
-        message: null,
-        httpStatus: null,
-        durationMs: null,
-        bodyHmac: 'ab',
-        received: null,
-      },
-      'service',
-      'began to send',
-      ['refund R1'],
-    ],
-    [
-      {
-        at,
-        type: 'discrepancy' as const,
-        kind: 'order_paid_twice',
-        paymentId: null,
-        refundId: null,
-        ours: 'one',
-        theirs: 'two',
-      },
-      'finding',
-      'paid by another transaction',
-      ['one / two'],
-    ],
+    [attempt, 'service', 'began to send', ['refund R1']],
+    [finding, 'finding', 'paid by another transaction', ['one / two']],
   ])('%o', (entry, actor, title, details) => {
     const words = inEnglish(() => describeEntry(entry, 'VND'))
     expect(words.actor).toBe(actor)
