@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Guard } from '../nightly/guards/guard.ts'
 import { GUARDS, LEAST_GUARDS } from '../nightly/guards.ts'
-import { drawTenth } from '../nightly/play-guards/choose.ts'
+import { drawTenth, selectGuards } from '../nightly/play-guards/choose.ts'
 import { judge, type Outcome, type Seen } from '../nightly/play-guards/judge.ts'
 
 const ROW: Guard = {
@@ -24,11 +24,17 @@ describe('a row of the ledger of guards', () => {
   it.each<[string, Partial<Seen>, RegExp]>([
     ['its file is gone', { occurrences: undefined }, /^src\/caps\.ts is gone: name the file/],
     ['its text is not found', { occurrences: 0 }, /has the text no more: copy the lines/],
+    ['its text is found twice', { occurrences: 2 }, /has the text 2 times: lengthen it/],
     ['its mutation does not compile', { typeError: 'error TS2322' }, /not compile: .*TS2322/],
     [
       'its claim passes',
       { claim: PASSED },
       /passes without the guard: the mutation changes nothing/,
+    ],
+    [
+      'its claim is missing',
+      { claim: { state: 'missing' } },
+      /no test “a cap refuses what exceeds it”/,
     ],
     [
       'its test cannot be loaded',
@@ -41,6 +47,11 @@ describe('a row of the ledger of guards', () => {
       /ends with Error, not by an assertion: “Test timed out/,
     ],
     ['its control fails', { control: RED }, /the control “a cap allows what fits” fails as well/],
+    [
+      'its control is missing',
+      { control: { state: 'missing' } },
+      /no test “a cap allows what fits”/,
+    ],
   ])('is reported when %s, with what to do', (_, seen, fault) => {
     expect(judge(ROW, { ...PROVED, ...seen })).toMatch(fault)
   })
@@ -69,5 +80,12 @@ describe('the ledger of guards', () => {
     expect(drawn).toHaveLength(10)
     expect(drawTenth(rows, 'a')).toEqual(drawn)
     expect(drawTenth(rows, 'b')).not.toEqual(drawn)
+  })
+
+  it('gives the rows whose file, test or claim contains a text', () => {
+    const other = { ...ROW, file: 'src/holds.ts', test: 'test/holds.test.ts', claim: 'a hold' }
+    expect(selectGuards([ROW, other], 'caps')).toEqual([ROW])
+    expect(selectGuards([ROW, other], 'a hold')).toEqual([other])
+    expect(selectGuards([ROW, other], '')).toEqual([ROW, other])
   })
 })

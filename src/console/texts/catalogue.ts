@@ -57,6 +57,7 @@ export const TEXTS = {
   'field.gatewayReference': ["Gateway's reference", 'Mã tham chiếu của cổng'],
   'field.gatewayRefundId': ["Gateway's refund id", 'Mã hoàn tiền của cổng'],
   'field.hmac': ['HMAC of what was sent', 'HMAC của nội dung đã gửi'],
+  'field.hold': ['Held', 'Tạm giữ'],
   'field.id': ['Id', 'Mã'],
   'field.kind': ['What disagrees', 'Điểm sai lệch'],
   'field.lastError': ['Last problem', 'Lỗi gần nhất'],
