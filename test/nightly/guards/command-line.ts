@@ -78,4 +78,12 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'to a file refuses to go on with another filter',
     control: WRONG_PLACE,
   },
+  {
+    file: 'src/cli/export.ts',
+    text: 'selectEvents(on.sql, filter, Number(start), PAGE)',
+    mutation: 'selectEvents(on.sql, filter, cursor ? Number(start) : undefined, PAGE)',
+    test: EXPORT,
+    claim: 'events from before a confirmed restore are written as well as those since',
+    control: WRONG_PLACE,
+  },
 ]

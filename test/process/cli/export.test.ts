@@ -14,6 +14,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { openExportFile } from '../../../src/cli/export-file.ts'
+import { raiseEpoch } from '../../../src/db/installation.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
 import { ask, expectTaken, RECEIVER } from '../../support/ask.ts'
@@ -269,4 +270,32 @@ it('needs the key of the service for what is encrypted, and for nothing else', a
   expect(await runCli(['export', 'payments'], env)).toMatchObject({ code: 0 })
   const refused = await runCli(['export', 'refunds'], env)
   expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('DATA_ENCRYPTION_KEY') })
+})
+
+describe('events', () => {
+  const listIds = async () => {
+    const { code, out, err } = await run('events', '--format', 'jsonl')
+    const lines = out.split('\n').filter((line) => line !== '')
+    const Id = z.object({ id: z.string() })
+    return { code, err, ids: lines.map((line) => Id.parse(JSON.parse(line)).id) }
+  }
+
+  it('from before a confirmed restore are written as well as those since', async () => {
+    const { sql } = rig.database
+    const cursor = (await listIds()).ids.at(-1)
+    await sql.begin(raiseEpoch)
+    await sql`
+      insert into events (merchant_code, transaction_id, type, data, at)
+      select merchant_code, transaction_id, type, data, at from events order by id desc limit 1`
+    expect((await rig.api(`/v1/events?after=${cursor}`)).status).toBe(410)
+    const stored = await sql<{ id: number }[]>`select id from events order by id`
+    const ids = stored.map(({ id }) => String(id))
+    expect(ids.length).toBeGreaterThan(400)
+    expect(await listIds()).toEqual({ code: 0, err: `${ids.length} events\n`, ids })
+  })
+
+  it('of which none is kept are an empty file', async () => {
+    await rig.database.sql`delete from events`
+    expect(await listIds()).toMatchObject({ code: 0, ids: [] })
+  })
 })
