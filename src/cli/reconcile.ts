@@ -16,7 +16,7 @@ import { type Cli, command } from './command.ts'
 import { listMerchants, NO_KEY } from './database.ts'
 import { openLists, readerOf } from './lists.ts'
 import { formatTable, showProgress } from './print.ts'
-import { findByFilter, requeue, TOUCHING } from './requeue.ts'
+import { findByFilter, requeue, skipDeparted, TOUCHING } from './requeue.ts'
 import { Since } from './values.ts'
 
 /** Compares what is stored with what the gateway says; exit code 1 if something differs. */
@@ -37,7 +37,8 @@ Examples:
     return await cli.onDatabase(async (sql, db) => {
       const ctx = openLists(sql, db, NO_KEY)
       const merchants = await listMerchants(sql, merchant)
-      const found = await findByFilter(ctx, merchants, { from: since })
+      const all = await findByFilter(ctx, merchants, { from: since })
+      const found = skipDeparted(cli, all)
       if (!dryRun) await requireWorker(sql, 'nothing was changed')
       const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
       const begun = clock?.now ?? ''
@@ -49,7 +50,8 @@ Examples:
       return {
         value: { asked: found.length, ...findings },
         text: formatFindings(found.length, findings),
-        isFinding: Object.values(findings).some(({ length }) => length > 0),
+        isFinding:
+          found.length < all.length || Object.values(findings).some(({ length }) => length > 0),
       }
     })
   },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Asked, type ServingContext, walkListing } from '../access/listing.ts'
+import { readMerchantCodes } from '../config/config.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { requireOnly } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -93,12 +94,37 @@ type Selected = {
   yes?: boolean | undefined
 }
 
-/** Says how many there are, asks, and makes them due. Where a person says no, that is a refusal. */
+/**
+ * Leaves out transactions of accounts that left the settings, and says so: nobody would ask about them. Where the
+ * command has no accounts in its settings, it takes all.
+ */
+export function skipDeparted(
+  cli: Cli,
+  found: readonly TransactionKey[],
+): readonly TransactionKey[] {
+  const codes = readMerchantCodes(cli.env)
+  if (!codes) return found
+  const asked = found.filter(({ merchantCode }) => codes.includes(merchantCode))
+  const all = new Set(found.map(({ merchantCode }) => merchantCode))
+  const departed = [...all].filter((code) => !codes.includes(code))
+  if (departed.length > 0) {
+    const what = `skipped ${found.length - asked.length} transactions of ${departed.join(', ')}`
+    const why = 'no longer in the settings, so nobody asks about them'
+    cli.printError(`${what}: ${why}; configure the account again to include them\n`)
+  }
+  return asked
+}
+
+/**
+ * Says how many there are, asks, and makes them due. Where a person says no, that is a refusal; what is skipped is a
+ * finding.
+ */
 export async function requeue(
   cli: Cli,
   sql: Sql,
-  { operation, found, counts, dryRun = false, yes }: Selected,
+  { operation, found: all, counts, dryRun = false, yes }: Selected,
 ) {
+  const found = skipDeparted(cli, all)
   const what = `this asks the gateway about ${found.length} transactions`
   const isRefused = !dryRun && !(await mayTouch(cli, found.length, what, yes))
   const isDone = !dryRun && !isRefused && found.length > 0
@@ -110,7 +136,7 @@ export async function requeue(
   return {
     value: { ...counts, requeued: isDone ? found.length : 0 },
     text: `${counted.join(', ')}: ${done}\n`,
-    isFinding: isRefused,
+    isFinding: isRefused || found.length < all.length,
   }
 }
 

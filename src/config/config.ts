@@ -128,6 +128,20 @@ export function readDataKeyConfig(env: Environment = process.env) {
   throw new ConfigError([describeProblem('DATA_ENCRYPTION_KEY', missing).line])
 }
 
+/**
+ * Reads whose transactions the service asks about, for a program that needs no other settings: those may be invalid.
+ * @returns undefined without an account in the settings
+ * @throws ConfigError
+ */
+export function readMerchantCodes(env: Environment = process.env): string[] | undefined {
+  const { settings } = parseSettings(env)
+  const demo = settings.DEMO ?? isDemoByDefault(settings, env)
+  if (!demo && !settings.MERCHANTS_FILE && !settings.GATEWAY_MERCHANT_CODE) return undefined
+  const { accounts, problems } = readAccounts(settings, demo)
+  refuseProblems(problems)
+  return accounts.map(({ merchantCode }) => merchantCode)
+}
+
 /** Where people open the console: at `localhost`, because browsers bind passkeys to a name. */
 export function findConsoleUrl(
   { CONSOLE_BASE_URL }: Pick<Settings, 'CONSOLE_BASE_URL'>,

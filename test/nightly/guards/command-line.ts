@@ -86,4 +86,12 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'events from before a confirmed restore are written as well as those since',
     control: WRONG_PLACE,
   },
+  {
+    file: 'src/cli/requeue.ts',
+    text: '({ merchantCode }) => codes.includes(merchantCode))',
+    mutation: '({ merchantCode }) => codes.includes(merchantCode) || true)',
+    test: 'test/process/cli/reconcile.test.ts',
+    claim: 'reconcile skips an account that left the settings, says so, and ends',
+    control: 'reconcile exits with 2 and the right spelling for no time',
+  },
 ]

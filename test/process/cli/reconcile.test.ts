@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { seedTransaction } from '../../support/api.ts'
 import { payQuietly, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -51,6 +52,36 @@ describe('reconcile', () => {
         `${unknown.transactionId} +refused by the gateway, code 32 +- +Invalid transaction id`,
       ),
     )
+  })
+
+  it('skips an account that left the settings, says so, and ends', async () => {
+    const { sql, url } = rig.database
+    await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
+    await seedTransaction(rig.database, { transactionId: 'T-GONE', merchantCode: 'GONE01' })
+    onTestFinished(async () => {
+      await sql`delete from transactions where merchant_code = 'GONE01'`
+      await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
+    })
+    const env = {
+      DATABASE_URL: url,
+      GATEWAY_MERCHANT_CODE: 'UFLIYL',
+      GATEWAY_SECRET: 's'.repeat(16),
+    }
+    const skipped =
+      'skipped 1 transactions of GONE01: no longer in the settings, so nobody asks about them; configure the account again to include them\n'
+    expect(await runCli(['requeue', 'T-GONE'], env)).toMatchObject({
+      code: 1,
+      err: skipped,
+      out: '1 transactions: nothing was changed\n',
+    })
+    const [row] = await sql`select due_at from transactions where merchant_code = 'GONE01'`
+    expect(row).toEqual({ due_at: null })
+    const of = ['--since', '1h', '--merchant', 'GONE01']
+    expect(await runCli(['reconcile', ...of], env)).toMatchObject({
+      code: 1,
+      err: skipped,
+      out: '0 transactions asked, 0 changes, 0 discrepancies opened, 0 without an answer\n',
+    })
   })
 
   it('only counts with --dry-run, and only of one account', async () => {
