@@ -5,18 +5,24 @@ import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { makeDue } from '../transactions/due.ts'
 import { CLI } from '../version.ts'
 
 const ORDERS = 100
 
-/** Checks the orders that a process left unchecked when it stopped after its commit. */
+/** Checks the orders that a process left unchecked when it stopped after its commit. A failure leaves the others. */
 export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>): Promise<number> {
   const due = await ctx.sql<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from transactions
     where order_check_due limit ${ORDERS}`
-  for (const key of due) await checkOrder(ctx, key)
+  for (const key of due) {
+    await checkOrder(ctx, key).catch((err) => {
+      const what = 'the transactions of an order could not be checked; it is tried again'
+      if (!noteOutage(ctx.log, err, 'rounds')) ctx.log.error({ err, ...key }, what)
+    })
+  }
   return due.length
 }
 

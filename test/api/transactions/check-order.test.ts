@@ -93,6 +93,31 @@ describe('two paid transactions of one order', () => {
     expect(await checkOrders(lab.service.ctx)).toBe(0)
   })
 
+  it('are flagged by that pass though the check of another order fails', async () => {
+    const [broken, first, second] = [
+      await payOrder(lab, 'DH0'),
+      await payOrder(lab, 'DH1'),
+      await payOrder(lab, 'DH1'),
+    ]
+    const ids = [broken, first].map(({ transactionId }) => transactionId)
+    await lab.database.sql`update transactions set same_order = '{}'`
+    for (const id of ids) {
+      await lab.database.sql`
+        update transactions set order_check_due = true where transaction_id = ${id}`
+    }
+    await lab.database.sql.unsafe(`
+      create function refuse_one() returns trigger language plpgsql as $$
+        begin raise exception 'the disk is broken here'; end $$;
+      create trigger refuse_one before update on transactions for each row
+        when (old.order_id = 'DH0') execute function refuse_one()`)
+    const checked = checkOrders(lab.service.ctx).finally(
+      () => lab.database.sql`drop function refuse_one cascade`,
+    )
+    await expect(checked).resolves.toBe(2)
+    expect(await readFlags(first, second)).toEqual([[second.transactionId], [first.transactionId]])
+    expect(await checkOrders(lab.service.ctx)).toBe(1)
+  })
+
   it('are flagged once the order id of one is known', async () => {
     const first = await payOrder(lab, 'DH1')
     const second = await payOrder(lab, 'DH1', [{}], { svc_OrderID: '' })

@@ -61,4 +61,15 @@ export const TRANSACTIONS: readonly Guard[] = [
       'a stopping service answers its waiting readers at once with the current state, of an unknown id with 503',
     control: 'without an ETag a final transaction is answered at once',
   },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: "if (!noteOutage(ctx.log, err, 'rounds')) ctx.log.error({ err, ...key }, what)",
+    mutation:
+      "if (!noteOutage(ctx.log, err, 'rounds')) ctx.log.error({ err, ...key }, what)\n      throw err",
+    test: 'test/api/transactions/check-order.test.ts',
+    claim:
+      'two paid transactions of one order are flagged by that pass though the check of another order fails',
+    control:
+      'two paid transactions of one order are flagged by a later pass if the process stops right after its commit',
+  },
 ]
