@@ -432,7 +432,7 @@ export const payments = define('payments', {
   /** The refunded amount that counts while the newest answers show less, and since when they show this much less. */
   ...amounts('countedRefunded'),
   ...times('refundedFellAt'),
-  /** By how much it may fall at once: two people said that refunds in it came back. */
+  /** By how much it may fall at once, unless it grows: two people said that refunds in it came back. */
   ...amounts('expectedFall'),
   ...flags('missing'), // Two answers at least a minute apart omitted it.
   /** The newest answer lists it with unreadable values; the row keeps the last readable ones. */

@@ -7,7 +7,13 @@ import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { weigh } from '../refunds/evidence.ts'
 import { DECIDED } from '../refunds/external-view.ts'
-import { move, RELEASED, type RefundDraft, type RefundRow } from '../refunds/lifecycle.ts'
+import {
+  isFreedByPeople,
+  move,
+  RELEASED,
+  type RefundDraft,
+  type RefundRow,
+} from '../refunds/lifecycle.ts'
 import { measureUnmatched } from '../refunds/measure.ts'
 import { saveFreed } from '../refunds/save.ts'
 import type { LockedPayment, LockedRefunds } from '../refunds/types.ts'
@@ -106,6 +112,7 @@ async function applyOutcome(
   const failure = { failureReason: 'resolved', failureMessage: reason }
   const patch = outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false }
   const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
+  if (isFreedByPeople(draft.now)) await expectNoFall(tx, draft.now)
   move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, of)
@@ -124,7 +131,7 @@ async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund)
   if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
   }
-  if (isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
+  if (isIncluded) await expectFall(tx, draft.now, payment)
   const reason = 'two people decided that the refund came back: its amount can be refunded again'
   locked.freed.push({ ...draft.now, cause: { reason } })
   await saveFreed(tx, draft.now, locked)
@@ -132,14 +139,17 @@ async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund)
 
 /**
  * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts
- * while a fall is not confirmed.
+ * while a fall is not confirmed. Where an answer has shown a fall before, that may have been the refund's: then two
+ * answers confirm the next one.
  */
 async function expectFall(
   tx: Tx,
-  { merchantCode, paymentId, amount }: RefundDraft['now'],
-  hasFallen: boolean,
+  row: RefundDraft['now'],
+  { countedRefunded }: LockedPayment,
 ): Promise<void> {
-  if (!hasFallen) {
+  const { merchantCode, paymentId, amount } = row
+  if (await hasFallenBefore(tx, row)) return
+  if (countedRefunded === null) {
     await tx`
       update payments set expected_fall = coalesce(expected_fall, 0) + ${amount}
       where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
@@ -150,6 +160,30 @@ async function expectFall(
     from (
       select case when counted_refunded - ${amount} > refunded_amount then counted_refunded - ${amount} end as rest
       from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}) as lowered
+    where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+}
+
+/** Whether an answer has shown the refunded amount lower than the one before it: not counting a fall that waits. */
+async function hasFallenBefore(
+  tx: Tx,
+  { merchantCode, transactionId, paymentId }: RefundDraft['now'],
+): Promise<boolean> {
+  const found = await tx`
+    select from changes as c join payments as p using (merchant_code, payment_id)
+    where c.merchant_code = ${merchantCode} and c.transaction_id = ${transactionId} and c.payment_id = ${paymentId}
+      and case when c.field = 'refundedAmount' then c.after::numeric < c.before::numeric end
+      and c.at < coalesce(p.refunded_fell_at, 'infinity')
+    limit 1`
+  return found.length > 0
+}
+
+/** The refund did not come back after all. A fall that another refund announced is confirmed by two answers. */
+async function expectNoFall(
+  tx: Tx,
+  { merchantCode, paymentId }: RefundDraft['now'],
+): Promise<void> {
+  await tx`
+    update payments set expected_fall = null
     where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
 }
 

@@ -138,7 +138,8 @@ export const getCountedAmount = (one: Reading<'amount' | 'countedAmount'>) =>
 
 /**
  * The refunded amount of a known payment: one from a stale replica frees nothing. Less than before counts once
- * two answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once.
+ * two answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once: the first one,
+ * and none after growth, which may hide that it fell already.
  */
 export function judgeFall(
   old: StoredPayment,
@@ -148,10 +149,11 @@ export function judgeFall(
 ): Reading<'countedRefunded' | 'refundedFellAt' | 'expectedFall'> {
   const counted = old.countedRefunded ?? old.refundedAmount
   const { expectedFall } = old
-  if (compareAmounts(refundedAmount, counted) >= 0) return { ...NOT_FALLEN, expectedFall }
+  const grown = compareAmounts(refundedAmount, counted)
+  if (grown >= 0) return { ...NOT_FALLEN, expectedFall: grown > 0 ? null : expectedFall }
   const fallen = subtractAmount(counted, refundedAmount)
   if (expectedFall !== null && compareAmounts(fallen, expectedFall) <= 0) {
-    return { ...NOT_FALLEN, expectedFall: subtractAmount(expectedFall, fallen) }
+    return { ...NOT_FALLEN, expectedFall: null }
   }
   const isSame = compareAmounts(refundedAmount, old.refundedAmount) === 0
   const since = (isSame ? old.refundedFellAt : null) ?? asOf

@@ -1,0 +1,128 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import type { LabRefund } from '../../support/refund-lab.ts'
+import { useFreshLab } from '../../support/use-started.ts'
+
+const lab = useFreshLab()
+
+let [anh, binh]: TestKey[] = []
+beforeEach(async () => {
+  anh = await addPrincipal(lab.database)
+  binh = await addPrincipal(lab.database)
+})
+
+async function decide(who: TestKey | undefined, refundId: string, outcome: string) {
+  const body = { outcome, reason: 'ticket 4711', againstEvidence: true }
+  const { status } = await lab.post(`/refunds/${refundId}/resolution`, body, who?.key ?? '')
+  expect(status).toBe(200)
+}
+
+/** Two people say that it came back: its fall is announced. */
+async function release(refundId: string) {
+  await decide(anh, refundId, 'returned')
+  await decide(binh, refundId, 'returned')
+}
+
+/** A payment of 100 whose refund of 30 succeeded, and that the refunded amount shows. */
+async function makeShown(): Promise<LabRefund> {
+  const { payment, refundId } = await lab.openSent()
+  await lab.show(payment, '30')
+  await lab.passNotified(payment, refundId, '30')
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+  return { payment, refundId }
+}
+
+/** An answer frees nothing, and another one, apart, that shows the same does. */
+async function expectToWait({ payment, refundId }: LabRefund, shown: string, left: string[]) {
+  await lab.passShowing(payment, shown)
+  expect(await lab.left(payment)).toBe(left[0])
+  await lab.passTwice(payment, refundId)
+  expect(await lab.left(payment)).toBe(left[1])
+}
+
+describe('one answer that shows less frees nothing', () => {
+  it('after a return that had fallen before two people said so, and a refund at the portal', async () => {
+    const made = await makeShown()
+    await lab.show(made.payment, '0')
+    await lab.passTwice(made.payment, made.refundId)
+    await release(made.refundId)
+    await lab.passShowing(made.payment, '30')
+    expect(await lab.left(made.payment)).toBe('70')
+    await expectToWait(made, '0', ['70', '100'])
+  })
+
+  it.each([
+    ['two answers', true],
+    ['one answer', false],
+  ])(
+    'after a fall in %s and a refund at the portal, before two people said so',
+    async (_, isConfirmed) => {
+      const made = await makeShown()
+      await lab.passShowing(made.payment, '0')
+      if (isConfirmed) await lab.passTwice(made.payment, made.refundId)
+      await lab.passShowing(made.payment, '30')
+      await release(made.refundId)
+      expect(await lab.left(made.payment)).toBe('70')
+      await expectToWait(made, '0', ['70', '100'])
+    },
+  )
+
+  it('while such a fall waits, and two people say so', async () => {
+    const made = await makeShown()
+    await lab.show(made.payment, '0')
+    await lab.passTwice(made.payment, made.refundId)
+    await lab.passShowing(made.payment, '30')
+    await lab.passShowing(made.payment, '0')
+    await release(made.refundId)
+    expect(await lab.left(made.payment)).toBe('70')
+  })
+
+  it('of a return that was taken back, and is matched again', async () => {
+    const made = await makeShown()
+    await release(made.refundId)
+    await decide(anh, made.refundId, 'succeeded')
+    await lab.pass(made.payment)
+    expect(await lab.row(made.refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.passShowing(made.payment, '60')
+    expect(await lab.left(made.payment)).toBe('40')
+    await expectToWait(made, '30', ['40', '70'])
+  })
+
+  it('of a return that was decided to have failed', async () => {
+    const made = await makeShown()
+    await release(made.refundId)
+    await decide(anh, made.refundId, 'failed')
+    await expectToWait(made, '0', ['70', '100'])
+  })
+
+  it('once the refunded amount has grown, which may hide that it fell', async () => {
+    const made = await makeShown()
+    await release(made.refundId)
+    // It fell by 30 and grew by 40 between two answers.
+    await lab.passShowing(made.payment, '40')
+    expect(await lab.left(made.payment)).toBe('60')
+    await expectToWait(made, '10', ['60', '90'])
+  })
+
+  it('once it has fallen by a part of what was announced', async () => {
+    const made = await makeShown()
+    await release(made.refundId)
+    await lab.passShowing(made.payment, '10')
+    expect(await lab.left(made.payment)).toBe('90')
+    await expectToWait(made, '0', ['90', '100'])
+  })
+})
+
+describe('a fall that two people announced', () => {
+  it('of two refunds is counted at once where one answer shows both', async () => {
+    const { payment, refundId } = await makeShown()
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '50')
+    await lab.passNotified(payment, other, '20')
+    await release(refundId)
+    await release(other)
+    expect(await lab.left(payment)).toBe('50')
+    await lab.passShowing(payment, '0')
+    expect(await lab.left(payment)).toBe('100')
+  })
+})
