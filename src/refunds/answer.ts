@@ -4,7 +4,15 @@ import { describeCode, explainCode } from '../gateway/response-codes.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Attempt, SentAttempt } from './attempt.ts'
-import { isUnsent, move, NO_FAILURE, type RefundDraft, sendToReview } from './lifecycle.ts'
+import { isNotified } from './evidence.ts'
+import {
+  isDecidedFailed,
+  isUnsent,
+  move,
+  NO_FAILURE,
+  type RefundDraft,
+  sendToReview,
+} from './lifecycle.ts'
 
 /**
  * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds
@@ -16,6 +24,10 @@ export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt):
   if (draft.now.status === 'sending' && !isLast(draft, sent.attempt)) return false
   const ended = await saveOutcome(tx, sent)
   if (ended) applyAnswer(draft, sent, ended)
+  if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {
+    const reason = 'the gateway notified its request id, but as far as is known it was not sent'
+    sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
+  }
   return true
 }
 
@@ -159,7 +171,13 @@ function applyRejection(
 /** Applies the answer of an attempt, which another one may have followed. */
 export function applyAnswer(draft: RefundDraft, sent: Answered, { isLost, endedAt }: Ended): void {
   if (isLost) restoreAttempt(draft, sent.attempt, sent.call.outcome.kind)
-  if (isLast(draft, sent.attempt)) applyLast(draft, sent, endedAt)
+  const { outcome } = sent.call
+  if (outcome.kind === 'answered' && isDecidedFailed(draft.now)) {
+    const reason = 'the gateway had accepted the refund (code 0), which a person decided as failed'
+    const facts = { review: 'contradicted' as const, gatewayRefundId: outcome.value ?? null }
+    move(draft, 'accepted_after_decision', { reason }, facts)
+    draft.contradicted = { ours: 'decided as failed', theirs: 'accepted (code 0)' }
+  } else if (isLast(draft, sent.attempt)) applyLast(draft, sent, endedAt)
   else applyEarlier(draft, sent)
 }
 

@@ -60,6 +60,8 @@ export type RefundDraft = {
   interrupted?: true
   /** A move was to be made that its status does not admit: the rules have a defect. */
   missing?: { move: MoveName; status: RefundStatus }
+  /** An answer contradicts what a person decided. */
+  contradicted?: { ours: string; theirs: string }
 }
 
 type StateOfRefund = {
@@ -127,6 +129,7 @@ export const MOVES = {
   attempt_found: { from: ['awaiting_approval', 'failed'], to: 'needs_review' },
   // An answer may come late, once the attempt counts as interrupted.
   accepted: { from: SENT, to: 'accepted' },
+  accepted_after_decision: { from: ['failed'], to: 'needs_review' },
   refused: { from: SENT, to: 'unknown' },
   unanswered: { from: SENT, to: 'unknown' },
   not_written: { from: SENT, to: 'pending' },

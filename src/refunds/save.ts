@@ -126,7 +126,10 @@ async function saveFindings(
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId }
   const found = judged.findings.map((one): NewDiscrepancy => ({ ...one, ...key }))
-  const defects = locked.drafts.flatMap(describeDefect)
+  const defects = locked.drafts.flatMap((draft) => [
+    ...describeDefect(draft),
+    ...describeContradiction(draft),
+  ])
   const [, recorded] = await pipeline(
     resolveDiscrepancies(
       tx,
@@ -162,10 +165,18 @@ function listOver(
 /** A move that no rule admits is a defect of this service: an operator reports it, and a person decides the refund. */
 function describeDefect({ now, missing }: RefundDraft): NewDiscrepancy[] {
   if (missing === undefined) return []
-  const { merchantCode, transactionId, paymentId, refundId } = now
-  const subject = { merchantCode, transactionId, paymentId, refundId }
+  const subject = nameSubject(now)
   const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
   return [{ ...subject, kind: 'refund_rule_missing', ...sides }]
+}
+
+function describeContradiction({ now, contradicted }: RefundDraft): NewDiscrepancy[] {
+  if (contradicted === undefined) return []
+  return [{ ...nameSubject(now), kind: 'decided_against_evidence', ...contradicted }]
+}
+
+function nameSubject({ merchantCode, transactionId, paymentId, refundId }: RefundDraft['now']) {
+  return { merchantCode, transactionId, paymentId, refundId }
 }
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */

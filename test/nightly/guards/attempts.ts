@@ -2,6 +2,26 @@ import type { Guard } from './guard.ts'
 
 export const ATTEMPTS: readonly Guard[] = [
   {
+    file: 'src/refunds/answer.ts',
+    text: "outcome.kind === 'answered' && isDecidedFailed(draft.now)",
+    mutation: "outcome.kind === 'answered' && isDecidedFailed(draft.now) && isLost",
+    test: 'test/plays/review/in-flight.test.ts',
+    claim:
+      'an answer that arrives after a decision of failed, after the lease has ended, accepts it: a person is asked again',
+    control:
+      'between the claim of a transaction and its commit a refund decided as failed is not sent again by the commit',
+  },
+  {
+    file: 'src/refunds/answer.ts',
+    text: 'if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {',
+    mutation: 'if (ended?.isLost && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {',
+    test: 'test/plays/evidence/notified-meanwhile.test.ts',
+    claim:
+      'an attempt that wrote no byte, whose lease ended is not followed by another once another amount was notified',
+    control:
+      'an attempt that wrote no byte, whose lease ended is followed by another where nothing was notified',
+  },
+  {
     file: 'src/refunds/lifecycle.ts',
     text: 'if (!from.includes(status)) {',
     mutation: 'if (from.length === 0) {',

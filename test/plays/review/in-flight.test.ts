@@ -140,15 +140,19 @@ describe('between the claim of a transaction and its commit', () => {
 })
 
 describe('an answer that arrives after a decision', () => {
-  it('of failed, after the lease has ended, changes nothing but the record of the attempt', async () => {
+  it('of failed, after the lease has ended, accepts it: a person is asked again', async () => {
     const { payment, refundId } = await lab.openAsked()
     await passWith(payment, 'refund', async () => {
       await lab.pass(payment)
       await lab.age(refundId, RESOLVE_MS)
       expect((await decide(refundId, 'failed')).status).toBe(200)
     })
-    expect(await lab.status(refundId)).toBe('failed')
-    expect(await lab.left(payment)).toBe('100')
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'needs_review',
+      review: 'contradicted',
+    })
+    expect(await lab.left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
     const [attempt] = await lab.database.sql`select outcome from refund_attempts`
     expect(attempt).toEqual({ outcome: 'answered' })
   })
