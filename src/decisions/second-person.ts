@@ -28,7 +28,7 @@ const OWN = [
   'paymentId',
   'refundId',
   'requestedPrincipal',
-  'onBehalfOf',
+  'foldedOnBehalfOf',
 ] as const
 
 /** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
@@ -167,11 +167,11 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
+type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'foldedOnBehalfOf'>
 
 /** Whether a principal asked for a refund, or is named as the one it was asked for: then another one has to approve it. */
 export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
-  return isRequestedBy(who, refund) || namesActor(who, refund.onBehalfOf)
+  return isRequestedBy(who, refund) || namesActor(who, refund.foldedOnBehalfOf)
 }
 
 type RefundKey = { merchantCode: string; refundId: string }

@@ -90,7 +90,7 @@ function buildRow(
     receiverShown: receiver ? encrypt(maskReceiver(receiver), 'receiver_shown') : null,
     surplus: surplus !== undefined,
     ...{ requestedBy: access.name, requestedPrincipal: access.principal },
-    ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf) },
+    ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf) },
     needsApproval: status === 'awaiting_approval',
     dueAt: status === 'pending' ? sql`now()` : null,
     matched: proven?.external?.matched ?? false,
@@ -101,6 +101,14 @@ function buildRow(
     ...(known ? {} : { capKeyId: today && access.chainId, capDay: today?.day }),
     capCurrency: known ? null : payment.verifiedCurrency,
   }
+}
+
+/** A person who is named by e-mail address or id counts by their name: whoever decides is compared with that. */
+function foldPerson(text: string) {
+  const folded = foldName(text)
+  return sql<string>`coalesce((
+    select folded_person from actors where kind = 'person' and (folded_email = ${folded} or id::text = ${folded})
+    order by ended_at is not null, created_at desc limit 1), ${folded})`
 }
 
 function listSteps({ access, refundId, key, params, surplus, judged }: AcceptedRefund) {

@@ -2,6 +2,14 @@ import type { Guard } from './guard.ts'
 
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
+    file: 'src/refunds/store-refund.ts',
+    text: 'foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf)',
+    mutation: 'foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf)',
+    test: 'test/plays/approval/principals.test.ts',
+    claim: 'what is requested on behalf of the email of a person is not decided by them',
+    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+  },
+  {
     file: 'src/decisions/second-person.ts',
     text: 'and (r.requested_principal = ${principal} or not ',
     mutation: 'and (false or not ',
@@ -78,7 +86,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     file: 'src/decisions/second-person.ts',
     text: 'return open.filter((refund) => isOwnRequest(who, refund))',
     mutation:
-      'return open.filter((refund) => isOwnRequest(who, refund) && refund.onBehalfOf === null)',
+      'return open.filter((refund) => isOwnRequest(who, refund) && refund.foldedOnBehalfOf === null)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',

@@ -222,3 +222,27 @@ it.each(SPELLINGS.flatMap((all) => all.map((spelling) => [all[0], spelling] as c
     expect(await attempt(refundId, deciding)).toEqual(refused)
   },
 )
+
+it.each(['email', 'id'] as const)(
+  'what is requested on behalf of the %s of a person is not decided by them',
+  async (by) => {
+    const email = `linh-${randomUUID()}@example.com`
+    const roles: Role[] = ['approver', 'operator']
+    const named = { name: `Linh ${randomUUID()}`, email, roles, merchants: ['*'] }
+    const added = await addPerson(lab.database.sql, named)
+    if (added.kind !== 'added') throw new Error('the name is taken')
+    const world = createWorld()
+    await world.addKey(0, 0, true)
+    const [key] = world.known
+    const asking = key && (await findAccess(key))
+    const deciding = await findAccess({ id: added.id, whose: named.name })
+    if (!asking || !deciding) throw new Error('there is no such actor')
+    const { id: paymentId } = await openIn(lab, 'VND')
+    const onBehalfOf = (by === 'email' ? email : added.id).toUpperCase()
+    const params = { paymentId, amount: '10', receiver: undefined, reason: 'a test', onBehalfOf }
+    const { ctx } = lab.service
+    const { refundId } = await requestRefund(ctx, asking, MERCHANTS, randomUUID(), params)
+    const refused = ['same_person', 'refunds_decided_by_another', 'same_person']
+    expect(await attempt(refundId, deciding)).toEqual(refused)
+  },
+)
