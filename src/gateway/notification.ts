@@ -127,14 +127,18 @@ function readId(params: WireParams, name: string): string | Malformed {
   return isPrintable(value) ? value : { problem: `${name} holds control characters` }
 }
 
-/** What is signed is read from the text that is hashed: of another type, it would be another meaning of it. */
+/**
+ * What is signed is read from the text that is hashed: of another type, it would be another meaning of it. What is
+ * excluded from the hash anybody can have written: it is not read.
+ */
 function createMemberReader({ prefix, exclude }: SignatureRule) {
   return (params: WireParams, member: string): string | undefined => {
+    if (exclude.includes(member)) return undefined
     const name = `${prefix}_${member}`
     const isOdd = (value: unknown) => typeof value === 'boolean' || Array.isArray(value)
     let text = readText(params, name)
     if (text === undefined && Object.hasOwn(params, name) && isOdd(params[name])) {
-      text = exclude.includes(member) ? undefined : formatSigned(params[name])
+      text = formatSigned(params[name])
     }
     return text !== undefined && isId(text) ? text : undefined
   }

@@ -57,10 +57,12 @@ export function readSigned(
     return { textHash, documented: true, requestOf: undefined }
   }
   const { kind } = form
-  const start = form.signature.prefix.length + 1
+  const { prefix, exclude } = form.signature
+  const start = prefix.length + 1
   let text = ''
   let own = ''
-  let isListed = true
+  // Where the id is not signed, the text may be about any other transaction.
+  let isListed = !exclude.includes('TransactionID')
   for (const { name, text: value } of signed) {
     if (value === '') continue
     text += value

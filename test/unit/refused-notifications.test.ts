@@ -87,6 +87,34 @@ describe('a body that cannot be parsed', () => {
   })
 })
 
+describe('a member that the settings exclude from the hash', () => {
+  const readWithout = async (exclude: string, changes: Record<string, unknown> = {}) => {
+    const of = signIpn(
+      { svc_TransactionID: 'T1', svc_OrderID: 'DH1', svc_Amount: 10_000, svc_Currency: 'VND' },
+      { exclude: exclude.split(',') },
+    )
+    const reader = createReader({ IPN_HASH_EXCLUDE: exclude })
+    const { arrival } = await reader(JSON.stringify({ ...of, ...changes }))
+    return arrival
+  }
+
+  it('is not read, whatever anybody wrote there; what is signed still is', async () => {
+    const exclude = 'TransAmount,ExtData,OrderID,Amount'
+    for (const forged of [{}, { svc_OrderID: 'DH2', svc_Amount: 5 }, { svc_OrderID: true }]) {
+      expect(await readWithout(exclude, forged)).toMatchObject({
+        ...{ verdict: 'verified', documented: true, orderId: undefined, amount: undefined },
+        ...{ transactionId: 'T1', currency: 'VND' },
+      })
+    }
+  })
+
+  it('leads to a query alone if it is the transaction id, which may be any other', async () => {
+    const forged = await readWithout('TransactionID', { svc_TransactionID: 'T2' })
+    expect(forged).toMatchObject({ verdict: 'verified', documented: false, transactionId: 'T2' })
+    expect(await readWithout('OrderID')).toMatchObject({ documented: true, amount: '10000' })
+  })
+})
+
 describe('the hash', () => {
   const { svc_SecureHash: hash, ...unsigned } = GOOD
   const refund = { svc_Command: 'REFUND', svc_RequestID: 'R1', svc_PaymentID: '7' }

@@ -120,4 +120,22 @@ export const SIGNATURES: readonly Guard[] = [
     control:
       'the signature rule with {"IPN_HASH_EXCLUDE":"none"} exclusions apply to payment notifications, never to refund notifications',
   },
+  {
+    file: 'src/gateway/notification.ts',
+    text: '    if (exclude.includes(member)) return undefined\n',
+    mutation: "    if (exclude.includes(member) && member === '') return undefined\n",
+    test: 'test/unit/refused-notifications.test.ts',
+    claim:
+      'a member that the settings exclude from the hash is not read, whatever anybody wrote there; what is signed still is',
+    control: 'a body that cannot be parsed of a thousand values at any depth is read',
+  },
+  {
+    file: 'src/gateway/reading.ts',
+    text: "let isListed = !exclude.includes('TransactionID')",
+    mutation: "let isListed = !exclude.includes('Transaction')",
+    test: 'test/unit/refused-notifications.test.ts',
+    claim:
+      'a member that the settings exclude from the hash leads to a query alone if it is the transaction id, which may be any other',
+    control: 'a body that cannot be parsed of a thousand values at any depth is read',
+  },
 ]
