@@ -13,6 +13,7 @@ const CAUSES: Record<MoveName, RegExp> = {
   attempt_recorded: /^attempt recorded/,
   attempt_found: /an attempt had been sent whose record was lost/,
   accepted: /^the gateway accepted the refund/,
+  accepted_after_decision: /^the gateway had accepted the refund/,
   refused: /^the gateway answered with/,
   unanswered: /^no valid answer|was interrupted/,
   not_written: /^not sent: /,
