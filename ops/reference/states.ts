@@ -131,7 +131,7 @@ export const EXITS: readonly Exit[] = [
   {
     object: 'refund',
     states: ['failed'],
-    exit: 'a notification of success: `succeeded`, or `needs_review` if its failure had been notified; growth by its amount: `needs_review`',
+    exit: 'a notification of success: `succeeded`, or `needs_review` if its failure had been notified; growth by its amount, or code 0 after a person decided: `needs_review`',
     who: 'service',
   },
   {
