@@ -126,16 +126,13 @@ async function saveFindings(
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId }
   const found = judged.findings.map((one): NewDiscrepancy => ({ ...one, ...key }))
-  const defects = locked.drafts.flatMap((draft) => [
-    ...describeDefect(draft),
-    ...describeContradiction(draft),
-  ])
+  const told = locked.drafts.flatMap(describeDraft)
   const [, recorded] = await pipeline(
     resolveDiscrepancies(
       tx,
       listOver(locked, judged).map((one) => ({ ...one, ...key })),
     ),
-    recordDiscrepancies(tx, [...found, ...defects]),
+    recordDiscrepancies(tx, [...found, ...told]),
   )
   return recorded
 }
@@ -162,21 +159,17 @@ function listOver(
   ]
 }
 
-/** A move that no rule admits is a defect of this service: an operator reports it, and a person decides the refund. */
-function describeDefect({ now, missing }: RefundDraft): NewDiscrepancy[] {
-  if (missing === undefined) return []
-  const subject = nameSubject(now)
-  const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
-  return [{ ...subject, kind: 'refund_rule_missing', ...sides }]
-}
-
-function describeContradiction({ now, contradicted }: RefundDraft): NewDiscrepancy[] {
-  if (contradicted === undefined) return []
-  return [{ ...nameSubject(now), kind: 'decided_against_evidence', ...contradicted }]
-}
-
-function nameSubject({ merchantCode, transactionId, paymentId, refundId }: RefundDraft['now']) {
-  return { merchantCode, transactionId, paymentId, refundId }
+/** What operators are told of a refund: a move that no rule admits, our defect, or an answer against a decision. */
+function describeDraft({ now, missing, contradicted }: RefundDraft): NewDiscrepancy[] {
+  const { merchantCode, transactionId, paymentId, refundId } = now
+  const subject = { merchantCode, transactionId, paymentId, refundId }
+  const told: NewDiscrepancy[] = []
+  if (missing) {
+    const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
+    told.push({ ...subject, kind: 'refund_rule_missing', ...sides })
+  }
+  if (contradicted) told.push({ ...subject, kind: 'decided_against_evidence', ...contradicted })
+  return told
 }
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */
