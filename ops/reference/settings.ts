@@ -76,7 +76,8 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
   },
   Notifications: {
     IPN_SIGNATURE: '`optional` accepts a missing hash but never a wrong one; `off` checks none',
-    IPN_HASH_EXCLUDE: 'Names left out of the hash of a payment notification; `none` for none',
+    IPN_HASH_EXCLUDE:
+      'Names left out of the hash of a payment notification, and not read; `none` for none',
     IPN_KNOWN_MEMBERS:
       'Further members that the gateway signs in notifications, without prefix. A notification with other members leads to a query at most',
     IPN_ACCEPT_GET: 'Accepts notifications as query strings',

@@ -37,4 +37,44 @@ export const RETURNS: readonly Guard[] = [
     control:
       'a refund that is sent while another one comes back is sent at once when the second answer does not show it',
   },
+  {
+    file: 'src/decisions/outcomes.ts',
+    text: 'if (await hasFallenBefore(tx, row)) return',
+    mutation: 'if ((await hasFallenBefore(tx, row)) && countedRefunded !== null) return',
+    test: 'test/plays/review/announced-falls.test.ts',
+    claim:
+      'one answer that shows less frees nothing after a fall in two answers and a refund at the portal, before two people said so',
+    control:
+      'a fall that two people announced of two refunds is counted at once where one answer shows both',
+  },
+  {
+    file: 'src/decisions/outcomes.ts',
+    text: 'if (isFreedByPeople(draft.now)) await expectNoFall',
+    mutation: "if (isFreedByPeople(draft.now) && outcome === 'succeeded') await expectNoFall",
+    test: 'test/plays/review/announced-falls.test.ts',
+    claim: 'one answer that shows less frees nothing of a return that was decided to have failed',
+    control:
+      'a fall that two people announced of two refunds is counted at once where one answer shows both',
+  },
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: 'grown > 0 ? null : expectedFall',
+    mutation: 'grown > 0 && apartMs < 0 ? null : expectedFall',
+    test: 'test/plays/review/announced-falls.test.ts',
+    claim:
+      'one answer that shows less frees nothing once the refunded amount has grown, which may hide that it fell',
+    control:
+      'a fall that two people announced of two refunds is counted at once where one answer shows both',
+  },
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: '<= 0) {\n    return { ...NOT_FALLEN, expectedFall: null }',
+    mutation:
+      '<= 0) {\n    return { ...NOT_FALLEN, expectedFall: subtractAmount(expectedFall, fallen) }',
+    test: 'test/plays/review/announced-falls.test.ts',
+    claim:
+      'one answer that shows less frees nothing once it has fallen by a part of what was announced',
+    control:
+      'a fall that two people announced of two refunds is counted at once where one answer shows both',
+  },
 ]
