@@ -24,11 +24,14 @@ export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt):
   if (draft.now.status === 'sending' && !isLast(draft, sent.attempt)) return false
   const ended = await saveOutcome(tx, sent)
   if (ended) applyAnswer(draft, sent, ended)
-  if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {
-    const reason = 'the gateway notified its request id, but as far as is known it was not sent'
-    sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
-  }
+  if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) stopNotified(draft)
   return true
+}
+
+/** Somebody sent it, if not this attempt. */
+export function stopNotified(draft: RefundDraft): void {
+  const reason = 'the gateway notified its request id, but as far as is known it was not sent'
+  sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
 }
 
 /** Whether the record of the attempt was lost, and when it ended. */
@@ -99,11 +102,6 @@ export function applyOutcome(
       const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
       const name = before.status === 'unknown' ? 'not_written_again' : 'not_written'
       move(draft, name, cause, restored)
-      // Somebody sent it, if not this attempt.
-      if (isUnsent(draft.now) && draft.now.failureCode !== null) {
-        const reason = 'its failure was notified, but as far as is known it was not sent'
-        sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
-      }
       break
     }
     case 'unknown':

@@ -164,7 +164,7 @@ function describeDraft({ now, missing, contradicted }: RefundDraft): NewDiscrepa
   const { merchantCode, transactionId, paymentId, refundId } = now
   const subject = { merchantCode, transactionId, paymentId, refundId }
   const told: NewDiscrepancy[] = []
-  if (missing) {
+  if (missing !== undefined) {
     const sides = { ours: `a refund that was ${missing.status}`, theirs: missing.move }
     told.push({ ...subject, kind: 'refund_rule_missing', ...sides })
   }

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const APPROVALS: readonly Guard[] = [
   {
     file: 'src/refunds/store-refund.ts',
-    text: 'foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf)',
-    mutation: "foldedOnBehalfOf: onBehalfOf && foldName('') + onBehalfOf.toLowerCase()",
+    text: 'const folded = foldName(text)',
+    mutation: "const folded = foldName('') + text.toLowerCase()",
     test: 'test/plays/approval/principals.test.ts',
     claim: 'what Weiß Ivan requested on behalf of Weiß Ivan is decided by neither',
     control: 'what Ирина requested on behalf of ИРИНА is decided by neither',

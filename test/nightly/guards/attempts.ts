@@ -13,8 +13,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: 'if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {',
-    mutation: 'if (ended?.isLost && isUnsent(draft.now) && (await isNotified(tx, draft.now))) {',
+    text: 'if (ended && isUnsent(draft.now) && (await isNotified(tx, draft.now))) stop',
+    mutation: 'if (ended?.isLost && isUnsent(draft.now) && (await isNotified(tx, draft.now))) stop',
     test: 'test/plays/evidence/notified-meanwhile.test.ts',
     claim:
       'an attempt that wrote no byte, whose lease ended is not followed by another once another amount was notified',
@@ -50,8 +50,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: 'isUnsent(draft.now) && draft.now.failureCode !== null',
-    mutation: "isUnsent(draft.now) && draft.now.failureCode === ''",
+    text: 'isUnsent(draft.now) && (await isNotified(tx, draft.now))',
+    mutation: 'isUnsent(draft.now) && !draft.now.failureCode && (await isNotified(tx, draft.now))',
     test: 'test/plays/attempt/lease.test.ts',
     claim:
       'a worker that lost its lease and had written no byte, while a failure was notified: somebody else sent it, so a person decides',

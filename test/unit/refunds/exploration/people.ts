@@ -25,7 +25,7 @@ import type { ExternalRow, LockedPayment, LockedRefunds } from '../../../../src/
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import type { Step } from './explore.ts'
 import { change, fault } from './gateway.ts'
-import { decide, load, REACHED } from './service.ts'
+import { decide, isTold, load, REACHED } from './service.ts'
 import { isPortal, nameOf, type Order, type Setting, type World } from './world.ts'
 
 type Steps = Generator<Step<World>>
@@ -76,8 +76,7 @@ function* listHolds(world: World, of: number, row: RefundRow): Steps {
 /** What people decide about a refund that was never sent. */
 function* listUnsent(world: World, setting: Setting, of: number, row: RefundRow): Steps {
   const grown = explainMayHaveMoved(load(world, setting, false), row) !== undefined
-  const isTold = world.heard[of] !== '' || world.inbox.some((one) => one.of === of)
-  const beside = { ...UNHINDERED, grown, notified: isTold }
+  const beside = { ...UNHINDERED, grown, notified: isTold(world, of) }
   const may = (what: Decision) => isFree(findUndecidable(row, what, DECISION_SETTINGS, beside))
   const end = (name: 'declined' | 'cancelled') => () => {
     REACHED.add(`decided: ${name}`)

@@ -4,10 +4,11 @@ import {
   getCountedStatus,
   NOTHING_ODD,
 } from '../../../../src/payments/odd-readings.ts'
-import { applyAnswer, endInterrupted } from '../../../../src/refunds/answer.ts'
+import { applyAnswer, endInterrupted, stopNotified } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'
 import {
+  isUnsent,
   type RefundDraft,
   type RefundRow,
   STATES,
@@ -303,6 +304,10 @@ export function mayHear({ rows }: World, { of, recorded }: Call): boolean {
   return row?.status !== 'sending' || row.lastSentAt === recorded.lastSentAt
 }
 
+/** A notification carried the request id, handled or not. */
+export const isTold = ({ heard, inbox }: World, of: number): boolean =>
+  heard[of] !== '' || inbox.some((one) => one.of === of)
+
 /** Applies the answer to an attempt: in time, or after the lease of its worker has ended. */
 export function hear(world: World, setting: Setting, call: Call, isLate: boolean): World {
   const { reply, isLost } = call
@@ -311,6 +316,7 @@ export function hear(world: World, setting: Setting, call: Call, isLate: boolean
   const draft = locked.drafts.find(({ now }) => now.refundId === nameOf(call.of))
   if (!draft) return isLate ? { ...world, late: null } : { ...world, call: null }
   applyAnswer(draft, { attempt: call, call: { outcome: reply } }, { isLost, endedAt: NOW })
+  if (isUnsent(draft.now) && isTold(world, call.of)) stopNotified(draft)
   const findings = judgePlanted(locked, undefined, setting)
   const saved = save(
     world,
