@@ -9,15 +9,14 @@ const LIMIT = 2_000_000
 const LEAST = 1_000_000
 
 /** What no world reaches, and why. */
-const TWO_FAULTS = 'a lost row and a code that is open: two faults, and an approval'
 const OTHERS = 'whoever decides here never asked for the refund, and is never who decided last'
 const UNREACHED: Record<string, string> = {
   'awaiting_approval: attempt_found':
     'the commits of its approval and of its attempt are both lost',
   'unknown: not_written_again':
     'three faults: no answer, then a lost lease and no byte of the repeat',
-  'awaiting_approval: notified_unsent': TWO_FAULTS,
-  'pending: notified_unsent': 'a lost row and a code that is open: two faults',
+  'awaiting_approval: notified_unsent':
+    'a lost row and a code that is open: two faults, and an approval',
   asked: OTHERS,
   same_person: OTHERS,
   too_early_alone: OTHERS,
