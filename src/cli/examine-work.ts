@@ -1,4 +1,5 @@
 import { EVERY_MERCHANT, EXPIRING_SOON } from '../access/keys.ts'
+import type { Config } from '../config/config.ts'
 import { NO_WORKER } from '../db/processes.ts'
 import {
   isWaiting,
@@ -15,10 +16,10 @@ import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
 /** Reads all accounts as the console's health page reads those of a person. */
-export async function readWork(sql: Sql): Promise<Overview> {
+export async function readWork(sql: Sql, config: Config): Promise<Overview> {
   const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
   const codes = rows.map(({ code }) => code)
-  return await readOverview({ sql }, codes, [...codes, EVERY_MERCHANT])
+  return await readOverview({ sql, config }, codes, [...codes, EVERY_MERCHANT])
 }
 
 /** How long something has waited (ms). */
