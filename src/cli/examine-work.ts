@@ -56,7 +56,7 @@ export const OF_WORK: Examinations = {
   async claims({ sql }) {
     const { dead } = await readOne(sql<{ dead: number }[]>`
       select count(*)::int as dead from transactions as t
-      where t.due_at is not null and t.lease_owner is not null and not exists (
+      where t.due_at is not null and t.lease_id is not null and t.lease_owner is not null and not exists (
         select from processes as p where p.id = t.lease_owner and p.seen_at > now() - interval '1 minute')`)
     return judge(
       `claims of processes that ended more than a minute ago: ${dead}`,

@@ -118,4 +118,12 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'names an account that was removed while work of it waits',
     control: 'names a setting that is wrong, and examines nothing else',
   },
+  {
+    file: 'src/cli/examine-work.ts',
+    text: 'and t.lease_id is not null and t.lease_owner is not null',
+    mutation: 'and t.lease_owner is not null',
+    test: 'test/process/cli/doctor.test.ts',
+    claim: 'names what has been waiting for too long, and claims of a process that died',
+    control: 'names a setting that is wrong, and examines nothing else',
+  },
 ]

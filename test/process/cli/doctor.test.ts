@@ -126,12 +126,17 @@ it('names what has been waiting for too long, and claims of a process that died'
   await sql`
     insert into transactions (merchant_code, transaction_id, due_at, lease_id, lease_owner, claimed, want)
     values (${merchantCode}, 'T-DEAD', now() + interval '1 hour', gen_random_uuid(), gen_random_uuid(), 0, 1)`
+  // One that a process gave back before it ended.
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at, lease_owner)
+    values (${merchantCode}, 'T-BACK', now() + interval '1 hour', gen_random_uuid())`
   onTestFinished(async () => {
     await sql`delete from discrepancies where transaction_id = 'T-OLD'`
-    await sql`delete from transactions where transaction_id = 'T-DEAD'`
+    await sql`delete from transactions where transaction_id in ('T-DEAD', 'T-BACK')`
   })
   const found = await sick()
   expect(found.map(({ id }) => id).toSorted()).toEqual(['claims', 'discrepancies'])
+  expect(found.find(({ id }) => id === 'claims')?.finding).toMatch(/: 1$/)
   expect(found.find(({ id }) => id === 'discrepancies')?.finding).toContain('3 days old')
 })
 
