@@ -126,4 +126,14 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'names what has been waiting for too long, and claims of a process that died',
     control: 'names a setting that is wrong, and examines nothing else',
   },
+  {
+    file: 'src/cli/keys.ts',
+    text: 'import { command, RefusedError }',
+    mutation: 'import { command, UsageError as RefusedError }',
+    test: 'test/process/cli/keys.test.ts',
+    claim:
+      'a change of a key that is refused exits with 1, and changes nothing, of a key that has ended',
+    control:
+      'a command that cannot run prints one line with exit code 2, and changes nothing no scopes',
+  },
 ]
