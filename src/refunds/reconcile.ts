@@ -11,7 +11,12 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
+import {
+  countExternal,
+  findUnmatchedExternal,
+  releaseOtherReadings,
+  untilUnmatched,
+} from './external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -38,7 +43,11 @@ export type ReconcileInput = {
 
 /** The refunds of a transaction as the commit leaves them. */
 export type ReconciledRefunds = SavedRefunds &
-  Pick<LockedRefunds, 'drafts' | 'payments'> & { externalChanges: readonly ExternalChange[] }
+  Pick<LockedRefunds, 'drafts' | 'payments'> & {
+    externalChanges: readonly ExternalChange[]
+    /** When an external refund that no growth shows is to be told (ms). */
+    askAgainInMs: number | undefined
+  }
 
 /**
  * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
@@ -106,7 +115,9 @@ async function save(
     log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
   }
   const { drafts, payments, external } = locked
-  return { ...saved, drafts, payments, externalChanges: external.flatMap((one) => one.changes) }
+  const askAgainInMs = untilUnmatched(external, config.REFUND_RESOLVE_FOR_MS)
+  const externalChanges = external.flatMap((one) => one.changes)
+  return { ...saved, drafts, payments, externalChanges, askAgainInMs }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -128,5 +128,26 @@ describe('an external refund', () => {
     expect(await lab.left(payment)).toBe('70')
     expect(await states(payment)).toEqual(['matched'])
     expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
+  })
+})
+
+describe('where nothing is queried for as long as a refund may take', () => {
+  const lab = useFreshLab({ settings: { SYNC_REPOLL_FOR_MS: '1000', RECONCILE_FINAL_FOR_MS: '0' } })
+
+  it('an external refund that no growth shows is queried once more, and told', async () => {
+    const payment = await lab.open()
+    const { sql } = lab.database
+    const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
+    await lab.notify(payment, 'portal-1', '30')
+    await sql`update transactions set asked_for_at = now() - interval '1 day'`
+    await lab.pass(payment)
+    const [{ seconds } = {}] = await sql`
+      select extract(epoch from due_at - now())::float8 as seconds from transactions
+      where transaction_id = ${key.transactionId}`
+    expect(seconds).toBeCloseTo(RESOLVE_MS / 1000, -1)
+    await sql`
+      update external_refunds set first_seen_at = first_seen_at - ${RESOLVE_MS} * interval '1 ms'`
+    await lab.pass(payment)
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
   })
 })
