@@ -66,19 +66,33 @@ export async function confirmNothingLost(
 
 const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: null, objectId })
 
-type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
+type UnsentRefund = TransactionKey & {
+  refundId: string
+  paymentId: string
+  /** The reason of a hold that it has already. */
+  before: string | null
+}
 
-/** Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. */
+/**
+ * Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. One that
+ * is held is held anew: whoever set that hold could release it, and knew nothing of a restore.
+ */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
-  const hold = { held: true, reason: REASON, operation: OPERATION }
+  const [{ newest } = { newest: '0' }] = await ctx.sql<{ newest: string }[]>`
+    select coalesce(max(id), 0)::text as newest from hold_changes`
   for (let held = 0; ; ) {
     const rows = await ctx.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
-        payment_id as "paymentId"
-      from refunds where status in ${ctx.sql.unsafe(UNSENT)} and hold is null
+        payment_id as "paymentId", hold ->> 'reason' as before
+      from refunds as r where status in ${ctx.sql.unsafe(UNSENT)} and not exists (
+        select from hold_changes as h
+        where h.merchant_code = r.merchant_code and h.id > ${newest}
+          and h.target = 'refund' and h.target_id = r.refund_id::text and h.principal is null)
       order by requested_at limit 100`
     if (rows.length === 0) return held
-    for (const { merchantCode, transactionId, refundId: id, paymentId } of rows) {
+    for (const { merchantCode, transactionId, refundId: id, paymentId, before } of rows) {
+      const reason = before === null ? REASON : `${REASON}; it was held before: ${before}`
+      const hold = { held: true, reason, operation: OPERATION }
       const transaction = { merchantCode, transactionId }
       const subject = { target: 'refund', merchantCode, id, transaction, paymentId } as const
       try {

@@ -194,29 +194,3 @@ function describeContradiction({ now }: ExternalDraft): Finding[] {
 export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
 }
-
-const isUnshown = ({ now }: ExternalDraft) => now.outcome === null && !now.matched
-
-/** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
-export function findUnmatchedExternal(
-  external: readonly ExternalDraft[],
-  resolveForMs: number,
-): Finding[] {
-  const unmatched = external.filter((one) => isUnshown(one) && one.now.sinceSeenMs >= resolveForMs)
-  return unmatched.map(({ now: { requestId, amount, paymentId } }) => ({
-    kind: 'external_refund_unmatched',
-    ours: 'no increase of the refunded amount shows it',
-    theirs: `success notification, request ${requestId}, amount ${amount}`,
-    paymentId,
-  }))
-}
-
-/** How long until `findUnmatchedExternal` has another one to tell (ms). */
-export function untilUnmatched(
-  external: readonly ExternalDraft[],
-  resolveForMs: number,
-): number | undefined {
-  const left = external.filter(isUnshown).map(({ now }) => resolveForMs - now.sinceSeenMs)
-  const ahead = left.filter((ms) => ms > 0)
-  return ahead.length === 0 ? undefined : Math.min(...ahead)
-}

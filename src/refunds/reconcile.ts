@@ -11,12 +11,7 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import {
-  countExternal,
-  findUnmatchedExternal,
-  releaseOtherReadings,
-  untilUnmatched,
-} from './external.ts'
+import { countExternal, releaseOtherReadings } from './external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -29,6 +24,7 @@ import type {
   LockedRefunds,
   Snapshot,
 } from './types.ts'
+import { findUnshown, untilUnshown } from './unshown.ts'
 
 export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
@@ -45,7 +41,7 @@ export type ReconcileInput = {
 export type ReconciledRefunds = SavedRefunds &
   Pick<LockedRefunds, 'drafts' | 'payments'> & {
     externalChanges: readonly ExternalChange[]
-    /** When an external refund that no growth shows is to be told (ms). */
+    /** When a refund that no growth has shown by then is to be told (ms). */
     askAgainInMs: number | undefined
   }
 
@@ -115,7 +111,7 @@ async function save(
     log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
   }
   const { drafts, payments, external } = locked
-  const askAgainInMs = untilUnmatched(external, config.REFUND_RESOLVE_FOR_MS)
+  const askAgainInMs = untilUnshown(locked, config)
   const externalChanges = external.flatMap((one) => one.changes)
   return { ...saved, drafts, payments, externalChanges, askAgainInMs }
 }
@@ -142,9 +138,8 @@ export function judge(
     const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
-  const unmatched = findUnmatchedExternal(locked.external, settings.REFUND_RESOLVE_FOR_MS)
   return {
-    findings: [...notified, ...matched.findings, ...timedOut, ...unmatched],
+    findings: [...notified, ...matched.findings, ...timedOut, ...findUnshown(locked, settings)],
     rematched: matched.rematched,
     externalChanged: externalNotified || matched.externalChanged,
   }

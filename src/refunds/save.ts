@@ -13,7 +13,7 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type RefundSettings, type SendingTurn, scheduleDraft } from './deadlines.ts'
 import { recordExternalChanges } from './events.ts'
-import { type RefundDraft, STATES } from './lifecycle.ts'
+import { isShownByPayment, type RefundDraft, STATES } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
 
@@ -147,6 +147,7 @@ function listOver(
   const ended = drafts.filter(({ transitions }) =>
     transitions.some(({ from }) => from === 'accepted'),
   )
+  const shown = drafts.filter((one) => !isShownByPayment(one.before) && isShownByPayment(one.now))
   return [
     ...(externalChanged ? payments : []).map(
       ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId }),
@@ -156,6 +157,7 @@ function listOver(
       { kind: 'refunded_amount_fell', paymentId },
     ]),
     ...ended.map(({ now: { refundId } }): Over => ({ kind: 'refund_without_end', refundId })),
+    ...shown.map(({ now: { refundId } }): Over => ({ kind: 'refund_without_growth', refundId })),
   ]
 }
 
