@@ -183,14 +183,24 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/replay.ts',
-    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${after}::bigint`',
+    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`',
     mutation:
-      '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`',
+      '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`',
     test: OUTAGE,
     claim:
       'a replay repeats everything after an event, in order, and duplicates no pending delivery',
     control:
       'a replay leaves no newer delivery in front of what it repeats: those in flight are sent again in order',
+  },
+  {
+    file: 'src/webhooks/replay.ts',
+    text: '  if (after === 0) return start\n',
+    mutation: '  if (after < 0) return start\n',
+    test: OUTAGE,
+    claim:
+      'a replay from 0 begins with the oldest event that is kept, and an older event is refused with that advice',
+    control:
+      'a replay repeats everything after an event, in order, and duplicates no pending delivery',
   },
   {
     file: 'src/webhooks/log.ts',
