@@ -121,6 +121,15 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
+    text: '  const askedAt = performance.now()\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
+    mutation:
+      '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const askedAt = performance.now()\n',
+    test: DELIVERY,
+    claim: 'a claim that took until its lease had nearly expired is not sent',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
     text: 'LEASE_MS - 2 * CALL_MS',
     mutation: '10 * LEASE_MS - CALL_MS',
     test: DELIVERY,
@@ -129,7 +138,7 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.knownAt)',
+    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)',
     mutation: '  const at = ctx.now()',
     test: DELIVERY,
     claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
