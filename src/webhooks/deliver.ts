@@ -37,7 +37,13 @@ export function createDeliveryRound(
   return async (onMore) => {
     if (!(await maySend(ctx.sql))) return { count: 0, finished: Promise.resolve() }
     const failing = await claimLeases(ctx, true, Math.min(probes.free(), calls.free()))
-    const others = await claimLeases(ctx, false, calls.free() - failing.length)
+    const others = await claimLeases(ctx, false, calls.free() - failing.length).catch(
+      async (error: unknown) => {
+        // Nobody else may send to them until their leases expire.
+        await Promise.allSettled(failing.map(({ claim }) => releaseClaim(ctx, claim)))
+        throw error
+      },
+    )
     const claims = [...failing, ...others]
     const finished = Promise.all(
       claims.map(async ({ claim, lease }) => {

@@ -246,6 +246,24 @@ describe('a claim', () => {
     expect(receiver.seen).toHaveLength(1)
   })
 
+  it('of failing endpoints is given back when that of the others fails', async () => {
+    const receiver = await receive((_, times) => (times === 1 ? 500 : 204))
+    await register(rig, receiver.url)
+    await publish(rig, ['T-BACK'])
+    const { ctx } = rig.service
+    await work(ctx)
+    await passTime(rig)
+    let claims = 0
+    const sql = watchClaims(() => {
+      claims += 1
+      if (claims === 2) throw new Error('no answer')
+    })
+    await expect(createDeliveryRound({ ...ctx, sql })()).rejects.toThrow('no answer')
+    expect(receiver.seen).toHaveLength(1)
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(2)
+  })
+
   it('in flight when the process has to end is released, and counts as no failure', async () => {
     const receiver = await serveHeld()
     const { id: endpointId } = await register(rig, receiver.url)

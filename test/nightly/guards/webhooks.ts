@@ -130,6 +130,14 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
+    text: 'failing.map(({ claim }) => releaseClaim(ctx, claim))',
+    mutation: 'failing.slice(0, 0).map(({ claim }) => releaseClaim(ctx, claim))',
+    test: DELIVERY,
+    claim: 'a claim of failing endpoints is given back when that of the others fails',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
     text: 'LEASE_MS - 2 * CALL_MS',
     mutation: '10 * LEASE_MS - CALL_MS',
     test: DELIVERY,
