@@ -14,7 +14,7 @@ import {
   type RefundDraft,
   type RefundRow,
 } from '../refunds/lifecycle.ts'
-import { measureUnmatched } from '../refunds/measure.ts'
+import { measureCounted, measureUnmatched } from '../refunds/measure.ts'
 import { saveFreed } from '../refunds/save.ts'
 import type { LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import {
@@ -120,7 +120,8 @@ async function applyOutcome(
   move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, of)
-  draft.now = { ...draft.now, decidedGrowth: measureUnmatched(payment, locked.drafts) }
+  const measure = outcome === 'returned' ? measureUnmatched : measureCounted
+  draft.now = { ...draft.now, decidedGrowth: measure(payment, locked.drafts) }
 }
 
 /**
@@ -205,10 +206,10 @@ export type DecisionFacts = {
 }
 
 function describeFacts({ draft, payment, locked }: LockedRefund): DecisionFacts {
-  const { refundedNow, refundedAtFirst } = payment
+  const { refundedNow, refundedAtFirst, countedRefunded } = payment
   const unhandled = locked.notifications.flatMap((one) => weigh(one, draft.now).settles ?? [])
-  const unmatchedDelta = measureUnmatched(payment, locked.drafts)
-  return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
+  const unmatchedDelta = measureCounted(payment, locked.drafts)
+  return { refundedNow: countedRefunded ?? refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
 /** Lists the evidence that contradicts an outcome. */

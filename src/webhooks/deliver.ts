@@ -1,6 +1,7 @@
 import { maySend } from '../db/installation.ts'
 import { serializeEvent } from '../events/event.ts'
 import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
+import { startTimer } from '../platform/concurrency/timing.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { formatOrigin } from '../platform/outbound/addresses.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
@@ -60,13 +61,13 @@ export function createDeliveryRound(
 }
 
 /** `askedAt` is when this process asked for the claim, by its own clock; `claimedAt` is database time. */
-type Lease = { claimedAt: number; askedAt: number }
+type Lease = { claimedAt: number; askedAt: number; leftMs: () => number }
 
 async function claimLeases(ctx: WebhooksContext, isFailing: boolean, limit: number) {
   // Before the claim, so that this process never believes in a lease for longer than the database.
-  const askedAt = performance.now()
+  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]
   const claims = await claimEndpoints(ctx, isFailing, limit)
-  return claims.map((claim) => ({ claim, lease: { claimedAt: claim.now, askedAt } }))
+  return claims.map((claim) => ({ claim, lease: { claimedAt: claim.now, askedAt, leftMs } }))
 }
 
 /** Never rejects. What has no recorded result is sent again when the lease has expired, under the same id. */
@@ -122,8 +123,8 @@ async function sendWave(
 }
 
 /** A worker that stalled after the claim must not send: another may have sent these events and later ones. */
-function isLate({ askedAt }: Lease): boolean {
-  return performance.now() - askedAt > LEASE_MS - 2 * CALL_MS
+function isLate({ leftMs }: Lease): boolean {
+  return leftMs() < 2 * CALL_MS
 }
 
 /** Says aloud, once, that events were deleted before they were sent. */

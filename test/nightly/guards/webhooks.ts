@@ -138,8 +138,8 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: 'LEASE_MS - 2 * CALL_MS',
-    mutation: '10 * LEASE_MS - CALL_MS',
+    text: 'leftMs() < 2 * CALL_MS',
+    mutation: 'leftMs() < -10 * LEASE_MS',
     test: DELIVERY,
     claim: 'a claim that stalled until its lease had nearly expired is not sent',
     control: VERIFIED,
