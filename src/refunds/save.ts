@@ -16,6 +16,7 @@ import { recordExternalChanges } from './events.ts'
 import { isShownByPayment, type RefundDraft, STATES } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
+import { NO_GROWTH } from './unshown.ts'
 
 export type SavedRefunds = {
   /** Something visible to readers has changed. */
@@ -126,18 +127,17 @@ async function saveFindings(
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId }
   const found = judged.findings.map((one): NewDiscrepancy => ({ ...one, ...key }))
-  const told = locked.drafts.flatMap(describeDraft)
   const [, recorded] = await pipeline(
     resolveDiscrepancies(
       tx,
       listOver(locked, judged).map((one) => ({ ...one, ...key })),
     ),
-    recordDiscrepancies(tx, [...found, ...told]),
+    recordDiscrepancies(tx, [...found, ...locked.drafts.flatMap(describeDraft)]),
   )
   return recorded
 }
 
-type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId'>
+type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId' | 'ours'>
 
 /** Lists the discrepancies that are over. What is still unmatched is among the findings. */
 function listOver(
@@ -150,7 +150,7 @@ function listOver(
   const shown = drafts.filter((one) => !isShownByPayment(one.before) && isShownByPayment(one.now))
   return [
     ...(externalChanged ? payments : []).map(
-      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId }),
+      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId, ours: NO_GROWTH }),
     ),
     ...rematched.flatMap((paymentId): Over[] => [
       { kind: 'unexplained_growth', paymentId },

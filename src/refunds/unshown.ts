@@ -8,14 +8,16 @@ const isOwnUnshown = ({ now }: RefundDraft) => now.status === 'succeeded' && !is
 
 const isExternalUnshown = ({ now }: ExternalDraft) => now.outcome === null && !now.matched
 
+/** The side of this service, of a refund that was notified and does not show. */
+export const NO_GROWTH = 'no increase of the refunded amount shows it'
+
 /**
  * Lists refunds that happened, as the gateway says, and that no growth of the refunded amount shows, each with how long
  * until a person is told (ms): `REFUND_RESOLVE_FOR_MS` after ours was sent, or another is known.
  */
 function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
-  const ours = 'no increase of the refunded amount shows it'
   const own = drafts.filter(isOwnUnshown).map(({ now: { refundId, paymentId, sinceSentMs } }) => {
-    const sides = { ours: 'succeeded', theirs: ours }
+    const sides = { ours: 'succeeded', theirs: NO_GROWTH }
     const finding: Finding = { kind: 'refund_without_growth', ...sides, paymentId, refundId }
     return { finding, sinceMs: sinceSentMs ?? 0 }
   })
@@ -23,7 +25,12 @@ function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
     .filter(isExternalUnshown)
     .map(({ now: { requestId, amount, paymentId, sinceSeenMs } }) => {
       const theirs = `success notification, request ${requestId}, amount ${amount}`
-      const finding: Finding = { kind: 'external_refund_unmatched', ours, theirs, paymentId }
+      const finding: Finding = {
+        kind: 'external_refund_unmatched',
+        ours: NO_GROWTH,
+        theirs,
+        paymentId,
+      }
       return { finding, sinceMs: sinceSeenMs }
     })
   return [...own, ...others].map(({ finding, sinceMs }) => ({
