@@ -162,10 +162,9 @@ function judge(
 }
 
 /** What a decision contradicts; null while nothing but the notification of a success is known. */
-function findContrary(
-  { draft: { now: row }, payment, locked }: LockedExternal,
-  outcome: ExternalOutcome,
-): string | null {
+function findContrary(external: LockedExternal, outcome: ExternalOutcome): string | null {
+  const { payment, locked } = external
+  const row = external.draft.now
   const state = deriveExternalState(row)
   if (state === 'reserved') {
     if (row.failureNotifiedAt === null) return null
@@ -275,7 +274,7 @@ async function doubtInferred(
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is
  * left to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered. The
  * caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
- * @returns the amount (decimal string), the events, and the refunds that were left to a person as inferred; undefined when no growth is left unexplained
+ * @returns the amount (decimal string), the events, and the refunds left to a person; undefined when nothing is entered
  */
 export async function enterExternalRefund(
   ctx: Pick<Context, 'now' | 'config'>,
@@ -295,6 +294,6 @@ export async function enterExternalRefund(
   enterExternal(locked, { ...row, resolution }, { reason: cause })
   const changes = await saveExternalRefunds(tx, key, locked)
   countExternal(locked)
-  const doubted = await doubtInferred(ctx.config, tx, { payment, locked })
-  return { amount, events: await readExternalEvents(tx, merchantCode, changes), doubted }
+  const events = await readExternalEvents(tx, merchantCode, changes)
+  return { amount, events, doubted: await doubtInferred(ctx.config, tx, { payment, locked }) }
 }

@@ -30,9 +30,9 @@ const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
 
 /**
- * Ends a stop after commits were lost. Every unsent refund is held for a person, the gateway is asked about all that
- * have not ended, and the epoch is raised last: until then nothing is sent, and a call that was interrupted is
- * repeated.
+ * Ends a stop after commits were lost. The gateway is asked about all refunds that have not ended, the epoch is raised,
+ * and every refund that was not sent until then is held for a person. Until the end nothing is sent, and a call that
+ * was interrupted is repeated.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql, log } = ctx
@@ -40,12 +40,11 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   // A folder that was copied back is the same server at an earlier moment, which nothing shows.
   await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
   const asked = await askAboutOpen(sql)
-  // Last, so that hardly a request comes between this and the epoch.
+  const epoch = await runInTransaction(sql, raiseEpoch)
   const held = await holdUnsent(ctx, actor)
-  const epoch = await runInTransaction(sql, async (tx) => {
-    const raised = await raiseEpoch(tx)
-    await recordWrite(tx, log, actor, describe(`epoch ${raised}`))
-    return raised
+  await runInTransaction(sql, async (tx) => {
+    await resumeSending(tx)
+    await recordWrite(tx, log, actor, describe(`epoch ${epoch}`))
   })
   return { epoch, held, asked }
 }
