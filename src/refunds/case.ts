@@ -191,7 +191,9 @@ export async function lockRefundRows(
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
-      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
+      coalesce(requested_at < (
+        select case when stopped_at is null then restored_at else 'infinity' end from installation
+      ), false) as "requestedBeforeRestore",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (
