@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   addAmounts,
   compareAmounts,
+  countShownDecimals,
   parseAmount,
   readWrittenAmount,
   shortenAmount,
@@ -115,6 +116,22 @@ describe('calculating', () => {
     ['100000000000000000', '100000000000000000'],
   ])('%s goes out as %s', (amount, short) => {
     expect(shortenAmount(amount)).toBe(short)
+  })
+})
+
+describe('an amount is shown', () => {
+  it.each([
+    ['150.000', 'VND', 0],
+    ['150.500', 'VND', 2],
+    ['10.5000', 'USD', 2],
+    ['10.5001', 'USD', 4],
+    ['10', 'USD', 0],
+    ['1.5000', 'KWD', 3],
+    ['10.000', 'points', 2],
+    ['10.500', null, 2],
+    ['10.0001', null, 4],
+  ])('%s of %s with %i decimals', (amount, currency, decimals) => {
+    expect(countShownDecimals(amount, currency)).toBe(decimals)
   })
 })
 

@@ -17,4 +17,29 @@ export const AMOUNTS: readonly Guard[] = [
     claim: 'reading an amount "1000000000000000000" is no amount',
     control: 'reading an amount 0 is kept as it was written',
   },
+  {
+    file: 'src/console/refund-fields.ts',
+    text: "parseRefundAmount(readWrittenAmount(amount) ?? '')",
+    mutation: "parseRefundAmount(amount) ?? parseRefundAmount(readWrittenAmount(amount) ?? '')",
+    test: 'test/unit/console/refund-form/fields.test.ts',
+    claim: 'the amount of a part "150.000" is read as people write it',
+    control: 'the amount of a part "37,000" is read as people write it',
+  },
+  {
+    file: 'src/console/refund-fields.ts',
+    text: 'else if ((findDecimals(currency) ?? 0) > 2 &&',
+    mutation: 'else if ((findDecimals(currency) ?? 0) > 3 &&',
+    test: 'test/unit/console/refund-form/fields.test.ts',
+    claim:
+      'the amount of a part "1.500" is refused in a currency with three decimals, where it may be a thousand or not',
+    control: 'the amount of a part "1.500" is read as people write it',
+  },
+  {
+    file: 'src/money.ts',
+    text: 'needed > own ? 2 : own))',
+    mutation: 'needed > own ? 2 : own + 3))',
+    test: 'test/unit/money.test.ts',
+    claim: 'an amount is shown 150.000 of VND with 0 decimals',
+    control: 'an amount is shown 10.5001 of USD with 4 decimals',
+  },
 ]
