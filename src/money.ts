@@ -18,10 +18,10 @@ export function parseAmount(text: string): string | undefined {
 
 /** One to three digits, groups of three behind one kind of separator, and perhaps a decimal part behind another. */
 const GROUPED = /^[1-9]\d{0,2}([., \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d{1,2})?$/
-const CURRENCY = /^(?:[A-Z]{3}|₫)\s*|\s*(?:[A-Z]{3}|₫)$/gu
+const CURRENCY = /^(?:[A-Z]{3}|[₫đĐ])\s*|\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu
 
 /**
- * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `1 110 000`, `1.110,50`. Three digits behind a single
+ * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits behind a single
  * separator are a group: currencies with as many decimals are rare, and nobody writes them to the last one.
  * @returns a decimal string, or `undefined` if the text is not an amount
  */

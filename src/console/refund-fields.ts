@@ -73,7 +73,7 @@ export function parseValues(
 }
 
 /** Digits with separators, and a currency behind them: nothing else stands in an amount that money is sent by. */
-const WRITTEN = /^\s*\d[\d., \u00a0]*(?:[A-Z]{3}|₫|đ)?\s*$/u
+const WRITTEN = /^\s*\d[\d., \u00a0]*(?:([A-Za-z]{3})|([₫đĐ]))?\s*$/u
 
 /** A thousand and more, or a part of one with three decimals. */
 const EITHER = /^\s*\d{1,3}[.,]\d{3}\D*$/u
@@ -85,11 +85,13 @@ function parseAmount(
 ): string | undefined {
   const typed = amount.trim()
   if (amountKind === 'part') {
-    const value = WRITTEN.test(amount)
-      ? parseRefundAmount(readWrittenAmount(amount) ?? '')
-      : undefined
+    const [written = '', code, sign] = WRITTEN.exec(amount) ?? []
+    const value = parseRefundAmount(readWrittenAmount(written) ?? '')
+    const named = sign === undefined ? code?.toUpperCase() : 'VND'
     if (value === undefined) problems.amount = t('refundForm.problems.amount')
-    else if ((findDecimals(currency) ?? 0) > 2 && EITHER.test(amount)) {
+    else if (named !== undefined && currency !== null && named !== currency.toUpperCase()) {
+      problems.amount = t('refundForm.problems.currency', { currency })
+    } else if ((findDecimals(currency) ?? 0) > 2 && EITHER.test(amount)) {
       problems.amount = t('refundForm.problems.either')
     }
     return value

@@ -19,8 +19,8 @@ export const AMOUNTS: readonly Guard[] = [
   },
   {
     file: 'src/console/refund-fields.ts',
-    text: "parseRefundAmount(readWrittenAmount(amount) ?? '')",
-    mutation: "parseRefundAmount(amount) ?? parseRefundAmount(readWrittenAmount(amount) ?? '')",
+    text: "parseRefundAmount(readWrittenAmount(written) ?? '')",
+    mutation: "parseRefundAmount(amount) ?? parseRefundAmount(readWrittenAmount(written) ?? '')",
     test: 'test/unit/console/refund-form/fields.test.ts',
     claim: 'the amount of a part "150.000" is read as people write it',
     control: 'the amount of a part "37,000" is read as people write it',
@@ -41,5 +41,21 @@ export const AMOUNTS: readonly Guard[] = [
     test: 'test/unit/money.test.ts',
     claim: 'an amount is shown 150.000 of VND with 0 decimals',
     control: 'an amount is shown 10.5001 of USD with 4 decimals',
+  },
+  {
+    file: 'src/money.ts',
+    text: '\\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu',
+    mutation: '\\s*(?:[A-Z]{3}|₫)$/gu',
+    test: 'test/unit/money.test.ts',
+    claim: 'reading an amount as people write it 150.000đ is 150000',
+    control: 'reading an amount as people write it 37,000 VND is 37000',
+  },
+  {
+    file: 'src/console/refund-fields.ts',
+    text: 'named !== currency.toUpperCase()',
+    mutation: 'named !== named.toUpperCase()',
+    test: 'test/unit/console/refund-form/fields.test.ts',
+    claim: 'the amount of a part "150 USD" is refused where the payment is in another currency',
+    control: 'the amount of a part "150,000 vnd" is read as people write it',
   },
 ]

@@ -67,6 +67,9 @@ describe('the amount of a part', () => {
     ['37,000', '37000'],
     ['150.000', '150000'],
     ['150.000 VND', '150000'],
+    ['150.000đ', '150000'],
+    ['1.110.000 đ', '1110000'],
+    ['150,000 vnd', '150000'],
     ['1.500', '1500'],
     ['10000.500', '10000.500'],
     ['10 ', '10'],
@@ -97,6 +100,16 @@ describe('the amount of a part', () => {
       { numRuns: 2_000 },
     )
   })
+
+  it.each([['150 USD'], ['150đ', 'USD'], ['150 usd']])(
+    '%j is refused where the payment is in another currency',
+    (amount, currency = 'VND') => {
+      expect(parsePart(amount, currency).problems).toEqual({
+        amount: `The payment is in ${currency}.`,
+      })
+      expect(parsePart(amount).refund?.amount).toBe('150')
+    },
+  )
 
   it('that is typed beside all that is left is a problem', () => {
     const values = { ...LISTED, amountKind: 'all', amount: '30' }
