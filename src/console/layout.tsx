@@ -201,5 +201,6 @@ export function assetRoutes(): Hono {
       }),
     )
   }
-  return app
+  // Pages of another version name other files: no one signs in for them.
+  return app.get('/console/assets/*', (c) => c.notFound())
 }
