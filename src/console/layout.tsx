@@ -77,7 +77,7 @@ export async function renderConsolePage(
       </main>
       {person ? (
         <div
-          {...{ id: 'status', class: 'hidden', role: 'status' }}
+          {...{ id: 'announcer', class: 'hidden', role: 'status' }}
           data-text-copy={t('frame.copy')}
           data-text-copied={t('frame.copied')}
         />
