@@ -33,7 +33,6 @@ const MONEY = [
   'model',
   'crash',
   'killed-workers',
-  'interrupted-attempts',
   'cut-transactions',
   'chaos',
 ]

@@ -1,5 +1,4 @@
-import type { ServerResponse } from 'node:http'
-import { type Seen, serve } from './gateway.ts'
+import { serve } from './gateway.ts'
 
 /** What the service sent to the gateway, byte for byte. */
 export type GatewayTap = {
@@ -8,30 +7,16 @@ export type GatewayTap = {
   refunds(): string[]
 }
 
-/** Asks the gateway what was asked, and answers with what it says. */
-export async function forward(
-  target: string,
-  response: ServerResponse,
-  { path, headers, body }: Seen,
-): Promise<void> {
-  const answer = await fetch(target + path, {
-    method: 'POST',
-    headers: { 'content-type': headers['content-type'] ?? '' },
-    body,
-  })
-  response.writeHead(answer.status, { 'content-type': 'application/json' })
-  response.end(await answer.text())
-}
-
 /** Starts a proxy in front of a gateway that records what was sent; closed after the test. */
 export async function startGatewayTap(target: string): Promise<GatewayTap> {
-  const bodies: string[] = []
-  const { url } = await serve(async (response, request) => {
-    bodies.push(request.body)
-    await forward(target, response, request)
+  const { url, seen } = await serve(async (response, { path, headers, body }) => {
+    const type = headers['content-type'] ?? ''
+    const init = { method: 'POST', headers: { 'content-type': type }, body }
+    const answer = await fetch(target + path, init)
+    response.writeHead(answer.status, { 'content-type': 'application/json' })
+    response.end(await answer.text())
   })
-  return {
-    url,
-    refunds: () => bodies.filter((body) => body.includes('"svc_Command":"REFUND"')),
-  }
+  const refunds = () =>
+    seen.map(({ body }) => body).filter((body) => body.includes('"svc_Command":"REFUND"'))
+  return { url, refunds }
 }

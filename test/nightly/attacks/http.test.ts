@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type RawAnswer, sendRaw } from '../../support/raw-http.ts'
 import { signIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
+import { type RawAnswer, sendRaw } from './raw-http.ts'
 
 const rig = useRig({
   settings: { ROLE: 'web' },

@@ -2,14 +2,10 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPort } from '../../support/ports.ts'
-import {
-  type Replication,
-  type ReplicationMode,
-  startReplication,
-} from '../../support/replication.ts'
 import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
 import { prepareMember } from '../chaos/processes.ts'
 import { SETTINGS } from '../chaos/services.ts'
+import { type Replication, type ReplicationMode, startReplication } from '../replication.ts'
 
 export const PAID = '1000'
 export const ACCOUNT = {

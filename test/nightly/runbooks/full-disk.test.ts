@@ -1,12 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { statfsSync } from 'node:fs'
+import { createWriteStream, statfsSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { isRoot, makeFolder } from '../../support/embedded.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { fillDisk } from '../fill-disk.ts'
 import { startInstallation } from './installation.ts'
 import { programs, readLines, startServer } from './shell.ts'
+
+/** Writes into a file until its disk is full. */
+async function fillDisk(file: string): Promise<void> {
+  const bytes = function* () {
+    for (;;) yield Buffer.alloc(4_096)
+  }
+  await expect(pipeline(Readable.from(bytes()), createWriteStream(file))).rejects.toThrow('ENOSPC')
+}
 
 // Only root may mount a disk of its own.
 it.skipIf(!programs || !isRoot)(

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { findPort } from './ports.ts'
+import { findPort } from '../../support/ports.ts'
 
 /** The places on the wire at which a call can be cut off, in their order. */
 export const CUTS = [

@@ -7,7 +7,7 @@ import {
   isAnswered,
   nameStatement,
   type WireRequest,
-} from './postgres-wire.ts'
+} from '../../support/postgres-wire.ts'
 
 /** On which side of a statement's execution the connection is lost. */
 export type Edge = 'before' | 'after'
