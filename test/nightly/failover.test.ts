@@ -2,9 +2,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { findDebianPrograms } from '../support/postgres-server.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import { cancelWaits, preparePayment, readReadiness, setReadOnly } from './failover/outages.ts'
-import { playFailover } from './failover/play.ts'
+import { type Outcome, playFailover } from './failover/play.ts'
 import { type Stage, startStage } from './failover/stage.ts'
-import { type Outcome, writeTable } from './failover/table.ts'
 import type { ReplicationMode } from './replication.ts'
 
 const bin = findDebianPrograms()
@@ -37,7 +36,7 @@ it('a machine of the CI has the programs for it', () => {
 })
 
 describe.skipIf(!bin)('the primary is killed under load, and the standby promoted', () => {
-  afterAll(() => console.info(writeTable(outcomes)))
+  afterAll(() => console.table(outcomes))
 
   it('synchronous: nothing acknowledged is lost, nothing moves twice, and no cancelled wait is acknowledged', async () => {
     await onStage('synchronous', async (stage) => {

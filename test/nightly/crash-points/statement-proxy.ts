@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { listenOn } from '../../support/ports.ts'
 import {
   createMessageReader,
   createRequestReader,
@@ -53,12 +54,8 @@ export async function startStatementProxy(target: string): Promise<StatementProx
     client.on('close', () => clients.delete(client))
     openSession(client, target, (session, sql) => watching.meet(session, sql))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the proxy has no port')
   const url = new URL(target)
-  url.host = `127.0.0.1:${address.port}`
+  url.host = `127.0.0.1:${await listenOn(server)}`
   return {
     url: url.href,
     watch(steps, fault) {

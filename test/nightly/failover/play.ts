@@ -11,7 +11,6 @@ import { type Promised, readDatabase, readPromised } from './ledgers.ts'
 import { type Load, repeatAll, startLoad } from './load.ts'
 import { measureOutage } from './requests.ts'
 import { ACCOUNT, type Stage } from './stage.ts'
-import type { Outcome } from './table.ts'
 
 /** What has to be acknowledged before the primary is killed, and in the time in which the standby receives nothing. */
 const BEFORE = { notifications: 25, refunds: 25 }
@@ -33,6 +32,15 @@ const PROMISES = AT_REST.filter(({ rule }) =>
     'an acknowledged refund is stored as requested',
   ].includes(rule),
 )
+
+/** One row of the drill's table. */
+export type Outcome = {
+  mode: string
+  acknowledged: number
+  lost: number
+  doubled: number
+  outageS: number
+}
 
 export type Played = {
   outcome: Outcome

@@ -8,7 +8,6 @@ import { startTracing } from '../../../../src/platform/telemetry/otlp.ts'
 import { ask, expectTaken, RECEIVER } from '../../../support/ask.ts'
 import { borrowRig } from '../../../support/borrow-rig.ts'
 import { CARDS } from '../../../support/cards.ts'
-import { type CollectedSpan, type Collector, startCollector } from '../../../support/collector.ts'
 import { holdLocks } from '../../../support/database.ts'
 import {
   KEY,
@@ -20,6 +19,7 @@ import {
 } from '../../../support/service.ts'
 import { useTestDatabase } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
+import { type CollectedSpan, type Collector, startCollector } from './collector.ts'
 
 /** OpenTelemetry's numbers for span kinds. */
 const KIND = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 }
