@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { listenOn } from '../../support/ports.ts'
+import { createMessageReader } from '../../support/postgres-wire.ts'
 import {
-  createMessageReader,
   createRequestReader,
   endsAnswer,
   isAnswered,
   nameStatement,
   type WireRequest,
-} from '../../support/postgres-wire.ts'
+} from './wire-requests.ts'
 
 /** On which side of a statement's execution the connection is lost. */
 export type Edge = 'before' | 'after'
