@@ -129,11 +129,11 @@ const METRICS = {
   ),
   syncDue: gauge(
     'sync_due',
-    'Transactions due for a query, of all processes; NaN while the database is unreachable',
+    'Transactions of configured accounts that are due, of all processes; NaN while the database is unreachable',
   ),
   syncLag: gauge(
     'sync_lag_seconds',
-    'How long the oldest due transaction has waited, of all processes; NaN while the database is unreachable',
+    'How long the oldest of them has waited, of all processes; NaN while the database is unreachable',
   ),
   syncQueries: counter(
     'sync_queries_total',

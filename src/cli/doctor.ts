@@ -57,7 +57,7 @@ async function examineDatabase(config: Config, add: (one: Diagnosis) => void): P
   const { sql, close } = openDatabase(url, 1)
   try {
     let work: Promise<Overview> | undefined
-    const patient = { sql, config, readWork: () => (work ??= readWork(sql)) }
+    const patient = { sql, config, readWork: () => (work ??= readWork(sql, config)) }
     for (const [id, examine] of Object.entries({ ...OF_SERVER, ...OF_WORK })) {
       try {
         const found = await withTimeout(EXAMINED_MS, examine(patient))

@@ -1,4 +1,5 @@
 import { EVERY_MERCHANT, EXPIRING_SOON } from '../access/keys.ts'
+import type { Config } from '../config/config.ts'
 import { NO_WORKER } from '../db/processes.ts'
 import {
   isWaiting,
@@ -15,10 +16,10 @@ import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
 /** Reads all accounts as the console's health page reads those of a person. */
-export async function readWork(sql: Sql): Promise<Overview> {
+export async function readWork(sql: Sql, config: Config): Promise<Overview> {
   const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
   const codes = rows.map(({ code }) => code)
-  return await readOverview({ sql }, codes, [...codes, EVERY_MERCHANT])
+  return await readOverview({ sql, config }, codes, [...codes, EVERY_MERCHANT])
 }
 
 /** How long something has waited (ms). */
@@ -55,7 +56,7 @@ export const OF_WORK: Examinations = {
   async claims({ sql }) {
     const { dead } = await readOne(sql<{ dead: number }[]>`
       select count(*)::int as dead from transactions as t
-      where t.due_at is not null and t.lease_owner is not null and not exists (
+      where t.due_at is not null and t.lease_id is not null and t.lease_owner is not null and not exists (
         select from processes as p where p.id = t.lease_owner and p.seen_at > now() - interval '1 minute')`)
     return judge(
       `claims of processes that ended more than a minute ago: ${dead}`,

@@ -18,7 +18,7 @@ import { listColumns, toIso, withIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
-import { command, UsageError } from './command.ts'
+import { command, RefusedError } from './command.ts'
 import { listMerchants, recordChange } from './database.ts'
 import { describeEnded, formatTable } from './print.ts'
 import { Cap, Count, Duration, Expiry, KeyName, KeyOwner, Network, Scopes } from './values.ts'
@@ -157,9 +157,9 @@ const ROTATE = command({
       const rotation = await rotateKey(tx, oldId, grace)
       if (rotation.kind === 'already_rotated') {
         const what = `the key was already rotated; its successor is ${rotation.successorId}`
-        throw new UsageError(what)
+        throw new RefusedError(what)
       }
-      if (rotation.kind !== 'rotated') throw new UsageError(NOT_ROTATED[rotation.kind])
+      if (rotation.kind !== 'rotated') throw new RefusedError(NOT_ROTATED[rotation.kind])
       const { id, text: key } = rotation.created
       await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
       await recordChange(cli, tx, 'keys rotate', merchantCode, id)
@@ -196,10 +196,10 @@ async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
   const byId = all.find(({ id }) => id === ref.toLowerCase())
   const [byName, second] = all.filter(({ name, state }) => name === ref && state === 'live')
   if (second && !byId)
-    throw new UsageError('several live keys have this name; use the id of one of them')
+    throw new RefusedError('several live keys have this name; use the id of one of them')
   const found = byId ?? byName
   if (found) return found
-  throw new UsageError('no key has this id and no live key has this name; see keys list')
+  throw new RefusedError('no key has this id and no live key has this name; see keys list')
 }
 
 const RESEAL = command({

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
 import { EXPIRING_SOON } from '../access/keys.ts'
+import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { MISSING_WORK_SQL } from '../maintenance/missing-accounts.ts'
@@ -41,15 +42,20 @@ type StoredGauge = {
   label?: { name: string; values: readonly string[] }
 }
 
+/** Nobody asks about those of other accounts, which `missing_account_work` tells of. */
+const listAccounts = (config: Config) => [listMerchantCodes(config)]
+
 const STORED_GAUGES: readonly StoredGauge[] = [
   {
     gauge: 'sync_due',
-    sql: 'select count(*) as value from transactions where due_at <= now()',
+    sql: 'select count(*) as value from transactions where due_at <= now() and merchant_code = any($1)',
+    parameters: listAccounts,
   },
   {
     gauge: 'sync_lag_seconds',
     sql: `select coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as value
-      from transactions where due_at <= now()`,
+      from transactions as t where due_at <= now() and t.merchant_code = any($1)`,
+    parameters: listAccounts,
   },
   {
     gauge: 'refunds',
@@ -66,7 +72,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
     gauge: 'missing_account_work',
     sql: MISSING_WORK_SQL,
     isList: true,
-    parameters: ({ accounts }) => [accounts.map(({ merchantCode }) => merchantCode)],
+    parameters: listAccounts,
   },
   {
     gauge: 'api_keys_expiring',

@@ -1,3 +1,4 @@
+import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { findStop, type Stop } from '../db/installation.ts'
 import { UNSEEN_MS } from '../db/processes.ts'
@@ -25,7 +26,7 @@ export type Overview = {
   stop: Stop | undefined
   /** The end of the last minute with a notification (ISO 8601); null when there was none for a day. */
   lastNotificationAt: string | null
-  /** Transactions that are due, as far as they are counted, and how long the oldest has waited (ms). */
+  /** Transactions of configured accounts that are due, as far as they are counted, and how long the oldest has waited (ms). */
   due: number
   lagMs: number
   /** The calls of the last hour, by whether they were answered. */
@@ -77,7 +78,7 @@ const MOST = 10_000
  * @param owners of webhook endpoints, as the person may see them
  */
 export async function readOverview(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, config }: Pick<Context, 'sql' | 'config'>,
   merchants: readonly string[],
   owners: readonly string[],
 ): Promise<Overview> {
@@ -121,6 +122,7 @@ export async function readOverview(
         from ${accounts} cross join lateral (
           select due_at from transactions as t where t.merchant_code = a.merchant_code and t.due_at <= now()
           order by due_at limit ${MOST}) as t
+        where a.merchant_code = any(${listMerchantCodes(config)}::text[])
       ) as due, (
         select max(at) filter (where notifications > 0) as "lastNotificationAt",
           coalesce(sum(answered) filter (where at > now() - interval '1 hour'), 0)::int as answered,

@@ -95,6 +95,18 @@ describe('metrics', () => {
         minutesAgo === undefined ? null : new Date(Date.now() - minutesAgo * 60_000).toISOString()
       await seedTransaction(rig.database, { transactionId, dueAt })
     }
+    // Of an account that left the settings, about which nobody asks.
+    const { sql } = rig.database
+    await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
+    await seedTransaction(rig.database, {
+      transactionId: 'T-GONE',
+      merchantCode: 'GONE01',
+      dueAt: new Date(Date.now() - 90 * 60_000).toISOString(),
+    })
+    onTestFinished(async () => {
+      await sql`delete from transactions where merchant_code = 'GONE01'`
+      await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
+    })
     expect(await measure('sync_due')).toBe(2)
     const lagS = await measure('sync_lag_seconds')
     expect(lagS).toBeGreaterThanOrEqual(3600)

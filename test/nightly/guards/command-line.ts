@@ -94,4 +94,46 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'reconcile skips an account that left the settings, says so, and ends',
     control: 'reconcile exits with 2 and the right spelling for no time',
   },
+  {
+    file: 'src/health/gauges.ts',
+    text: 'now() and merchant_code = any($1)',
+    mutation: 'now() and (merchant_code = any($1) or true)',
+    test: 'test/api/health/routes.test.ts',
+    claim: 'metrics show how many transactions are due and the age of the oldest',
+    control: 'metrics count the waiting readers',
+  },
+  {
+    file: 'src/health/gauges.ts',
+    text: 'and t.merchant_code = any($1)',
+    mutation: 'and (t.merchant_code = any($1) or true)',
+    test: 'test/api/health/routes.test.ts',
+    claim: 'metrics show how many transactions are due and the age of the oldest',
+    control: 'metrics count the waiting readers',
+  },
+  {
+    file: 'src/health/overview.ts',
+    text: 'where a.merchant_code = any(${listMerchantCodes(config)}::text[])',
+    mutation: 'where a.merchant_code = any(${listMerchantCodes(config)}::text[]) or true',
+    test: 'test/process/cli/doctor.test.ts',
+    claim: 'names an account that was removed while work of it waits',
+    control: 'names a setting that is wrong, and examines nothing else',
+  },
+  {
+    file: 'src/cli/examine-work.ts',
+    text: 'and t.lease_id is not null and t.lease_owner is not null',
+    mutation: 'and t.lease_owner is not null',
+    test: 'test/process/cli/doctor.test.ts',
+    claim: 'names what has been waiting for too long, and claims of a process that died',
+    control: 'names a setting that is wrong, and examines nothing else',
+  },
+  {
+    file: 'src/cli/keys.ts',
+    text: 'import { command, RefusedError }',
+    mutation: 'import { command, UsageError as RefusedError }',
+    test: 'test/process/cli/keys.test.ts',
+    claim:
+      'a change of a key that is refused exits with 1, and changes nothing, of a key that has ended',
+    control:
+      'a command that cannot run prints one line with exit code 2, and changes nothing no scopes',
+  },
 ]

@@ -105,7 +105,7 @@ it('names an account that was removed while work of it waits', async () => {
   const { sql } = rig.database
   await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
   await sql`
-    insert into transactions (merchant_code, transaction_id, due_at) values ('GONE01', 'T-GONE', now())`
+    insert into transactions (merchant_code, transaction_id, due_at) values ('GONE01', 'T-GONE', now() - interval '1 hour')`
   onTestFinished(async () => {
     await sql`delete from transactions where merchant_code = 'GONE01'`
     await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
@@ -114,6 +114,7 @@ it('names an account that was removed while work of it waits', async () => {
   expect(found).toContainEqual(
     expect.objectContaining({ id: 'accounts', finding: expect.stringContaining('GONE01') }),
   )
+  expect(found.map(({ id }) => id)).not.toContain('backlog')
 })
 
 it('names what has been waiting for too long, and claims of a process that died', async () => {
@@ -125,12 +126,17 @@ it('names what has been waiting for too long, and claims of a process that died'
   await sql`
     insert into transactions (merchant_code, transaction_id, due_at, lease_id, lease_owner, claimed, want)
     values (${merchantCode}, 'T-DEAD', now() + interval '1 hour', gen_random_uuid(), gen_random_uuid(), 0, 1)`
+  // One that a process gave back before it ended.
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at, lease_owner)
+    values (${merchantCode}, 'T-BACK', now() + interval '1 hour', gen_random_uuid())`
   onTestFinished(async () => {
     await sql`delete from discrepancies where transaction_id = 'T-OLD'`
-    await sql`delete from transactions where transaction_id = 'T-DEAD'`
+    await sql`delete from transactions where transaction_id in ('T-DEAD', 'T-BACK')`
   })
   const found = await sick()
   expect(found.map(({ id }) => id).toSorted()).toEqual(['claims', 'discrepancies'])
+  expect(found.find(({ id }) => id === 'claims')?.finding).toMatch(/: 1$/)
   expect(found.find(({ id }) => id === 'discrepancies')?.finding).toContain('3 days old')
 })
 
