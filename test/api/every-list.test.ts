@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { callAs, useTwoAccounts } from '../support/accounts.ts'
 import { expectProblem, readPage } from '../support/api.ts'
-import { LISTS } from '../support/routes.ts'
 import { KEY } from '../support/service.ts'
+import { LISTS } from './routes.ts'
 
 type Asker = { key: string }
 const ALL = { key: KEY }

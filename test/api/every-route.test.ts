@@ -10,8 +10,8 @@ import {
   waitUntilIdle,
 } from '../support/accounts.ts'
 import { expectInvalid, expectProblem, NO_IDS } from '../support/api.ts'
-import { fillPath, type Ids, ONES, ROUTES, type Route, sendRow } from '../support/routes.ts'
 import { addKey, KEY } from '../support/service.ts'
+import { fillPath, type Ids, ONES, ROUTES, type Route, sendRow } from './routes.ts'
 
 type Asker = { key: string }
 const ALL = { key: KEY }

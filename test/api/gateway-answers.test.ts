@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { makeEntry, startListingGateway } from '../support/listing-gateway.ts'
-import { matching } from '../support/matching.ts'
 import { type Json, writeObject } from '../support/specification-rows.ts'
 import { useRefundLab, useRig } from '../support/use-started.ts'
+import { matching } from './matching.ts'
 
 /** What order systems see of the gateway's answers: a row for each verdict; test/unit has every member in all forms. */
 

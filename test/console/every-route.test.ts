@@ -5,7 +5,7 @@ import { createApp } from '../../src/app.ts'
 import { makeFormToken, TOKEN_FIELD } from '../../src/console/form-guard.ts'
 import { readRows, type Tenant, useTwoAccounts, waitUntilIdle } from '../support/accounts.ts'
 import { addVisitor, submitAs, type Visitor, visitAs } from '../support/console.ts'
-import { CONSOLE_ROUTES, type RouteIds, type RouteRow } from '../support/console-routes.ts'
+import { CONSOLE_ROUTES, type RouteIds, type RouteRow } from './console-routes.ts'
 
 const accounts = useTwoAccounts()
 

@@ -1,40 +1,32 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { sql } from 'drizzle-orm'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { build } from '../../src/platform/postgres/drizzle.ts'
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.ts'
 import { runInTransaction, runPipelined } from '../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
-import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { startDatabaseProxy } from '../support/database-proxy.ts'
+import { listen } from '../support/gateway.ts'
+import { useOwnDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const AddressInfo = z.object({ port: z.int() })
-
-let database: OwnDatabase
+const database = useOwnDatabase()
 let own: Database
 beforeEach(async () => {
-  database = await createTestDatabase()
   // One connection: the next unit of work meets whatever the last one left behind.
   own = openDatabase(database.url, 1)
-  await database.sql`create table kept (x int)`
+  await database.sql`create table if not exists kept (x int)`
+  await database.sql`truncate kept`
 })
-afterEach(async () => {
-  await own.close()
-  await database.drop()
-})
+afterEach(() => own.close())
 
 const kept = async () => (await database.sql`select x from kept order by x`).map(({ x }) => x)
 
-/** The server ends the connection of a unit of work. */
-async function cutOff(tx: Tx): Promise<void> {
-  const [row] = await tx`select pg_backend_pid() as pid`
-  const ended = tx`select pg_sleep(30)`.catch((error: unknown) => error)
-  await database.sql`select pg_terminate_backend(${row?.pid})`
-  throw await ended
+/** What the driver still writes to a dead connection in a later turn. */
+async function untilWritten(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await own.sql`select 1`.catch(() => {})
 }
 
 /** Checks that the pool works as before, and that its units of work are atomic. */
@@ -69,14 +61,9 @@ describe('a unit of work', () => {
   })
 
   it('fails together with all that wait behind it when no connection comes, not one after the other', async () => {
-    const silent = createServer().listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const { port } = AddressInfo.parse(silent.address())
+    const port = await listen(createServer())
     const away = openDatabase(`postgres://postgres@127.0.0.1:${port}/none`, 1)
-    onTestFinished(async () => {
-      await away.close()
-      silent.close()
-    })
+    onTestFinished(away.close)
     const works = Array.from({ length: 5 }, () => runInTransaction(away.sql, async () => {}))
     const [first, ...others] = await Promise.all(works.map((work) => work.catch((error) => error)))
     expect(isDatabaseUnavailable(first)).toBe(true)
@@ -132,33 +119,24 @@ describe('a unit of work', () => {
     await expectSound()
   })
 
-  it('whose connection the server ends fails, the process survives, and the next ones are atomic', async () => {
-    const lost = runInTransaction(own.sql, async (tx) => {
-      await tx`insert into kept values (11)`
-      await cutOff(tx)
-    })
-    await expect(lost).rejects.toThrow()
-    // Wait for what the driver still writes to the dead connection in a later turn.
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    await own.sql`select 1`.catch(() => {})
-    await expectSound()
-  })
-
-  it('whose connection is lost during a statement of the query builder fails, and sends no rollback', async () => {
-    const lost = runInTransaction(own.sql, async (tx) => {
-      await tx`insert into kept values (11)`
-      const [row] = await tx`select pg_backend_pid() as pid`
-      const ended = build(tx)
-        .execute(sql`select pg_sleep(30)`)
-        .catch((error: unknown) => error)
-      await database.sql`select pg_terminate_backend(${row?.pid})`
-      throw await ended
-    })
-    await expect(lost).rejects.toMatchObject({ name: 'PostgresError', code: '57P01' })
-    // Wait for what the driver still writes to the dead connection in a later turn.
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    await expectSound()
-  })
+  it.each<[string, (tx: Tx) => Promise<unknown>]>([
+    ['the driver', async (tx) => await tx`select pg_sleep(30)`],
+    ['the query builder', (tx) => build(tx).execute(sql`select pg_sleep(30)`)],
+  ])(
+    'whose connection the server ends in a statement of %s fails, and the next ones are atomic',
+    async (_, sleep) => {
+      const lost = runInTransaction(own.sql, async (tx) => {
+        await tx`insert into kept values (11)`
+        const [row] = await tx`select pg_backend_pid() as pid`
+        const ended = sleep(tx).catch((error: unknown) => error)
+        await database.sql`select pg_terminate_backend(${row?.pid})`
+        throw await ended
+      })
+      await expect(lost).rejects.toMatchObject({ name: 'PostgresError', code: '57P01' })
+      await untilWritten()
+      await expectSound()
+    },
+  )
 
   it('fails with the error of the server, without the parameters, in a statement of the query builder', async () => {
     const failed = runInTransaction(own.sql, (tx) =>
@@ -177,8 +155,7 @@ describe('a unit of work', () => {
       await tx`insert into kept values (14)`
     })
     await expect(lost).rejects.toThrow()
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    await own.sql`select 1`.catch(() => {})
+    await untilWritten()
     await expectSound()
   })
 

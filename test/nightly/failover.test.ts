@@ -1,11 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { findDebianPrograms } from '../support/postgres-server.ts'
-import type { ReplicationMode } from '../support/replication.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import { cancelWaits, preparePayment, readReadiness, setReadOnly } from './failover/outages.ts'
-import { playFailover } from './failover/play.ts'
+import { type Outcome, playFailover } from './failover/play.ts'
 import { type Stage, startStage } from './failover/stage.ts'
-import { type Outcome, writeTable } from './failover/table.ts'
+import type { ReplicationMode } from './replication.ts'
 
 const bin = findDebianPrograms()
 if (!bin) console.info('no failover drill: pg_config finds no Postgres server with pg_basebackup')
@@ -37,7 +36,7 @@ it('a machine of the CI has the programs for it', () => {
 })
 
 describe.skipIf(!bin)('the primary is killed under load, and the standby promoted', () => {
-  afterAll(() => console.info(writeTable(outcomes)))
+  afterAll(() => console.table(outcomes))
 
   it('synchronous: nothing acknowledged is lost, nothing moves twice, and no cancelled wait is acknowledged', async () => {
     await onStage('synchronous', async (stage) => {

@@ -2,10 +2,10 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type InstalledNode, installNode } from '../../ops/install-node.ts'
 import { linkPackage } from '../support/bundle.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -15,16 +15,6 @@ const run = promisify(execFile)
 /** A download, a compiler run, a start with a new database on a busy machine (ms). */
 const DONE_WITHIN_MS = 180_000
 const API_KEY = 'the-key-of-the-drill-of-node-versions'
-
-/** Tests of what Node itself provides, cheap enough for a drill: servers, streams, connections, TLS. */
-const CLOSE_TO_NODE = [
-  'test/api/platform/http',
-  'test/unit/platform/http',
-  'test/api/platform/outbound',
-  'test/unit/platform/crypto',
-  'test/process/postgres/tls.test.ts',
-  'test/api/client/transport.test.ts',
-]
 
 /** A shop: a payment is notified, waited for, refunded, and the events are read from the stream. */
 const SHOP = `
@@ -113,22 +103,5 @@ describe.each(['22', '24'])('on Node %s', { timeout: DONE_WITHIN_MS }, (line) =>
     const { stdout } = await run(executable, ['shop.js', url, API_KEY, sandboxUrl], { cwd: folder })
     expect(stdout).toBe(`${version} paid 1 succeeded 40000\n`)
     expect(await stop()).toBe(0)
-  })
-
-  it('the tests of servers, connections and TLS pass', async () => {
-    const { executable } = installed
-    const { HOME, PATH } = process.env
-    const env = {
-      HOME,
-      PATH: dirname(executable) + delimiter + PATH,
-      TMPDIR: tmpdir(),
-      TEST_DATABASE_URL: inject('serverUrl'),
-      NO_COLOR: '1',
-    }
-    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts']
-    const args = [...vitest, ...CLOSE_TO_NODE]
-    const tests = run(executable, args, { cwd: ROOT, env, maxBuffer: 2 ** 24 })
-    const { stdout } = await tests.catch(({ stdout, stderr }) => expect.fail(stdout + stderr))
-    expect(stdout).toMatch(/Tests +\d{2,} passed/)
   })
 })

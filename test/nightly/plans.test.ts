@@ -4,9 +4,9 @@ import { createReads } from '../../src/db/reads.ts'
 import { generateSecret, placeSecret } from '../../src/webhooks/send.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { fillRows } from '../support/fill.ts'
-import type { HotPath } from '../support/hot-reads.ts'
-import { ACCESS, HOT_PATHS } from '../support/hot-statements.ts'
 import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import type { HotPath } from './plans/reads.ts'
+import { ACCESS, HOT_PATHS } from './plans/statements.ts'
 
 /** The endpoints, in the order in which they were registered. */
 const ENDPOINTS = [randomUUID(), randomUUID()] as const
@@ -50,11 +50,11 @@ afterEach(async () => {
 async function measure(paths: readonly HotPath[] = HOT_PATHS): Promise<string[]> {
   const exceeded: string[] = []
   for (const path of paths) {
-    const least = await countLeast(path)
-    if (least.buffers <= path.most * path.rows) continue
-    const { buffers, statement } = least.worst
-    const perRow = Math.round(least.buffers / path.rows)
-    exceeded.push(`${path.name}: ${perRow} a row, ${buffers} of them by ${statement.trim()}`)
+    const [name, rows, most] = path
+    const { buffers, worst } = await countLeast(path)
+    if (buffers <= most * rows) continue
+    const perRow = Math.round(buffers / rows)
+    exceeded.push(`${name}: ${perRow} a row, ${worst.buffers} of them by ${worst.statement.trim()}`)
   }
   return exceeded
 }
@@ -64,15 +64,16 @@ async function measure(paths: readonly HotPath[] = HOT_PATHS): Promise<string[]>
  * catalogs, which it then reads along with the rows. What the path itself reads is in every count.
  */
 async function countLeast(path: HotPath) {
+  const [, rows, most] = path
   let least = await countBuffers(path)
-  for (let n = 1; n < COUNTS && least.buffers > path.most * path.rows; n += 1) {
+  for (let n = 1; n < COUNTS && least.buffers > most * rows; n += 1) {
     const next = await countBuffers(path)
     if (next.buffers < least.buffers) least = next
   }
   return least
 }
 
-async function countBuffers({ before, run }: HotPath) {
+async function countBuffers([, , , run, before]: HotPath) {
   await before?.(rig.database)
   connection.takeTouched()
   const { sql, db } = connection

@@ -6,7 +6,7 @@ import { inSchema } from '../../src/platform/postgres/hosts.ts'
 import { runCli } from '../support/cli.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { readAllEvents } from '../support/feed.ts'
-import { startMain } from '../support/main-process.ts'
+import { startMain } from '../support/process.ts'
 import { MERCHANT } from '../support/service.ts'
 import { useRefundRig, useStarted } from '../support/use-started.ts'
 

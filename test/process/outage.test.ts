@@ -6,7 +6,7 @@ import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
-import { endPretending, pretendWeakCommits } from '../support/weak-commits.ts'
+import { endPretending, pretendWeakCommits } from './weak-commits.ts'
 
 /** The service reaches its database through a proxy that can be cut; the test connects directly. */
 let database: BorrowedDatabase

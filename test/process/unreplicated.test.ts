@@ -2,13 +2,13 @@ import { afterEach, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../src/db/client.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import type { Service } from '../../src/service.ts'
-import { startWaitingDatabase } from '../support/absent-standby.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { hurry } from '../support/hurry.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useStarted } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
+import { startWaitingDatabase } from './absent-standby.ts'
 
 // A cancelled wait leaves a commit that everyone can read, and that the standby may not have. The server reports it
 // as committed. It must not be acknowledged: neither by the request that made it, nor by a repeated one that finds it.

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
 import { makeDefaultClient } from '../../src/sandbox/tokens.ts'
 import { OTHER, writeMerchantsFile } from './api.ts'
+import { ask } from './ask.ts'
 import { addKey, MERCHANT, type Rig, startRig } from './service.ts'
 import { useStarted } from './use-started.ts'
 import { waitUntil } from './wait-until.ts'
@@ -118,11 +119,8 @@ export function askRefund(
   idempotencyKey: string,
   { query = '', amount = '1' } = {},
 ) {
-  return callAs(rig, asker, `/v1/payments/${paymentId}/refunds${query}`, {
-    method: 'POST',
-    headers: { 'idempotency-key': idempotencyKey },
-    body: JSON.stringify({ amount }),
-  })
+  const asked = { url: rig.service.url, key: asker.key, query, idempotencyKey }
+  return ask(asked, paymentId, { amount })
 }
 
 /** Registers a webhook endpoint for the caller's account, or for the one named. */

@@ -15,15 +15,15 @@ export const RECEIVER = {
 }
 export const MASKED = { ...RECEIVER, accountNumber: '•••• 6789' }
 
-type Asked = { url: string; key?: string; query?: string; idempotencyKey?: string | null }
+export type Asked = { url: string; key?: string; query?: string; idempotencyKey?: string | null }
 
-/** Posts a refund request; a string is sent unchanged as the body, `idempotencyKey: null` sends no key. */
-export async function ask(
+/** Posts to a path; a string is sent unchanged as the body, `idempotencyKey: null` sends no key. */
+export async function post(
   { url, key = KEY, query = '', idempotencyKey = randomUUID() }: Asked,
-  paymentId: string,
-  body: unknown = {},
+  path: string,
+  body: unknown,
 ): Promise<Response> {
-  return await fetch(`${url}/v1/payments/${paymentId}/refunds${query}`, {
+  return await fetch(url + path + query, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${key}`,
@@ -33,6 +33,10 @@ export async function ask(
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 }
+
+/** Posts a refund request. */
+export const ask = (asked: Asked, paymentId: string, body: unknown = {}): Promise<Response> =>
+  post(asked, `/v1/payments/${paymentId}/refunds`, body)
 
 /** Checks that a refund request was accepted, and returns the refund. */
 export async function expectTaken(response: Response, replayed = false): Promise<RefundView> {

@@ -1,19 +1,12 @@
 import { expect } from 'vitest'
 import { submitAs, type Visitor, visitAs } from './console.ts'
+import { decode, readText } from './read-html.ts'
 import type { Rig } from './service.ts'
 
-const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-
-/** Decodes the characters that a page escapes. */
-const decode = (text: string) =>
-  text.replaceAll(/&(#?\w+);/g, (whole, name: string) => ENTITIES[name] ?? whole)
-
-/** Returns what a person reads on a page: no markup, single spaces. */
-export function readText(html: string): string {
+/** Returns what a person reads on a page. */
+function readMain(html: string): string {
   const [, main = html] = /<main[^>]*>(.*)<\/main>/s.exec(html) ?? []
-  return decode(main.replaceAll(/<[^>]+>/g, ' '))
-    .replaceAll(/\s+/g, ' ')
-    .trim()
+  return readText(main)
 }
 
 /** The hidden fields of a form on a page; undefined when the page has no form that is sent there. */
@@ -36,7 +29,7 @@ export async function openAs(
 ): Promise<OpenPage> {
   const response = await visitAs(rig, visitor, path)
   const html = await response.text()
-  return { html, text: readText(html), status: response.status }
+  return { html, text: readMain(html), status: response.status }
 }
 
 /** Sends a form of an open page, with its hidden fields, and returns what follows: of one that was refused its page, as 200. */
@@ -55,5 +48,5 @@ export async function sendForm(
     return { ...(await openAs(rig, visitor, location)), location }
   }
   const html = await response.text()
-  return { html, text: readText(html), status: response.status, location }
+  return { html, text: readMain(html), status: response.status, location }
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Identity } from './certificates.ts'
+import { listenOn } from './ports.ts'
 
 /** The reply to an SSLRequest: the byte that accepts it, the one that refuses it, or something else. */
 export type TlsAnswer = 'S' | 'N' | 'S and more' | 'nothing' | 'goodbye'
@@ -70,10 +71,7 @@ export async function startDatabaseProxy(
     client.on('close', () => database.destroy())
   }
 
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
+  const port = await listenOn(server)
   const proxy: DatabaseProxy = {
     port,
     url(sslmode) {

@@ -1,9 +1,4 @@
-const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-
-/** Decodes the entities that the pages' renderer writes. */
-function decode(text: string): string {
-  return text.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => ENTITIES[name] ?? '')
-}
+import { decode, readText as readAll } from './read-html.ts'
 
 function readAttributes(tag: string): Record<string, string> {
   const pairs = [...tag.matchAll(/([\w-]+)(?:="([^"]*)")?/g)]
@@ -66,12 +61,7 @@ export function findForm(html: string, button: string): PageForm {
 }
 
 /** Reads what people see of a page, as one line. */
-export function readText(html: string): string {
-  const body = html.slice(html.indexOf('<main'))
-  return decode(body.replaceAll(/<[^>]*>/g, ' '))
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-}
+export const readText = (html: string): string => readAll(html.slice(html.indexOf('<main')))
 
 /** Reads the problems of a page, by the field they stand beside. */
 export function readProblems(html: string): Record<string, string> {

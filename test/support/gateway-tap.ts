@@ -14,24 +14,17 @@ export async function forward(
   response: ServerResponse,
   { path, headers, body }: Seen,
 ): Promise<void> {
-  const answer = await fetch(target + path, {
-    method: 'POST',
-    headers: { 'content-type': headers['content-type'] ?? '' },
-    body,
-  })
+  const type = headers['content-type'] ?? ''
+  const init = { method: 'POST', headers: { 'content-type': type }, body }
+  const answer = await fetch(target + path, init)
   response.writeHead(answer.status, { 'content-type': 'application/json' })
   response.end(await answer.text())
 }
 
 /** Starts a proxy in front of a gateway that records what was sent; closed after the test. */
 export async function startGatewayTap(target: string): Promise<GatewayTap> {
-  const bodies: string[] = []
-  const { url } = await serve(async (response, request) => {
-    bodies.push(request.body)
-    await forward(target, response, request)
-  })
-  return {
-    url,
-    refunds: () => bodies.filter((body) => body.includes('"svc_Command":"REFUND"')),
-  }
+  const { url, seen } = await serve((response, request) => forward(target, response, request))
+  const refunds = () =>
+    seen.map(({ body }) => body).filter((body) => body.includes('"svc_Command":"REFUND"'))
+  return { url, refunds }
 }

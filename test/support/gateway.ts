@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest'
 import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
 import { makeEncryption } from './encryption.ts'
+import { listenOn } from './ports.ts'
 import { MERCHANT } from './service.ts'
 
 /** Makes the HMACs of the clients' requests. */
@@ -39,17 +40,14 @@ export async function listen(server: Server): Promise<number> {
     sockets.add(socket)
     socket.on('error', () => {})
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listenOn(server)
   onTestFinished(async () => {
     const closed = once(server, 'close')
     server.close()
     for (const socket of sockets) socket.destroy()
     await closed
   })
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the server has no port')
-  return address.port
+  return port
 }
 
 export type Seen = { path: string; headers: IncomingMessage['headers']; body: string }

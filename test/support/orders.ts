@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { syncDue } from '../../src/sync/sync-due.ts'
+import { type Asked, post } from './ask.ts'
 import type { LabPayment, RefundLab } from './refund-lab.ts'
-import { KEY } from './service.ts'
 import { makeTransaction, notifyOf } from './sync.ts'
 
 /** A transaction of an order, with its payments, oldest first. */
@@ -40,22 +39,11 @@ export async function payOrder(
   return { transactionId, payments: list.map(({ id }) => ({ id, transactionId })) }
 }
 
-type Asked = { key?: string; query?: string; idempotencyKey?: string | null }
-
 /** Requests a surplus refund. */
-export async function askSurplus(
+export const askSurplus = (
   { service: { url } }: RefundLab,
   transactionId: string,
   body: unknown = {},
-  { key = KEY, query = '', idempotencyKey = randomUUID() }: Asked = {},
-): Promise<Response> {
-  return await fetch(`${url}/v1/transactions/${transactionId}/surplus-refund${query}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
-    },
-    body: JSON.stringify(body),
-  })
-}
+  asked: Omit<Asked, 'url'> = {},
+): Promise<Response> =>
+  post({ url, ...asked }, `/v1/transactions/${transactionId}/surplus-refund`, body)

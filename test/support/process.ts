@@ -72,6 +72,16 @@ export async function startServiceProcess(env: Environment): Promise<ServiceProc
   return service
 }
 
+/** The same, and how to stop it: with its exit code. */
+export async function startMain(env: Environment) {
+  const { url, child, ended } = await startServiceProcess(env)
+  async function stop(): Promise<number | null> {
+    child.kill('SIGTERM')
+    return await ended
+  }
+  return { url, stop }
+}
+
 /**
  * Starts the sandbox gateway and waits for its address.
  * @throws Error with its output if it ends before that

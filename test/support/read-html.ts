@@ -1,19 +1,16 @@
 const ENTITIES: Readonly<Record<string, string>> = {
-  '&lt;': '<',
-  '&gt;': '>',
-  '&quot;': '"',
-  '&#39;': "'",
-  '&amp;': '&',
+  ...{ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" },
 }
 
+/** Decodes the entities that the pages' renderer writes. */
+export const decode = (text: string): string =>
+  text.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => ENTITIES[name] ?? '')
+
 /** The text of HTML as a person reads it, on one line. */
-export function readText(html: string): string {
-  return html
-    .replaceAll(/<[^>]*>/g, ' ')
-    .replaceAll(/&(?:lt|gt|quot|#39|amp);/g, (one) => ENTITIES[one] ?? one)
+export const readText = (html: string): string =>
+  decode(html.replaceAll(/<[^>]*>/g, ' '))
     .replaceAll(/\s+/g, ' ')
     .trim()
-}
 
 /** The HTML of one live part of a page, up to the next. */
 export function cutPart(html: string, name: string): string {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { Payment } from '../../src/payments/view.ts'
 import { Refund, type RefundView } from '../../src/refunds/view.ts'
+import { ask } from './ask.ts'
 import { borrowRig } from './borrow-rig.ts'
 import type { Rig, RigOptions } from './service.ts'
 import { waitUntil } from './wait-until.ts'
@@ -104,13 +105,9 @@ async function requestRefund(
   rig: Rig,
   paymentId: string,
   body: unknown = {},
-  key: string = randomUUID(),
+  idempotencyKey: string = randomUUID(),
 ): Promise<RefundAnswer> {
-  const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': key },
-    body: JSON.stringify(body),
-  })
+  const response = await ask({ url: rig.service.url, idempotencyKey }, paymentId, body)
   const json: unknown = await response.json()
   const refund = Refund.strict().safeParse(json)
   return {

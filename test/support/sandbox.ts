@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { type Sandbox, startSandbox } from '../../src/sandbox/start.ts'
 import type { SandboxOptions } from '../../src/sandbox/state.ts'
+import { serve } from './gateway.ts'
 
 export const SHOP = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 
@@ -80,19 +79,10 @@ export type MerchantAnswer = { status: number; body: string }
 export async function useMerchant(): Promise<Merchant> {
   const received: string[] = []
   const answers: MerchantAnswer[] = []
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    received.push(Buffer.concat(chunks).toString('utf8'))
+  const { url } = await serve((response, { body: sent }) => {
+    received.push(sent)
     const { status, body } = answers.shift() ?? { status: 200, body: '{"respcode":0}' }
     response.writeHead(status).end(body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = z.object({ port: z.number() }).parse(server.address())
-  return { ipnUrl: `http://127.0.0.1:${port}/ipn`, received, answers }
+  return { ipnUrl: `${url}/ipn`, received, answers }
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { findPort } from './ports.ts'
+import { findPort, listenOn } from './ports.ts'
 
 /** What a stalled proxy holds back: everything, or only answers. */
 export type Stall = 'all' | 'answers'
@@ -73,14 +73,7 @@ export async function startTcpProxy(atPort = 0): Promise<TcpProxy> {
     open({ from: client, to: upstream, isAnswer: false })
     open({ from: upstream, to: client, isAnswer: true })
   })
-  async function listen(port: number): Promise<number> {
-    server.listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    if (typeof address !== 'object' || address === null) throw new Error('the proxy has no port')
-    return address.port
-  }
-  const port = await listen(atPort || (await findPort()))
+  const port = await listenOn(server, atPort || (await findPort()))
 
   function cut(): void {
     for (const { from } of ways) from.resetAndDestroy()
@@ -113,7 +106,7 @@ export async function startTcpProxy(atPort = 0): Promise<TcpProxy> {
     async heal() {
       stalled = undefined
       refusing = false
-      if (!server.listening) await listen(port)
+      if (!server.listening) await listenOn(server, port)
       for (const way of ways) release(way)
     },
     stop: close,

@@ -8,7 +8,7 @@ import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
 import { expect, it, onTestFinished } from 'vitest'
 import { loadMigrations } from '../../../src/db/migration-state.ts'
 import * as schema from '../../../src/db/schema.ts'
-import { findViolations, listArbiters } from '../../support/migration-rules.ts'
+import { findViolations, listArbiters } from './migration-rules.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 

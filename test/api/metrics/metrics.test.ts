@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { listPasses } from '../../../src/background.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
-import { type Family, readExposition, type Sample } from '../../support/exposition.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { type Family, readExposition, type Sample } from './exposition.ts'
 
 const rig = useRig()
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { PUBLISHED_REFUND, PUBLISHED_REFUND_HASH } from '../../support/published.ts'
 import { type SandboxRig, useMerchant, useSandbox } from '../../support/sandbox.ts'
-import { makeRefundCalls } from '../../support/sandbox-refunds.ts'
+import { makeRefundCalls } from './sandbox-refunds.ts'
 
 const KNOWN_REFUND = { ...PUBLISHED_REFUND, svc_SecureHash: PUBLISHED_REFUND_HASH }
 const ACCEPTED = { svc_ResponseCode: 0 }

@@ -9,68 +9,20 @@ const database = useTestDatabase()
 
 /** How a slash, a backslash and a dot can be written, also for servers that decode twice, or too much. */
 const SLASHES = [
-  '/',
-  '%2f',
-  '%2F',
-  '%252f',
-  '%25252f',
-  '\\',
-  '%5c',
-  '%255c',
-  '%c0%af',
-  '%e0%80%af',
-  '%f0%80%80%af',
-  '%ef%bc%8f',
-  '%e2%88%95',
-  '%u2215',
-  ';/',
-  '/;x=y/',
-  '%00/',
-  '//',
+  ...'/ %2f %2F %252f %25252f \\ %5c %255c %c0%af %e0%80%af %f0%80%80%af %ef%bc%8f'.split(' '),
+  ...'%e2%88%95 %u2215 ;/ /;x=y/ %00/ //'.split(' '),
 ]
-const DOTS = [
-  '..',
-  '.',
-  '%2e%2e',
-  '%2E.',
-  '.%2e',
-  '%252e%252e',
-  '%c0%ae%c0%ae',
-  '%e2%80%a4%e2%80%a4',
-  '..;',
-  '..%00',
-  '...',
-]
+const DOTS = '.. . %2e%2e %2E. .%2e %252e%252e %c0%ae%c0%ae %e2%80%a4%e2%80%a4 ..; ..%00 ...'.split(
+  ' ',
+)
 
 const TARGETS = ['secret', 'v2/vc/virtual-cards/VC-2', 'api/v1/paygate/svcpay']
 
 const SINGLE = [
-  '%00',
-  'VC-1%00',
-  'VC-1%00.json',
-  'VC-1%0d%0aX-Injected:%201',
-  'VC-1%0aGET%20/secret',
-  'VC-1%3fadmin=true',
-  'VC-1%23',
-  'VC-1;/../secret',
-  'VC-1;jsessionid=1',
-  '%2e',
-  '%2e%2e',
-  '..',
-  '.',
-  '%ff',
-  '%ed%a0%80',
-  '%',
-  '%zz',
-  'http:%2f%2fevil.example%2f',
-  'http://evil.example/',
-  '//evil.example/',
-  '%40evil.example',
-  ':80',
-  '*',
-  '%20',
-  'VC%2D1',
-  '\u202e1-CV',
+  ...'%00 VC-1%00 VC-1%00.json VC-1%0d%0aX-Injected:%201 VC-1%0aGET%20/secret'.split(' '),
+  ...'VC-1%3fadmin=true VC-1%23 VC-1;/../secret VC-1;jsessionid=1 %2e %2e%2e .. . %ff'.split(' '),
+  ...'%ed%a0%80 % %zz http:%2f%2fevil.example%2f http://evil.example/ //evil.example/'.split(' '),
+  ...'%40evil.example :80 * %20 VC%2D1 \u202e1-CV'.split(' '),
 ]
 
 /** Ids that climb one to three steps, with or without an id before them. */

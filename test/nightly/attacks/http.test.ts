@@ -1,5 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { type RawAnswer, sendRaw } from '../../support/raw-http.ts'
 import { signIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -10,7 +11,28 @@ const rig = useRig({
   config: { bodyTimeoutMs: 400 },
 })
 
-const send = (bytes: string) => sendRaw(rig.service.url, bytes)
+/** What came back on one connection: the status of each response, and everything as it was received. */
+type RawAnswer = { statuses: number[]; text: string }
+
+/**
+ * Sends bytes exactly as they are written, and reads until the server closes the connection. A request that it answers
+ * and waits behind has to carry `Connection: close`.
+ */
+async function send(bytes: string): Promise<RawAnswer> {
+  const { hostname, port } = new URL(rig.service.url)
+  const socket = connect(Number(port), hostname)
+  let text = ''
+  socket.setEncoding('latin1').on('error', () => {})
+  socket.on('data', (part) => {
+    text += part
+  })
+  const closed = once(socket, 'close')
+  socket.write(Buffer.from(bytes, 'latin1'))
+  await closed
+  // A response begins right behind the body of the one before.
+  const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+  return { statuses, text }
+}
 
 /** A notification as a request of its own, hidden behind or inside another one. */
 function writeNotification(transactionId: string, connection = 'close'): string {

@@ -1,72 +1,54 @@
 import { findRepeated, type Ledgers, type StoredRefund, sumOf, units } from './ledgers.ts'
-import { ofShown, type Rule } from './rules.ts'
+import { ofShown, type Rule, rule } from './rules.ts'
 
 const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
 
 /** What holds at every moment, whoever has been wrong. */
 export const ALWAYS: readonly Rule[] = [
-  {
-    damage: 'doubled',
-    rule: 'a refund moves money once',
-    find: ({ moved }) => findRepeated(moved.movements.map(({ requestId }) => requestId)),
-  },
-  {
-    damage: 'doubled',
-    rule: 'no more of a payment moves than was paid',
-    find: ({ moved, witnessed }) =>
-      moved.payments
-        .filter(({ id, amount }) => sumOf(id, moved.movements) > units(amount))
-        .filter(({ id }) => !witnessed?.overdrawn.has(id))
-        .map(({ id }) => id),
-  },
-  {
-    damage: 'doubled',
-    rule: 'money moves only if it was requested, or at the portal',
-    find: ({ acknowledged: { asked, portal }, moved }) => {
+  rule('doubled', 'a refund moves money once', ({ moved }) =>
+    findRepeated(moved.movements.map(({ requestId }) => requestId)),
+  ),
+  rule('doubled', 'no more of a payment moves than was paid', ({ moved, witnessed }) =>
+    moved.payments
+      .filter(({ id, amount }) => sumOf(id, moved.movements) > units(amount))
+      .filter(({ id }) => !witnessed?.overdrawn.has(id))
+      .map(({ id }) => id),
+  ),
+  rule(
+    'doubled',
+    'money moves only if it was requested, or at the portal',
+    ({ acknowledged: { asked, portal }, moved }) => {
       const known = new Set([
         ...asked.map(({ refundId }) => refundId),
         ...portal.map(({ requestId }) => requestId),
       ])
       return moved.movements.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
     },
-  },
-  {
-    damage: 'lost',
-    rule: 'a failed refund did not move money',
-    find: (ledgers) =>
-      ledgers.stored.refunds
-        .filter(({ id, status }) => status === 'failed' && isTaken(ledgers, id))
-        .filter((one) => !mayBeWronglyFailed(ledgers, one))
-        .map(({ id }) => id),
-  },
-  {
-    damage: 'stuck',
-    rule: 'once people have decided, every refund has ended',
-    find: ({ stored, phase }) => {
-      if (phase !== 'settled') return []
-      return [
-        ...stored.refunds.filter(({ status }) => !ENDS.includes(status)).map(({ id }) => id),
-        ...stored.external
-          .filter(({ state }) => state === 'reserved')
-          .map(({ requestId }) => requestId),
-      ]
-    },
-  },
-  {
-    damage: 'disordered',
-    rule: 'only what was recorded is sent',
-    find: ({ stored, moved }) =>
-      [...moved.sends].flatMap(([id, { times, lost }]) => {
-        const recorded = stored.attempts.filter(({ refundId }) => refundId === id)
-        return times - lost > recorded.length ? id : []
-      }),
-  },
-  {
-    damage: 'doubled',
-    rule: 'a gateway that does not deduplicate is sent a refund once',
-    find: ({ moved }) =>
-      [...moved.sends].flatMap(([id, { times }]) => (!moved.dedupes && times > 1 ? id : [])),
-  },
+  ),
+  rule('lost', 'a failed refund did not move money', (ledgers) =>
+    ledgers.stored.refunds
+      .filter(({ id, status }) => status === 'failed' && isTaken(ledgers, id))
+      .filter((one) => !mayBeWronglyFailed(ledgers, one))
+      .map(({ id }) => id),
+  ),
+  rule('stuck', 'once people have decided, every refund has ended', ({ stored, phase }) => {
+    if (phase !== 'settled') return []
+    return [
+      ...stored.refunds.filter(({ status }) => !ENDS.includes(status)).map(({ id }) => id),
+      ...stored.external
+        .filter(({ state }) => state === 'reserved')
+        .map(({ requestId }) => requestId),
+    ]
+  }),
+  rule('disordered', 'only what was recorded is sent', ({ stored, moved }) =>
+    [...moved.sends].flatMap(([id, { times, lost }]) => {
+      const recorded = stored.attempts.filter(({ refundId }) => refundId === id)
+      return times - lost > recorded.length ? id : []
+    }),
+  ),
+  rule('doubled', 'a gateway that does not deduplicate is sent a refund once', ({ moved }) =>
+    [...moved.sends].flatMap(([id, { times }]) => (!moved.dedupes && times > 1 ? id : [])),
+  ),
   ofShown(
     'doubled',
     'what moved, or may move, cannot be refunded again',
@@ -107,10 +89,10 @@ export const ALWAYS: readonly Rule[] = [
         })
         .map(({ id }) => id),
   ),
-  {
-    damage: 'doubled',
-    rule: 'notifications, transactions, payments and refunds exist once',
-    find: ({ stored, shown }) => {
+  rule(
+    'doubled',
+    'notifications, transactions, payments and refunds exist once',
+    ({ stored, shown }) => {
       const listed = shown?.transactions.flatMap(({ payments }) => payments) ?? []
       return [
         ...findRepeated(stored.notifications.map(({ sha256 }) => sha256)),
@@ -121,7 +103,7 @@ export const ALWAYS: readonly Rule[] = [
         ...findRepeated(shown?.refunds.map(({ id }) => id) ?? []),
       ]
     },
-  },
+  ),
 ]
 
 /** Whether money of a refund moved, or may. */

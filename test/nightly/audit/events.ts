@@ -37,48 +37,27 @@ const Discrepancy = z.object({
 })
 
 const about = { merchantCode: z.string(), id: z.string(), transactionId: z.string() }
-const PaymentEvent = z.object({
-  ...about,
-  type: z.enum(['payment.created', 'payment.updated']),
-  data: Payment,
-})
-const TransactionEvent = z.object({
-  ...about,
-  type: z.enum(['transaction.paid', 'transaction.updated', 'transaction.final', 'sync.abandoned']),
-  data: Transaction,
-})
-const RefundEvent = z.object({
-  ...about,
-  type: z.enum(['refund.created', 'refund.updated']),
-  data: Refund,
-})
-const ExternalEvent = z.object({
-  ...about,
-  type: z.enum(['external_refund.found', 'external_refund.updated']),
-  data: External,
-})
-const DiscrepancyEvent = z.object({
-  ...about,
-  type: z.enum(['discrepancy.found', 'discrepancy.updated']),
-  data: Discrepancy,
-})
+const ofTypes = <const T extends readonly [string, ...string[]], D extends z.ZodType>(
+  types: T,
+  data: D,
+) => z.object({ ...about, type: z.enum(types), data })
+
+const PaymentEvent = ofTypes(['payment.created', 'payment.updated'], Payment)
+const TransactionEvent = ofTypes(
+  ['transaction.paid', 'transaction.updated', 'transaction.final', 'sync.abandoned'],
+  Transaction,
+)
+const RefundEvent = ofTypes(['refund.created', 'refund.updated'], Refund)
+const ExternalEvent = ofTypes(['external_refund.found', 'external_refund.updated'], External)
+const DiscrepancyEvent = ofTypes(['discrepancy.found', 'discrepancy.updated'], Discrepancy)
 /** In place of a transaction it names the endpoint. */
-const EndpointEvent = z.object({
-  ...about,
-  type: z.enum([
-    'webhook_endpoint.failing',
-    'webhook_endpoint.disabled',
-    'webhook_endpoint.recovered',
-  ]),
-  data: z.object({ id: z.string() }),
-})
+const EndpointEvent = ofTypes(
+  ['webhook_endpoint.failing', 'webhook_endpoint.disabled', 'webhook_endpoint.recovered'],
+  z.object({ id: z.string() }),
+)
 const Event = z.discriminatedUnion('type', [
-  PaymentEvent,
-  TransactionEvent,
-  RefundEvent,
-  ExternalEvent,
-  DiscrepancyEvent,
-  EndpointEvent,
+  ...([PaymentEvent, TransactionEvent, RefundEvent] as const),
+  ...([ExternalEvent, DiscrepancyEvent, EndpointEvent] as const),
 ])
 
 /** An event as a reader of an account got it, its objects named within that account; the accounts share the positions. */
@@ -105,26 +84,17 @@ export function readEvent(merchantCode: string, value: unknown): FedEvent {
   return Event.parse({ ...nameAll(rest), id, merchantCode, data: nameAll(data) })
 }
 
-export function isOfPayment(event: FedEvent): event is PaymentEvent {
-  return event.type === 'payment.created' || event.type === 'payment.updated'
-}
+const isOf =
+  <E extends FedEvent>(...types: readonly string[]) =>
+  (event: FedEvent): event is E =>
+    types.some((type) => event.type === type || event.type.startsWith(`${type}.`))
 
-export function isOfRefund(event: FedEvent): event is RefundEvent {
-  return event.type === 'refund.created' || event.type === 'refund.updated'
-}
-
-export function isOfExternal(event: FedEvent): event is ExternalEvent {
-  return event.type === 'external_refund.found' || event.type === 'external_refund.updated'
-}
-
+export const isOfPayment = isOf<PaymentEvent>('payment')
+export const isOfRefund = isOf<RefundEvent>('refund')
+export const isOfExternal = isOf<ExternalEvent>('external_refund')
+export const isOfTransaction = isOf<TransactionEvent>('transaction', 'sync.abandoned')
 /** Of a webhook endpoint, which is none of the objects that the ledgers hold. */
-export function isOfEndpoint(event: FedEvent): boolean {
-  return event.type.startsWith('webhook_endpoint.')
-}
-
-export function isOfTransaction(event: FedEvent): event is TransactionEvent {
-  return event.type.startsWith('transaction.') || event.type === 'sync.abandoned'
-}
+export const isOfEndpoint = (event: FedEvent): boolean => event.type.startsWith('webhook_endpoint.')
 
 export function isFinal(event: FedEvent): event is TransactionEvent {
   return event.type === 'transaction.final'

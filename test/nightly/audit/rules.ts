@@ -6,30 +6,22 @@ export type Damage = 'lost' | 'doubled' | 'disordered' | 'stuck' | 'leaked'
 /** A rule the auditor checks. `find` names or describes each violation. */
 export type Rule = { damage: Damage; rule: string; find(ledgers: Ledgers): string[] }
 
-/** A rule over what the API shows, for tests that read it. */
-export function ofShown(
-  damage: Damage,
-  rule: string,
-  find: (shown: Shown, ledgers: Ledgers) => string[],
-): Rule {
-  return { damage, rule, find: (ledgers) => (ledgers.shown ? find(ledgers.shown, ledgers) : []) }
-}
+export const rule = (damage: Damage, rule: string, find: Rule['find']): Rule => ({
+  damage,
+  rule,
+  find,
+})
 
-/** A rule over the feed. */
-export function ofFeed(
-  damage: Damage,
-  rule: string,
-  find: (fed: Fed, ledgers: Ledgers) => string[],
-): Rule {
-  return { damage, rule, find: (ledgers) => (ledgers.fed ? find(ledgers.fed, ledgers) : []) }
-}
+/** Makes rules over a part of the ledgers, for tests that have it. */
+const over =
+  <P>(read: (ledgers: Ledgers) => P | undefined) =>
+  (damage: Damage, name: string, find: (part: P, ledgers: Ledgers) => string[]): Rule =>
+    rule(damage, name, (ledgers) => {
+      const part = read(ledgers)
+      return part === undefined ? [] : find(part, ledgers)
+    })
 
-/** A rule over what only a test knows that plays step by step. */
-export function ofSteps(
-  damage: Damage,
-  rule: string,
-  find: (witnessed: Witnessed, ledgers: Ledgers) => string[],
-): Rule {
-  const judge = (ledgers: Ledgers) => (ledgers.witnessed ? find(ledgers.witnessed, ledgers) : [])
-  return { damage, rule, find: judge }
-}
+/** Over what the API shows, over the feed, and over what only a test knows that plays step by step. */
+export const ofShown = over<Shown>(({ shown }) => shown)
+export const ofFeed = over<Fed>(({ fed }) => fed)
+export const ofSteps = over<Witnessed>(({ witnessed }) => witnessed)

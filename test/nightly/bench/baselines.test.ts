@@ -1,26 +1,26 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { computeSecureHash } from '../../../src/gateway/signature.ts'
-import { sign } from '../../bench/baselines/notification.ts'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createBaselineTables, createDueIndex } from '../../bench/baselines/tables.ts'
 import { ACCOUNT, makeNotification } from '../../bench/notifications.ts'
 import { makeEnv, startProcess } from '../../bench/processes.ts'
-import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { pickPort } from '../../support/ports.ts'
+import { useStarted } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const AUTHORIZED = { authorization: `Bearer ${ACCOUNT.apiKey}` }
 
-let database: OwnDatabase
+const database = useStarted(
+  () => createTestDatabase({ empty: true }),
+  (one) => one.drop(),
+)
 beforeAll(async () => {
-  database = await createTestDatabase({ empty: true })
   await createBaselineTables(database.sql)
   await createDueIndex(database.sql)
 })
 beforeEach(async () => {
   await database.sql`truncate notifications, transactions, payments, refunds`
 })
-afterAll(() => database.drop())
 
 async function start(file: string, more: Record<string, string> = {}): Promise<string> {
   const port = await pickPort()
@@ -50,14 +50,6 @@ describe('the baselines of the benchmarks', () => {
     )
     expect(imports.length).toBeGreaterThan(5)
     expect(imports.filter((line) => !/: \.\/[^/]+$/.test(line))).toEqual([])
-  })
-
-  it('sign as the service does', () => {
-    const params = { svc_B: 20_000_000, svc_A: 'x', svc_RequestID: 'r', svc_C: null, other: 'y' }
-    const rule = { prefix: 'svc', exclude: ['RequestID'] }
-    expect(sign(params, 'secret', ['svc_RequestID'])).toBe(
-      computeSecureHash(params, 'secret', rule),
-    )
   })
 
   it('bare checks the hash and stores nothing', async () => {

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Followers } from './feed.ts'
-import type { JournalEntry } from './gateway.ts'
 import type { Load } from './load.ts'
 import type { Move } from './moves.ts'
 import type { Stage } from './stage.ts'
@@ -32,12 +31,18 @@ export function makeDatabaseHistory(
 ): DatabaseHistory {
   const { database, gateway } = stage
   let turn: Promise<unknown> = Promise.resolve()
-  let copied: Copied | undefined
+  let copied: Pick<SetBack, 'fromMs' | 'acknowledged'> | undefined
   let setBack: SetBack | undefined
 
   async function copy(): Promise<string> {
     await database.kill()
-    copied = describeCopy(Date.now(), await gateway.readJournal('ipn'))
+    const fromMs = Date.now()
+    const journal = await gateway.readJournal('ipn')
+    const acknowledged = new Set(
+      journal.flatMap(({ outcome }, index) => (outcome === 'acknowledged' ? [index] : [])),
+    )
+    // No process of it runs, so nothing is committed meanwhile.
+    copied = { fromMs, acknowledged }
     await database.copy()
     await database.start()
     return 'database copied'
@@ -45,7 +50,8 @@ export function makeDatabaseHistory(
   async function goBack(processes: 'go on' | 'restart'): Promise<string> {
     if (copied === undefined) throw new Error('there is no copy of the database')
     await database.kill()
-    setBack = describeSetBack(copied, Date.now())
+    const toMs = Date.now()
+    setBack = { ...copied, toMs, deliveredMs: toMs + DELIVERY_MS }
     if (processes === 'restart') for (const member of stage.members()) member.kill()
     followers.restart()
     await database.setBack()
@@ -104,19 +110,3 @@ export type SetBack = {
 
 /** How long a delivery by webhook that was on its way may take to arrive. */
 const DELIVERY_MS = 15_000
-
-/** The database at the moment of the copy: no process of it runs, so nothing is committed meanwhile. */
-export type Copied = Pick<SetBack, 'fromMs' | 'acknowledged'>
-
-export function describeCopy(atMs: number, journal: readonly JournalEntry[]): Copied {
-  return {
-    fromMs: atMs,
-    acknowledged: new Set(
-      journal.flatMap(({ outcome }, index) => (outcome === 'acknowledged' ? [index] : [])),
-    ),
-  }
-}
-
-export function describeSetBack(copied: Copied, atMs: number): SetBack {
-  return { ...copied, toMs: atMs, deliveredMs: atMs + DELIVERY_MS }
-}

@@ -10,7 +10,7 @@ import {
   type PostgresServer,
   prepareServer,
 } from '../../support/postgres-server.ts'
-import { startReplication } from '../../support/replication.ts'
+import { startReplication } from '../replication.ts'
 
 const run = promisify(execFile)
 

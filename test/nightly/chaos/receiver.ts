@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
+import { listenOn } from '../../support/ports.ts'
 import { type FedEvent, readEvent } from '../audit/events.ts'
 import { ACCOUNTS, type Account } from './accounts.ts'
 
@@ -63,10 +64,7 @@ async function startReceiver(
       response.writeHead(400).end()
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
+  const port = await listenOn(server)
   const response = await fetch(`${apiUrl}/v1/webhook-endpoints`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

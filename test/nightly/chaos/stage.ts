@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPort } from '../../support/ports.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { type Drill, type Stops, startDrill } from '../start-drill.ts'
 import { storeKeys, writeAccounts } from './accounts.ts'
 import { type ChaosDatabase, startChaosDatabase } from './database.ts'
 import { controlGateway, type GatewayControl } from './gateway.ts'
@@ -11,45 +11,23 @@ import { prepareMember } from './processes.ts'
 import { buildPrograms, type Services, startServices } from './services.ts'
 
 /** All parts that can fail, each in a process of its own, with a proxy on every connection between them. */
-export type Stage = Omit<Services, 'stop'> & {
-  folder: string
+type Parts = Omit<Services, 'stop'> & {
   database: ChaosDatabase
   gateway: GatewayControl
   lines: Record<Line, ProxiedLine>
   /** The address at which order systems and the gateway reach the service. */
   serviceUrl: string
-  /** Stops everything; keeps the folder with the logs and the database's files on request. */
-  stop(keep: boolean): Promise<void>
 }
+export type Stage = Drill<Parts>
 
 /** One or several proxies that are disturbed together. */
 export type ProxiedLine = Pick<TcpProxy, 'cut' | 'stall' | 'refuse' | 'heal'>
 
-type Stop = () => Promise<unknown>
-
 /** Starts database, gateway, proxies and the service. */
-export async function startStage(seed: number): Promise<Stage> {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-chaos-'))
-  chmodSync(folder, 0o755)
-  const stops: Stop[] = []
-  async function stop(keep: boolean): Promise<void> {
-    for (const end of stops.splice(0).reverse()) await end()
-    if (!keep) rmSync(folder, { recursive: true, force: true })
-  }
-  try {
-    return { ...(await startParts(folder, seed, stops)), folder, stop }
-  } catch (error) {
-    await stop(true)
-    throw error
-  }
-}
+export const startStage = (seed: number): Promise<Stage> =>
+  startDrill('chaos', (folder, stops) => startParts(folder, seed, stops))
 
-/** @param stops receives how to stop each part, in the order of their start */
-async function startParts(
-  folder: string,
-  seed: number,
-  stops: Stop[],
-): Promise<Omit<Stage, 'folder' | 'stop'>> {
+async function startParts(folder: string, seed: number, stops: Stops): Promise<Parts> {
   const programs = buildPrograms(folder)
   const database = await startChaosDatabase(folder)
   stops.push(database.stop)

@@ -1,15 +1,15 @@
 import { withTimeout } from '../../../src/platform/concurrency/timing.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import type { SyncContext } from '../../../src/sync/types.ts'
+import { ask } from '../../support/ask.ts'
 import { makeDue } from '../../support/refund-lab.ts'
-import { KEY } from '../../support/service.ts'
-import type { Watch } from '../../support/statement-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import type { Finding } from '../audit/audit.ts'
 import { judge, settleAtGateway } from './observe.ts'
 import { type Case, LONG_AGO_MS, type Play, RECORD_RESULT } from './plays.ts'
 import type { Point } from './points.ts'
 import type { Stage } from './stage.ts'
+import type { Watch } from './statement-proxy.ts'
 import type { Subject } from './subjects.ts'
 
 /** What came of one point. */
@@ -119,15 +119,7 @@ function judgeAnswer({ status, text }: Answer, { refundId }: Case): Finding[] {
 }
 
 async function postRefund(url: string, { payment, key, amount }: Case): Promise<Answer> {
-  const response = await fetch(`${url}/v1/payments/${payment.id}/refunds`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${KEY}`,
-      'content-type': 'application/json',
-      'idempotency-key': key,
-    },
-    body: JSON.stringify({ amount }),
-  })
+  const response = await ask({ url, idempotencyKey: key }, payment.id, { amount })
   return { status: response.status, text: await response.text() }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { CUTS, type Cut } from '../../support/request-proxy.ts'
-import type { Edge } from '../../support/statement-proxy.ts'
+import { CUTS, type Cut } from './request-proxy.ts'
+import type { Edge } from './statement-proxy.ts'
 import type { Accident } from './subjects.ts'
 
 /** A place on the path at which something happens. */

@@ -1,55 +1,14 @@
-import type { Damage } from '../audit/rules.ts'
 import type { Drilled } from './drill.ts'
 
-const HEAD = [
-  'accident',
-  'path',
-  'points',
-  'played',
-  'moved once',
-  'left to a person',
-  'LOST',
-  'DOUBLED',
-  'DISORDERED',
-  'STUCK',
-]
-
-/** Formats what was played as a table, with the sums in its last row. */
-export function writeReport(drilled: readonly Drilled[]): string {
-  const counts = drilled.map(countResults)
-  const sums = (counts[0] ?? []).map((_, at) =>
-    counts.reduce((sum, row) => sum + (row[at] ?? 0), 0),
-  )
-  const rows = [
-    HEAD,
-    ...drilled.map(({ accident, play }, at) => [accident, play, ...(counts[at] ?? []).map(String)]),
-    ['all', '', ...sums.map(String)],
-  ]
-  const widths = HEAD.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
-
-function countResults({ points, results }: Drilled): number[] {
+/** What was played, a row for each drill; for `console.table`. */
+export const countResults = ({ accident, play, points, results }: Drilled) => {
   const sound = results.filter(({ findings }) => findings.length === 0)
-  const damaged = (damage: Damage) =>
-    results.filter(({ findings }) => findings.some((one) => one.damage === damage)).length
-  return [
-    points,
-    results.length,
-    sound.filter(({ moved }) => moved === 1).length,
-    sound.filter(({ moved }) => moved === 0).length,
-    damaged('lost'),
-    damaged('doubled'),
-    damaged('disordered'),
-    damaged('stuck'),
-  ]
+  return {
+    ...{ accident, play, points, played: results.length },
+    movedOnce: sound.filter(({ moved }) => moved === 1).length,
+    leftToPerson: sound.filter(({ moved }) => moved === 0).length,
+    damaged: results.length - sound.length,
+  }
 }
 
 /** Lists what is wrong, each with the command that plays the point again. */

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
-import { type RequestProxy, startRequestProxy } from '../../support/request-proxy.ts'
-import { type StatementProxy, startStatementProxy } from '../../support/statement-proxy.ts'
 import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
+import { type RequestProxy, startRequestProxy } from './request-proxy.ts'
+import { type StatementProxy, startStatementProxy } from './statement-proxy.ts'
 
 /** The connections of one process: to the database, and to the gateway. */
 export type Lines = { database: StatementProxy; gateway: RequestProxy; stop(): Promise<void> }

@@ -2,16 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { runCli } from '../../support/cli.ts'
 import { ask } from '../../support/postgres-server.ts'
-import type { ReplicationMode } from '../../support/replication.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { AT_REST } from '../audit/at-rest.ts'
 import { audit, type Finding } from '../audit/audit.ts'
 import { nameIn } from '../audit/ledgers.ts'
+import type { ReplicationMode } from '../replication.ts'
 import { type Promised, readDatabase, readPromised } from './ledgers.ts'
 import { type Load, repeatAll, startLoad } from './load.ts'
 import { measureOutage } from './requests.ts'
 import { ACCOUNT, type Stage } from './stage.ts'
-import type { Outcome } from './table.ts'
 
 /** What has to be acknowledged before the primary is killed, and in the time in which the standby receives nothing. */
 const BEFORE = { notifications: 25, refunds: 25 }
@@ -33,6 +32,15 @@ const PROMISES = AT_REST.filter(({ rule }) =>
     'an acknowledged refund is stored as requested',
   ].includes(rule),
 )
+
+/** One row of the drill's table. */
+export type Outcome = {
+  mode: string
+  acknowledged: number
+  lost: number
+  doubled: number
+  outageS: number
+}
 
 export type Played = {
   outcome: Outcome

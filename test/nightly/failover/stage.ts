@@ -1,15 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPort } from '../../support/ports.ts'
-import {
-  type Replication,
-  type ReplicationMode,
-  startReplication,
-} from '../../support/replication.ts'
 import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
 import { prepareMember } from '../chaos/processes.ts'
 import { SETTINGS } from '../chaos/services.ts'
+import { type Replication, type ReplicationMode, startReplication } from '../replication.ts'
+import { type Drill, type Stops, startDrill } from '../start-drill.ts'
 
 export const PAID = '1000'
 export const ACCOUNT = {
@@ -19,29 +14,28 @@ export const ACCOUNT = {
 }
 
 /** A primary with its standby, the gateway, and a web process and a worker that know both servers. */
-export type Stage = {
+type Parts = {
   replication: Replication
   gateway: GatewayControl
   /** The address of the web process. */
   apiUrl: string
-  /** Stops everything; keeps the folder with the logs on request. */
-  stop(keep: boolean): Promise<void>
 }
+export type Stage = Drill<Parts>
 
 /** Refunds are executed a moment after they were accepted, whatever is left of the payment. */
 const REFUND_MODE = { guardsBalance: false, settleMs: 300 }
 /** What has no evidence goes to a person within a drill. */
 const RESOLVE_FOR = { REFUND_RESOLVE_FOR_MS: '20000' }
 
-export async function startStage(bin: string, mode: ReplicationMode): Promise<Stage> {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-failover-'))
-  chmodSync(folder, 0o755)
-  const stops: (() => Promise<unknown>)[] = []
-  async function stop(keep: boolean): Promise<void> {
-    for (const end of stops.splice(0).reverse()) await end()
-    if (keep) console.info(`the logs of the processes are in ${folder}`)
-    else rmSync(folder, { recursive: true, force: true })
-  }
+export const startStage = (bin: string, mode: ReplicationMode): Promise<Stage> =>
+  startDrill('failover', (folder, stops) => startParts(bin, mode, folder, stops))
+
+async function startParts(
+  bin: string,
+  mode: ReplicationMode,
+  folder: string,
+  stops: Stops,
+): Promise<Parts> {
   async function start(name: string, file: string, port: number, env: Record<string, string>) {
     const account = {
       GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
@@ -53,46 +47,37 @@ export async function startStage(bin: string, mode: ReplicationMode): Promise<St
     await member.start()
     return member.url
   }
-  try {
-    const replication = await startReplication(
-      bin,
-      folder,
-      [await findPort(), await findPort()],
-      mode,
-    )
-    stops.push(replication.stop)
-    const [webPort, workerPort, gatewayPort] = [
-      await findPort(),
-      await findPort(),
-      await findPort(),
-    ]
-    const apiUrl = `http://127.0.0.1:${webPort}`
-    const gatewayUrl = await start('sandbox', 'src/sandbox/main.ts', gatewayPort, {
-      SANDBOX_PORT: String(gatewayPort),
-      SANDBOX_IPN_URL: `${apiUrl}/ipn`,
-    })
-    const env = {
-      ...SETTINGS,
-      ...RESOLVE_FOR,
-      API_KEY: ACCOUNT.apiKey,
-      DATABASE_URL: replication.url,
-      GATEWAY_BASE_URL: gatewayUrl,
-    }
-    await Promise.all(
-      [
-        { role: 'web', port: webPort },
-        { role: 'worker', port: workerPort },
-      ].map(({ role, port }) =>
-        start(role, 'src/main.ts', port, { ...env, ROLE: role, PORT: String(port) }),
-      ),
-    )
-    const gateway = controlGateway(gatewayUrl)
-    await gateway.send('PUT', '/refund-mode', REFUND_MODE)
-    return { replication, gateway, apiUrl, stop }
-  } catch (error) {
-    await stop(true)
-    throw error
+  const replication = await startReplication(
+    bin,
+    folder,
+    [await findPort(), await findPort()],
+    mode,
+  )
+  stops.push(replication.stop)
+  const [webPort, workerPort, gatewayPort] = [await findPort(), await findPort(), await findPort()]
+  const apiUrl = `http://127.0.0.1:${webPort}`
+  const gatewayUrl = await start('sandbox', 'src/sandbox/main.ts', gatewayPort, {
+    SANDBOX_PORT: String(gatewayPort),
+    SANDBOX_IPN_URL: `${apiUrl}/ipn`,
+  })
+  const env = {
+    ...SETTINGS,
+    ...RESOLVE_FOR,
+    API_KEY: ACCOUNT.apiKey,
+    DATABASE_URL: replication.url,
+    GATEWAY_BASE_URL: gatewayUrl,
   }
+  await Promise.all(
+    [
+      { role: 'web', port: webPort },
+      { role: 'worker', port: workerPort },
+    ].map(({ role, port }) =>
+      start(role, 'src/main.ts', port, { ...env, ROLE: role, PORT: String(port) }),
+    ),
+  )
+  const gateway = controlGateway(gatewayUrl)
+  await gateway.send('PUT', '/refund-mode', REFUND_MODE)
+  return { replication, gateway, apiUrl }
 }
 
 /** Makes a paid transaction at the gateway, which sends its notification. */

@@ -17,7 +17,7 @@ const database = useTestDatabase()
 const Acknowledgement = z.strictObject({ respcode: z.int(), respmsg: z.string() })
 type Taken = { place: number; verdict: string; body: string; kind: string; due: boolean }
 
-describe('whatever is sent', () => {
+describe('whatever is sent', { timeout: 1_800_000 }, () => {
   it('a notification is stored and due, or refused: never both, never neither', async () => {
     const { service, errors, send } = await startStage(database)
     let stored = 0
@@ -46,7 +46,7 @@ describe('whatever is sent', () => {
     })
     expect(stored).toBeGreaterThan(0)
     await expectWell(service)
-  }, 1_800_000)
+  })
 
   it('a route answers, or refuses with a problem that has a code', async () => {
     const gateway = await startScript()
@@ -80,7 +80,7 @@ describe('whatever is sent', () => {
       if (!process.env.FUZZ_PATH) expect([...seen.keys()]).toContain(status)
     }
     await expectWell(service)
-  }, 1_800_000)
+  })
 
   it('bytes that may be no request at all lead to no answer of 500 and leave it well', async () => {
     const { service, errors } = await startStage(database)
@@ -99,5 +99,5 @@ describe('whatever is sent', () => {
       expect(errors).toEqual([])
     })
     await expectWell(service)
-  }, 1_800_000)
+  })
 })

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { emptyTables } from '../../support/database.ts'
-import { serve } from '../../support/gateway.ts'
+import { type Seen, serve } from '../../support/gateway.ts'
 import { forward } from '../../support/gateway-tap.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { startMain } from '../../support/main-process.ts'
+import { type ServiceProcess, settingsFor, startServiceProcess } from '../../support/process.ts'
 import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
-import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -17,20 +16,18 @@ const lab = useRefundLab()
 afterEach(() => emptyTables(lab.database))
 
 const startWorker = (env: Record<string, string> = {}) =>
-  startMain({
+  startServiceProcess({
+    ...settingsFor(lab.database.url, lab.sandbox.url),
     ROLE: 'worker',
-    PORT: '0',
-    DEMO: 'false',
-    DATABASE_URL: lab.database.url,
-    GATEWAY_BASE_URL: lab.sandbox.url,
-    GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode,
-    GATEWAY_SECRET: MERCHANT.secret,
-    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
-    GATEWAY_REFUND_DEDUPES: 'true',
     REFUND_BACKOFF_MS: '50',
     REFUND_BACKOFF_MAX_MS: '200',
     ...env,
   })
+
+async function killNow({ child, ended }: ServiceProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await ended
+}
 
 /** Ends the lease of the killed process; another process takes over its work. */
 async function takeUp(env: Record<string, string> = {}): Promise<void> {
@@ -51,32 +48,28 @@ const attemptsOf = (refundId: string) =>
     { outcome: string | null; message: string | null }[]
   >`select outcome, message from refund_attempts where refund_id = ${refundId} order by id`
 
-type Worker = Awaited<ReturnType<typeof startWorker>>
-
 /** Kills a process while a lock it needs is held; the lock is released only then. */
 async function killWhile(
   hold: (held: Sql) => Promise<unknown>,
-  begin: () => Worker | Promise<Worker>,
+  begin: () => ServiceProcess | Promise<ServiceProcess>,
 ): Promise<void> {
   await whileUncommitted(lab.database, hold, async () => {
     const worker = await begin()
     await waitUntilBlocked(lab.database)
-    await worker.kill()
+    await killNow(worker)
   })
 }
 
 /** A gateway that forwards everything but refunds, which it receives and keeps. */
-async function startSwallower(): Promise<{ url: string; swallowed(): number }> {
-  let swallowed = 0
-  const { url } = await serve(async (response, request) => {
-    if (request.body.includes('"REFUND"')) swallowed += 1
-    else await forward(lab.sandbox.url, response, request)
+const startSwallower = () =>
+  serve(async (response, request) => {
+    if (!isRefund(request)) await forward(lab.sandbox.url, response, request)
   })
-  return { url, swallowed: () => swallowed }
-}
+
+const isRefund = ({ body }: Seen) => body.includes('"REFUND"')
 
 /** Starts a worker, and waits until it has sent the refund; its answer comes half a second later. */
-async function startAndSend(refundId: string): Promise<Worker> {
+async function startAndSend(refundId: string): Promise<ServiceProcess> {
   await lab.fault('delay', { delayMs: 500 })
   const worker = await startWorker()
   await waitForSent(lab, refundId)
@@ -111,8 +104,9 @@ const KILLS: Kill[] = [
     kill: async () => {
       const gateway = await startSwallower()
       const worker = await startWorker({ GATEWAY_BASE_URL: gateway.url })
-      await waitUntil(() => gateway.swallowed() === 1, { what: 'the bytes of the refund' })
-      await worker.kill()
+      const swallowed = () => gateway.seen.filter(isRefund).length
+      await waitUntil(() => swallowed() === 1, { what: 'the bytes of the refund' })
+      await killNow(worker)
     },
     left: { status: 'sending', attempts: 1 },
     sent: 0,
@@ -124,7 +118,7 @@ const KILLS: Kill[] = [
       await lab.fault('acceptThenHang')
       const worker = await startWorker()
       await waitForSent(lab, refundId)
-      await worker.kill()
+      await killNow(worker)
     },
     left: { status: 'sending', attempts: 1 },
     sent: 1,
@@ -189,7 +183,8 @@ describe('a process that is stopping', () => {
     const refundId = await lab.ask(payment, '30')
     const worker = await startWorker()
     await waitForSent(lab, refundId)
-    expect(await worker.stop()).toBe(0)
+    worker.child.kill('SIGTERM')
+    expect(await worker.ended).toBe(0)
     expect((await lab.row(refundId)).status).toBe('accepted')
   })
 
@@ -199,7 +194,8 @@ describe('a process that is stopping', () => {
     const refundId = await lab.ask(payment, '30')
     const worker = await startWorker()
     await waitForSent(lab, refundId)
-    expect(await worker.stop()).toBe(0)
+    worker.child.kill('SIGTERM')
+    expect(await worker.ended).toBe(0)
     expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
     expect(await attemptsOf(refundId)).toEqual([{ outcome: 'unknown', message: 'interrupted' }])
     await lab.settle(refundId)

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readSnippets } from '../../support/read-snippets.ts'
 import { KEY } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
+import { readSnippets } from './read-snippets.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const CLIENT = join(ROOT, 'client')

@@ -117,8 +117,10 @@ const Created = z.object({
 })
 
 /** What stands for the placeholders of a page, as its earlier commands returned it. */
-class Placeholders {
-  #known = new Map([
+type Placeholders = Map<string, string>
+
+const openPage = (): Placeholders =>
+  new Map([
     ['127.0.0.1:3000', new URL(service.url).host],
     ['127.0.0.1:4010', new URL(sandbox.url).host],
     ['$KEY', KEY],
@@ -126,51 +128,34 @@ class Placeholders {
     ['$PAYMENT', PAYMENT],
   ])
 
-  fill(command: string): string {
-    return [...this.#known].reduce((text, [name, value]) => text.replaceAll(name, value), command)
-  }
+const fill = (placeholders: Placeholders, command: string) =>
+  [...placeholders].reduce((text, [name, value]) => text.replaceAll(name, value), command)
 
-  set(name: string, value: string): void {
-    this.#known.set(name, value)
+/** Waits until what a transaction shows matches. */
+async function untilShown(transactionId = '', pattern = /./): Promise<void> {
+  const isShown = async () => {
+    const { status, text } = await run(`curl ${service.url}/v1/transactions/${transactionId}`)
+    return status === 200 && pattern.test(text)
   }
+  await waitUntil(isShown, { what: `${transactionId} to be shown as ${pattern}` })
+}
 
-  /** Waits until the transaction made last is paid twice. */
-  async untilPaid(): Promise<void> {
-    const id = this.#known.get('<transaction id>')
-    const isPaid = async () => {
-      const { text } = await run(
-        `curl -H 'Authorization: Bearer ${KEY}' ${service.url}/v1/transactions/${id}`,
-      )
-      return text.includes('"duplicatePayment":true')
-    }
-    await waitUntil(isPaid, { what: 'both payments' })
-  }
+const Answered = z.object({ id: z.string() })
 
-  /** Sets the refund that the next commands are about. */
-  name(refundId: string): void {
-    this.#known.set('refunds/<id>', `refunds/${refundId}`)
-  }
-
-  async learn(command: string, text: string): Promise<void> {
-    if (command.includes('/sandbox/transactions')) {
-      const { transactionId, payments } = Created.parse(JSON.parse(text))
-      this.#known.set('<transaction id>', transactionId)
-      // A person who types the commands is slower than the notification.
-      const url = `${service.url}/v1/transactions/${transactionId}`
-      const isKnown = async () => (await run(`curl ${url}`)).status === 200
-      await waitUntil(isKnown, { what: 'the notified transaction to be known' })
-      const [{ id }] = payments
-      this.#known.set('<payment id>', id).set('payments/<id>', `payments/${id}`)
-    } else if (command.includes('/oauth2/token')) {
-      const { access_token } = z.object({ access_token: z.string() }).parse(JSON.parse(text))
-      this.#known.set('<token>', access_token)
-    } else if (/\/webhook-endpoints /.test(command)) {
-      const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
-      this.#known.set('webhook-endpoints/<id>', `webhook-endpoints/${id}`)
-    } else if (/\/refunds /.test(command)) {
-      const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
-      this.name(id)
-    }
+async function learn(known: Placeholders, command: string, text: string): Promise<void> {
+  if (command.includes('/sandbox/transactions')) {
+    const { transactionId, payments } = Created.parse(JSON.parse(text))
+    const [{ id }] = payments
+    known.set('<transaction id>', transactionId)
+    known.set('<payment id>', id).set('payments/<id>', `payments/${id}`)
+    // A person who types the commands is slower than the notification.
+    await untilShown(transactionId)
+  } else if (command.includes('/oauth2/token')) {
+    const { access_token } = z.object({ access_token: z.string() }).parse(JSON.parse(text))
+    known.set('<token>', access_token)
+  } else if (/\/(webhook-endpoints|refunds) /.test(command)) {
+    const [, kind] = /\/(webhook-endpoints|refunds) /.exec(command) ?? []
+    known.set(`${kind}/<id>`, `${kind}/${Answered.parse(JSON.parse(text)).id}`)
   }
 }
 
@@ -254,28 +239,32 @@ async function refundAtPortal(): Promise<string> {
 it('every curl command of the documentation works, in the order of its page', async () => {
   const pages = new Map<string, Placeholders>()
   for (const { page, command } of curls) {
-    const placeholders = pages.get(page) ?? new Placeholders()
+    const placeholders = pages.get(page) ?? openPage()
     pages.set(page, placeholders)
     if (command.includes('/cancellation')) await unsend()
     if (command.includes('discrepancies/<id>')) {
       placeholders.set('discrepancies/<id>', `discrepancies/${await disagree()}`)
     }
     if (command.includes('/resolution')) await putInReview()
-    if (command.includes('/surplus-refund')) await placeholders.untilPaid()
-    if (command.includes('/approval')) placeholders.name(await requestLarge())
+    if (command.includes('/surplus-refund')) {
+      await untilShown(placeholders.get('<transaction id>'), /"duplicatePayment":true/)
+    }
+    if (command.includes('/approval')) {
+      placeholders.set('refunds/<id>', `refunds/${await requestLarge()}`)
+    }
     if (command.includes('refunds/<request id>')) {
       placeholders.set('<request id>', await refundAtPortal())
     }
     // Read at once: the payment is made to succeed by the command after it.
     const external = command.includes('/external-refunds/<id>') ? await putExternal() : ''
     const named = command.replace('/external-refunds/<id>', `/external-refunds/${external}`)
-    const filled = placeholders.fill(named).replace(/wait=60'/, "wait=0'")
+    const filled = fill(placeholders, named).replace(/wait=60'/, "wait=0'")
     const { status, text } = await run(filled)
     expect({ page, command: filled, status, text }).toMatchObject({
       status: expect.toSatisfy((code: number) => code >= 200 && code < 300),
     })
     expect(filled).not.toMatch(/<[a-z ]+>|\$[A-Z]/)
-    await placeholders.learn(command, text)
+    await learn(placeholders, command, text)
     if (command.includes('/refund-mode')) await control('PUT', '/refund-mode', {})
   }
 }, 60_000)

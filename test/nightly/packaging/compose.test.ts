@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SERVER_LIMITS } from '../../../src/http/server.ts'
-import { readCompose, readOwn, STOP_S } from '../../support/deployments.ts'
+import { readCompose, readOwn, STOP_S } from './deployments.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const { services, ours, edge } = readCompose()

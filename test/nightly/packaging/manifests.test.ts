@@ -4,14 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
 import { PACKAGE } from '../../../src/version.ts'
 import { FIRST_FREE_PORT } from '../../../src/webhooks/send.ts'
-import {
-  KUBERNETES,
-  readCompose,
-  readKubernetes,
-  readOwn,
-  STOP_S,
-} from '../../support/deployments.ts'
-import { findSchemaFaults } from '../../support/kubernetes-schemas.ts'
+import { KUBERNETES, readCompose, readKubernetes, readOwn, STOP_S } from './deployments.ts'
+import { findSchemaFaults } from './kubernetes-schemas.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const { kustomization, manifests, pods } = readKubernetes()

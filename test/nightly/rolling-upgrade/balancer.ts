@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { listenOn } from '../../support/ports.ts'
 
 /** A request that a process was given, and what came of it. */
 export type Exchange = {
@@ -60,12 +61,9 @@ export async function startBalancer(): Promise<Balancer> {
   })
   // Whoever keeps a connection finds it open.
   server.keepAliveTimeout = 0
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the balancer has no port')
+  const port = await listenOn(server)
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     exchanges,
     pointTo(next) {
       targets = next

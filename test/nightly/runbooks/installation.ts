@@ -20,8 +20,6 @@ import type { Shell } from './shell.ts'
 const ROLES = ['web', 'worker'] as const
 type Role = (typeof ROLES)[number]
 
-export type Installation = Awaited<ReturnType<typeof startInstallation>>
-
 /**
  * Starts a gateway, a web process and a worker, and gives their settings to the shell. Customers pay and order systems
  * refund from then on.

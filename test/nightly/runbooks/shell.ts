@@ -8,7 +8,7 @@ import { buildSpawnOptions } from '../../../src/platform/postgres/embedded-binar
 import { findServerUser } from '../../../src/platform/postgres/embedded-cluster.ts'
 import { pickPort } from '../../support/ports.ts'
 import { findDebianPrograms } from '../../support/postgres-server.ts'
-import { readSnippets } from '../../support/read-snippets.ts'
+import { readSnippets } from '../packaging/read-snippets.ts'
 
 /** Debian's programs of Postgres; undefined on a machine without them, where no runbook is played. */
 export const programs = findDebianPrograms()

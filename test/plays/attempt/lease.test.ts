@@ -4,11 +4,11 @@ import { leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import { passSending } from '../../support/pass-sending.ts'
 import { type LabPayment, RESEND_MS, waitForSent } from '../../support/refund-lab.ts'
 import { startTestService } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
 import { useFreshLab, useStarted } from '../../support/use-started.ts'
+import { passSending } from '../pass-sending.ts'
 
 const Calls = z.object({
   data: z.array(z.object({ requestId: z.string().optional(), rawBodySha256: z.string() })),

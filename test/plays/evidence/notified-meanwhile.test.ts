@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
-import { passSending } from '../../support/pass-sending.ts'
 import { useFreshLab } from '../../support/use-started.ts'
+import { passSending } from '../pass-sending.ts'
 
 const lab = useFreshLab({ settings: { GATEWAY_REFUND_DEDUPES: 'false' } })
 

@@ -4,11 +4,11 @@ import { expectInvalid, expectProblem, readPage } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
+import { passSending } from '../pass-sending.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
 

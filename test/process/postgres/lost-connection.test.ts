@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { makeAuthority } from '../../support/certificates.ts'
-import { startEveryConnection } from '../../support/connections.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { startEveryConnection } from './connections.ts'
 
 const CONNECTIONS = 10
 const ROUNDS = 5

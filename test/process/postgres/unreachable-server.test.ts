@@ -5,11 +5,11 @@ import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
 import { openPool } from '../../../src/platform/postgres/pool.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { startClosingServer } from '../../support/closing-server.ts'
-import { startEveryConnection } from '../../support/connections.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { startEveryConnection } from './connections.ts'
 
 const database = useTestDatabase()
 

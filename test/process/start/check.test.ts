@@ -14,7 +14,7 @@ import { listen } from '../../support/gateway.ts'
 import { runMain, settingsFor } from '../../support/process.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
-import { pretendWeakCommits } from '../../support/weak-commits.ts'
+import { pretendWeakCommits } from '../weak-commits.ts'
 
 const database = useTestDatabase()
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
 import { describeSandbox, readConfig } from '../../../src/config/config.ts'
 import { listSettingNames, SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
-import { PRODUCTION, readProblems } from '../../support/config.ts'
+import { PRODUCTION, readProblems } from './config.ts'
 
 type Environment = Record<string, string | undefined>
 

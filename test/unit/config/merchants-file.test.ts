@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
-import { PRODUCTION, readProblems } from '../../support/config.ts'
+import { PRODUCTION, readProblems } from './config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ipn-merchants-'))
 afterAll(() => rmSync(folder, { recursive: true }))

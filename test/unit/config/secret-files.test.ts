@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig, readDataKeyConfig, readSigningConfig } from '../../../src/config/config.ts'
 import { readSome } from '../../../src/config/environment.ts'
 import { listSettingNames, SECRET_SETTINGS } from '../../../src/config/settings.ts'
-import { PRODUCTION, readProblems } from '../../support/config.ts'
+import { PRODUCTION, readProblems } from './config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { readSome } from '../../../src/config/environment.ts'
 import { listSettingNames } from '../../../src/config/settings.ts'
-import { PRODUCTION, readProblems as readLines } from '../../support/config.ts'
+import { PRODUCTION, readProblems as readLines } from './config.ts'
 
 const readProblems = (env: Record<string, string>) => readLines({ ...PRODUCTION, ...env })
 

@@ -17,8 +17,8 @@ import {
   writeMerchantsFile,
 } from '../../../support/api.ts'
 import { borrowRig } from '../../../support/borrow-rig.ts'
-import { explain, recordStatements } from '../../../support/plans.ts'
 import { MERCHANT, type Rig } from '../../../support/service.ts'
+import { explain, recordStatements } from './plans.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig

@@ -8,7 +8,6 @@ import { startTracing } from '../../../../src/platform/telemetry/otlp.ts'
 import { expectTaken, RECEIVER } from '../../../support/ask.ts'
 import { borrowRig } from '../../../support/borrow-rig.ts'
 import { CARDS } from '../../../support/cards.ts'
-import { type CollectedSpan, type Collector, startCollector } from '../../../support/collector.ts'
 import { holdLocks } from '../../../support/database.ts'
 import { waitUntilBlocked } from '../../../support/locks.ts'
 import {
@@ -22,6 +21,7 @@ import {
 import { makeTransaction } from '../../../support/sync.ts'
 import { useTestDatabase } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
+import { type CollectedSpan, type Collector, startCollector } from './collector.ts'
 
 /** OpenTelemetry's numbers for span kinds. */
 const KIND = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 }

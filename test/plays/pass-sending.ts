@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { GatewayOutcome } from '../../src/gateway/types.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import type { LabPayment, RefundLab } from './refund-lab.ts'
-import { changeLifecycle } from './service.ts'
+import type { LabPayment, RefundLab } from '../support/refund-lab.ts'
+import { changeLifecycle } from '../support/service.ts'
 
 type Outcome = GatewayOutcome<string | undefined>
 

@@ -1,5 +1,5 @@
-import { readConfig } from '../../src/config/config.ts'
-import { ConfigError } from '../../src/config/environment.ts'
+import { readConfig } from '../../../src/config/config.ts'
+import { ConfigError } from '../../../src/config/environment.ts'
 
 /** The least that a start outside demo mode needs. */
 export const PRODUCTION = {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { findPort } from './ports.ts'
+import { findPort, listenOn } from '../../support/ports.ts'
 
 /** The places on the wire at which a call can be cut off, in their order. */
 export const CUTS = [
@@ -71,7 +71,7 @@ export async function startRequestProxy(target: string): Promise<RequestProxy> {
       relay({ target, client, request }, state).catch(() => client.destroy())
     })
   })
-  const port = await listen(server, await findPort())
+  const port = await listenOn(server, await findPort())
   return {
     url: `http://127.0.0.1:${port}`,
     arm(fault) {
@@ -80,7 +80,7 @@ export async function startRequestProxy(target: string): Promise<RequestProxy> {
     isStruck: () => state.isStruck,
     async heal() {
       state.fault = undefined
-      if (!server.listening) await listen(server, port)
+      if (!server.listening) await listenOn(server, port)
     },
     async stop() {
       const closed = server.listening ? once(server, 'close') : undefined
@@ -117,14 +117,6 @@ async function relay({ target, client, request }: Call, state: State): Promise<v
   if (part) await send(target, part)
   else await write(client, cutAnswer(await exchange(target, request), cut))
   await strike(client, state)
-}
-
-async function listen(server: ReturnType<typeof createServer>, port: number): Promise<number> {
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the proxy has no port')
-  return address.port
 }
 
 function endWithAnswer(answer: Buffer): Buffer {

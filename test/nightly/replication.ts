@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
-import { ask, type PostgresServer, prepareServer } from './postgres-server.ts'
-import { waitUntil } from './wait-until.ts'
+import { ask, type PostgresServer, prepareServer } from '../support/postgres-server.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 /** Whether a commit waits until the standby has it on disk. */
 export type ReplicationMode = 'synchronous' | 'asynchronous'

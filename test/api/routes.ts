@@ -1,6 +1,6 @@
 import type { Scope } from '../../src/access/keys.ts'
-import { callWith, registerEndpoint, type Tenant } from './accounts.ts'
-import type { Rig } from './service.ts'
+import { callWith, registerEndpoint, type Tenant } from '../support/accounts.ts'
+import type { Rig } from '../support/service.ts'
 
 /** The ids of an account's objects. */
 export type Ids = Pick<

@@ -1,8 +1,8 @@
 import { LosslessNumber, stringify } from 'lossless-json'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { makeControl, SHOP } from './sandbox.ts'
+import { computeSecureHash } from '../../../src/gateway/signature.ts'
+import { makeControl, SHOP } from '../../support/sandbox.ts'
 
 const Payments = z.object({
   svc_ResponseData: z.array(z.object({ id: z.string(), refundedAmount: z.number() })),

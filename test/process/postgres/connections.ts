@@ -1,5 +1,5 @@
-import type { Sql } from '../../src/platform/postgres/types.ts'
-import { waitUntil } from './wait-until.ts'
+import type { Sql } from '../../../src/platform/postgres/types.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** Resolves once every connection of a pool has started its session. */
 export async function startEveryConnection(sql: Sql): Promise<void> {

@@ -1,8 +1,8 @@
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { z } from 'zod'
-import type { Db } from '../../src/db/client.ts'
-import * as schema from '../../src/db/schema.ts'
-import type { TestDatabase } from './database.ts'
+import type { Db } from '../../../../src/db/client.ts'
+import * as schema from '../../../../src/db/schema.ts'
+import type { TestDatabase } from '../../../support/database.ts'
 
 type Statement = { query: string; params: unknown[] }
 

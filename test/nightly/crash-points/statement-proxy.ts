@@ -1,13 +1,14 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { listenOn } from '../../support/ports.ts'
+import { createMessageReader } from '../../support/postgres-wire.ts'
 import {
-  createMessageReader,
   createRequestReader,
   endsAnswer,
   isAnswered,
   nameStatement,
   type WireRequest,
-} from './postgres-wire.ts'
+} from './wire-requests.ts'
 
 /** On which side of a statement's execution the connection is lost. */
 export type Edge = 'before' | 'after'
@@ -53,12 +54,8 @@ export async function startStatementProxy(target: string): Promise<StatementProx
     client.on('close', () => clients.delete(client))
     openSession(client, target, (session, sql) => watching.meet(session, sql))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the proxy has no port')
   const url = new URL(target)
-  url.host = `127.0.0.1:${address.port}`
+  url.host = `127.0.0.1:${await listenOn(server)}`
   return {
     url: url.href,
     watch(steps, fault) {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
-import * as schema from '../../src/db/schema.ts'
+import * as schema from '../../../src/db/schema.ts'
 
 /** Migrations before this one make the tables. */
 const FIRST = '0001'

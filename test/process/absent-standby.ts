@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 /** A migrated database on a server of its own, whose commits can be made to wait for a standby that never comes. */
 export type WaitingDatabase = {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { z } from 'zod'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Reads a file of the repository. */
 export const readOwn = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8')
