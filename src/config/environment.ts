@@ -121,6 +121,10 @@ function findUnknown(env: Environment): Problem[] {
   })
 }
 
+/** Lists what is set for a sign-in by a directory and for reads from replicas, which this service does not have. */
+export const listWithoutEffect = (env: Environment = process.env): string[] =>
+  Object.keys(env).filter((name) => /^(OIDC_\w+|DATABASE_READ_URL(_FILE)?)$/.test(name))
+
 /**
  * Parses the environment, and the files that it names; an empty value counts as unset. An invalid setting has
  * its default in `settings`, so that everything else can be checked too.

@@ -2,6 +2,7 @@ import { hashKey } from '../access/keys.ts'
 import { prepareAccess } from '../access/setting-keys.ts'
 import { findShortSecrets, LEAST_SECRET } from '../config/accounts.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { listWithoutEffect } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'
 import { prepareSchema } from '../db/migrate.ts'
 import { readSchemaName } from '../db/migration-state.ts'
@@ -80,9 +81,6 @@ async function startDatabase(config: Config, log: Log, parts: Parts): Promise<st
   return database.url
 }
 
-/** Settings for sign-in by a directory and for reads from replicas, which this service does not have. */
-const WITHOUT_EFFECT = /^(OIDC_\w+|DATABASE_READ_URL(_FILE)?)$/
-
 /** Logs what is doubtful about valid settings. The signing secret of the demo is published. */
 function warnOfSettings(config: Config, log: Log): void {
   if (config.TRUSTED_PROXIES.some(({ prefix }) => prefix === 0)) {
@@ -90,7 +88,7 @@ function warnOfSettings(config: Config, log: Log): void {
       'TRUSTED_PROXIES trusts every address, so that anybody can choose the address that is logged, allowed and limited; set it to the addresses of your proxies',
     )
   }
-  const unused = Object.keys(process.env).filter((name) => WITHOUT_EFFECT.test(name))
+  const unused = listWithoutEffect()
   if (unused.length > 0) {
     log.warn(
       { settings: unused },
