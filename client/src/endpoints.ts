@@ -60,8 +60,8 @@ export type WebhookEndpoints = {
   enable(endpointId: string, options?: CallOptions): Promise<WebhookEndpoint>
   /**
    * Sends all events after an event again, in order.
-   * @param after the event's id, or `0`
-   * @throws CursorExpiredError if events after it have been deleted
+   * @param after the event's id, or `0` to begin with the oldest event that is kept
+   * @throws CursorExpiredError if events after it have been deleted, or are from before a restore of the database
    */
   replay(endpointId: string, after: string, options?: CallOptions): Promise<WebhookEndpoint>
 }

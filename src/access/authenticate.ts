@@ -1,5 +1,6 @@
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
+import { routePath } from 'hono/route'
 import type { Config } from '../config/config.ts'
 import { DomainError } from '../errors.ts'
 import { createAddressFinder, nameNetwork } from '../http/client-address.ts'
@@ -87,9 +88,14 @@ export const parseBearer = (header = '') => /^Bearer +([\x21-\x7e]{1,256})$/i.ex
 /** Returns the API key that a request was sent with. */
 export const readBearer = (c: HttpContext) => parseBearer(c.req.header('authorization'))
 
+/** The routes that `wait` holds open. */
+const LONG_POLLS = ['/v1/transactions/:transactionId', '/v1/refunds/:refundId', '/v1/events']
+
 /** A long poll lasts for up to a minute, a stream for hours; both hold nothing but memory. */
 function isWaiting(c: HttpContext): boolean {
-  return c.req.query('wait') !== undefined || c.req.path === '/v1/events/stream'
+  const route = routePath(c, -1)
+  if (route === '/v1/events/stream') return true
+  return LONG_POLLS.includes(route) && Number(c.req.query('wait')) > 0
 }
 
 /** Returns the accounts that a key or a person covers. */

@@ -177,22 +177,21 @@ export async function stopSending(tx: Tx, because: string): Promise<void> {
     where stopped_at is null`
 }
 
-/** Lets refunds and events be sent again: nothing was lost. */
+/** Lets refunds and events be sent again. */
 export async function resumeSending(tx: Tx): Promise<void> {
   await tx`update installation set stopped_at = null, stopped_because = null`
 }
 
 /**
- * Raises the epoch, and lets refunds and events be sent again. What readers hold from before is void: the feed goes on
- * behind every cursor that was given, and ETags begin with the epoch. Webhooks continue where they were.
+ * Raises the epoch. What readers hold from before is void: the feed goes on behind every cursor that was given, and ETags
+ * begin with the epoch. Webhooks continue where they were.
  * @returns the epoch
  */
 export async function raiseEpoch(tx: Tx): Promise<number> {
   // The publisher must not number an event of this epoch with a position of the one before.
   await tx`select pg_advisory_xact_lock(${tx.unsafe(PUBLISHING_LOCK)})`
   const [row] = await tx<{ epoch: number }[]>`
-    update installation set epoch = epoch + 1, restored_at = now(), stopped_at = null, stopped_because = null
-    returning epoch`
+    update installation set epoch = epoch + 1, restored_at = clock_timestamp() returning epoch`
   if (!row) throw new Error('the row of the installation is missing')
   const start = row.epoch * POSITIONS_PER_EPOCH
   await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`

@@ -90,7 +90,7 @@ const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_gro
  * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` with `changed` when another is entered
  */
 export async function resolveDiscrepancy(
-  ctx: Pick<Context, 'encryption' | 'sql' | 'log' | 'now'>,
+  ctx: Pick<Context, 'config' | 'encryption' | 'sql' | 'log' | 'now'>,
   access: Access,
   found: DiscrepancyRow,
   { reason, shownAmount }: { reason: string; shownAmount?: string | undefined },
@@ -112,7 +112,8 @@ export async function resolveDiscrepancy(
       update discrepancies set resolved_at = now(), resolved_by = ${access.name}, resolution = ${reason},
         over_at = null
       where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
-    const refundIds = own.map(({ refundId }) => refundId)
+    const asked = own.map(({ refundId }) => refundId)
+    const refundIds = [...new Set([...asked, ...(entered?.doubted ?? [])])]
     return {
       ...{ field: 'discrepancy', before: 'open', after: 'resolved', verb: 'resolved', reason },
       also: describeSelfDecided(access, own),

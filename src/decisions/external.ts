@@ -21,9 +21,15 @@ import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
-import { describeGrowth, measureUnexplained, measureUnmatched } from '../refunds/measure.ts'
+import {
+  describeGrowth,
+  measureCounted,
+  measureUnexplained,
+  measureUnmatched,
+} from '../refunds/measure.ts'
 import { saveDraft, saveExternalRefunds } from '../refunds/save.ts'
 import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
+import { NO_GROWTH } from '../refunds/unshown.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
@@ -73,7 +79,7 @@ export async function resolveExternalRefund(
         ours: `${name} decided as ${resolution.outcome} by ${resolution.by}`,
         // Those of other external refunds are found again by the next answer.
         answered: [
-          { kind: 'external_refund_unmatched' },
+          { kind: 'external_refund_unmatched', ours: NO_GROWTH },
           { kind: 'external_refund_contradicted', ours: name },
         ],
       })
@@ -147,7 +153,7 @@ function judge(
   }
   const obstacle = findExternalObstacle(now, outcome)
   if (obstacle) throw refuse(now, EXPLAINED[obstacle](now))
-  const contrary = findContrary(now)
+  const contrary = findContrary(external, outcome)
   if (contrary !== null && !againstEvidence) {
     throw refuseAgainstEvidence(outcome, [contrary], (detail) => refuse(now, detail))
   }
@@ -155,10 +161,17 @@ function judge(
   return contrary
 }
 
-/** What a decision contradicts; null while nothing but the notification is known. */
-function findContrary(row: ExternalRow): string | null {
+/** What a decision contradicts; null while nothing but the notification of a success is known. */
+function findContrary(external: LockedExternal, outcome: ExternalOutcome): string | null {
+  const { payment, locked } = external
+  const row = external.draft.now
   const state = deriveExternalState(row)
-  if (state === 'reserved') return null
+  if (state === 'reserved') {
+    if (row.failureNotifiedAt === null) return null
+    if (outcome !== 'never_happened') return 'its failure was notified'
+    const hasGrown = compareAmounts(measureCounted(payment, locked.drafts), row.amount) >= 0
+    return hasGrown ? 'the refunded amount grew by it, and no other refund explains that' : null
+  }
   if (row.resolution !== null) return `a person decided it as ${row.resolution.outcome}`
   if (state === 'matched') return 'the refunded amount shows it'
   if (state === 'released')
@@ -233,42 +246,54 @@ async function judgeGrowthAgain(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
   key: TransactionKey,
-  { payment, locked: { drafts } }: LockedExternal,
+  { payment, locked }: LockedExternal,
 ): Promise<{ found: RecordedDiscrepancy[]; doubted: string[] }> {
-  rejudgeInferred(payment, drafts)
-  const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
-  for (const draft of doubted) await saveDraft(tx, config, { ...draft, dueInMs: null })
+  const doubted = await doubtInferred(config, tx, { payment, locked })
   const { paymentId } = payment
-  const unexplained = measureUnexplained(payment, drafts)
+  const unexplained = measureUnexplained(payment, locked.drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
   const isGrown = compareAmounts(unexplained, '0') > 0
   const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
   const found = await recordDiscrepancies(tx, growth)
-  return { found, doubted: doubted.map(({ now }) => now.refundId) }
+  return { found, doubted }
+}
+
+/** Leaves to a person what was inferred and is not shown any more. @returns the ids of these refunds */
+async function doubtInferred(
+  config: Context['config'],
+  tx: Tx,
+  { payment, locked: { drafts } }: Omit<LockedExternal, 'draft'>,
+): Promise<string[]> {
+  rejudgeInferred(payment, drafts)
+  const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
+  for (const draft of doubted) await saveDraft(tx, config, { ...draft, dueInMs: null })
+  return doubted.map(({ now }) => now.refundId)
 }
 
 /**
  * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is
  * left to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered. The
  * caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
- * @returns the amount (decimal string) and the events; undefined when no growth is left unexplained
+ * @returns the amount (decimal string), the events, and the refunds left to a person; undefined when nothing is entered
  */
 export async function enterExternalRefund(
-  ctx: Pick<Context, 'now'>,
+  ctx: Pick<Context, 'now' | 'config'>,
   tx: Tx,
   { merchantCode, transactionId, paymentId }: TransactionKey & { paymentId: string },
   access: Pick<Access, 'name' | 'isPerson'>,
   reason: string,
-): Promise<{ amount: string; events: NewEvent[] } | undefined> {
+): Promise<{ amount: string; events: NewEvent[]; doubted: string[] } | undefined> {
   const key = { merchantCode, transactionId }
   const locked = await lockRefunds(tx, key, null)
   const payment = locked.payments.find((one) => one.paymentId === paymentId)
   const amount = payment ? measureUnexplained(payment, locked.drafts) : '0'
-  if (compareAmounts(amount, '0') <= 0) return undefined
+  if (!payment || compareAmounts(amount, '0') <= 0) return undefined
   const resolution = describeResolution(ctx, { outcome: 'matched', reason }, access, null)
   const cause = `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`
   const row = { id: randomUUID(), requestId: `entered-${randomUUID()}`, paymentId, amount }
   enterExternal(locked, { ...row, resolution }, { reason: cause })
   const changes = await saveExternalRefunds(tx, key, locked)
-  return { amount, events: await readExternalEvents(tx, merchantCode, changes) }
+  countExternal(locked)
+  const events = await readExternalEvents(tx, merchantCode, changes)
+  return { amount, events, doubted: await doubtInferred(ctx.config, tx, { payment, locked }) }
 }

@@ -14,7 +14,7 @@ import {
   type RefundDraft,
   type RefundRow,
 } from '../refunds/lifecycle.ts'
-import { measureUnmatched } from '../refunds/measure.ts'
+import { measureCounted, measureUnmatched } from '../refunds/measure.ts'
 import { saveFreed } from '../refunds/save.ts'
 import type { LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import {
@@ -71,7 +71,11 @@ export async function decideOutcome(
   await applyOutcome(tx, of, outcome, decided, by)
   return await recordResolution(tx, draft.now, resolution, {
     ours: `decided as ${outcome} by ${resolution.by}`,
-    answered: [{ kind: 'failure_after_success' }, { kind: 'refund_without_end' }],
+    answered: [
+      { kind: 'failure_after_success' },
+      { kind: 'refund_without_end' },
+      { kind: 'refund_without_growth' },
+    ],
   })
 }
 
@@ -116,7 +120,8 @@ async function applyOutcome(
   move(draft, `decided_${outcome}`, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null
   if (status === 'returned' && outcome === 'returned') await releaseReturned(tx, of)
-  draft.now = { ...draft.now, decidedGrowth: measureUnmatched(payment, locked.drafts) }
+  const measure = outcome === 'returned' ? measureUnmatched : measureCounted
+  draft.now = { ...draft.now, decidedGrowth: measure(payment, locked.drafts) }
 }
 
 /**
@@ -163,7 +168,10 @@ async function expectFall(
     where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
 }
 
-/** Whether an answer has shown the refunded amount lower than the one before it: not counting a fall that waits. */
+/**
+ * Whether an answer has shown the refunded amount lower than the one before it, not counting a fall that waits. A
+ * payment that has moved may have: what answers about another transaction showed is in its history.
+ */
 async function hasFallenBefore(
   tx: Tx,
   { merchantCode, transactionId, paymentId }: RefundDraft['now'],
@@ -171,8 +179,8 @@ async function hasFallenBefore(
   const found = await tx`
     select from changes as c join payments as p using (merchant_code, payment_id)
     where c.merchant_code = ${merchantCode} and c.transaction_id = ${transactionId} and c.payment_id = ${paymentId}
-      and case when c.field = 'refundedAmount' then c.after::numeric < c.before::numeric end
-      and c.at < coalesce(p.refunded_fell_at, 'infinity')
+      and (c.field = 'transactionId' or c.at < coalesce(p.refunded_fell_at, 'infinity')
+        and case when c.field = 'refundedAmount' then c.after::numeric < c.before::numeric end)
     limit 1`
   return found.length > 0
 }
@@ -198,10 +206,10 @@ export type DecisionFacts = {
 }
 
 function describeFacts({ draft, payment, locked }: LockedRefund): DecisionFacts {
-  const { refundedNow, refundedAtFirst } = payment
+  const { refundedNow, refundedAtFirst, countedRefunded } = payment
   const unhandled = locked.notifications.flatMap((one) => weigh(one, draft.now).settles ?? [])
-  const unmatchedDelta = measureUnmatched(payment, locked.drafts)
-  return { refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
+  const unmatchedDelta = measureCounted(payment, locked.drafts)
+  return { refundedNow: countedRefunded ?? refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
 /** Lists the evidence that contradicts an outcome. */

@@ -62,6 +62,7 @@ export const DISCREPANCY_KINDS = {
   failure_after_success: ofRefund('service', 'notification', 'high'),
   notification_mismatch: ofRefund('service', 'notification', 'medium'),
   refund_without_end: ofRefund('service', 'query', 'medium'),
+  refund_without_growth: ofRefund('service', 'query', 'medium'),
   external_refund_unmatched: ofRefund('service', 'notification', 'medium'),
   external_refund_contradicted: ofRefund('service', 'notification', 'high'),
   refund_rule_missing: ofRefund('service', 'service', 'high'),

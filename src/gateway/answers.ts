@@ -157,7 +157,7 @@ function readId(entry: unknown): string | undefined {
 }
 
 /** An amount of at most four decimals, or one that binary floating point has shifted off such a decimal. */
-function readAmount(text: string): { value: string; isRounded: boolean } | undefined {
+export function readAmount(text: string): { value: string; isRounded: boolean } | undefined {
   const exact = parseAmount(text)
   if (exact !== undefined) return { value: exact, isRounded: false }
   if (!NUMBER.test(text)) return undefined

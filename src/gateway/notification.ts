@@ -1,6 +1,6 @@
 import { isLosslessNumber } from 'lossless-json'
 import type { Config } from '../config/config.ts'
-import { parseAmount } from '../money.ts'
+import { readAmount } from './answers.ts'
 import { type Malformed, parseNotification, readText } from './parse-body.ts'
 import { findResultCode, type NotificationKind, type Reading, readSigned } from './reading.ts'
 import type { SignatureRule, SignatureVerdict, WireParams } from './signature.ts'
@@ -65,7 +65,7 @@ export function createNotificationReader(config: Config) {
     }
     const reading = readSigned({ signed, merchantCode, verdict, body }, form)
     const { textHash, documented, requestOf } = reading
-    const amount = parseAmount(form.read(params, 'Amount') ?? '')
+    const amount = readAmount(form.read(params, 'Amount') ?? '')?.value
     const stored = form.mask(body, format, params)
     if (kind === 'refund') {
       return {

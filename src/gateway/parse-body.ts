@@ -21,18 +21,31 @@ export type Malformed = { problem: string }
 
 /** Published notifications have at most 16 members. */
 const MAX_MEMBERS = 64
-/** More than a thousand values, at any depth, by the signs between them: those in texts count, too. It never backtracks far. */
-const HAS_MANY_VALUES = /^(?:[^,[{&]*[,[{&]){1001}/
+/** At any depth. */
+const MAX_VALUES = 1_000
 
 /** Parses a body whose sender is not known yet, unless it holds so much that this takes a hundred times as long. */
 export function parseNotification(
   body: string,
   format: 'json' | 'form',
 ): { params: WireParams } | Malformed {
-  if (HAS_MANY_VALUES.test(body)) return { problem: 'more than 1000 values' }
+  if (hasManyValues(body, format)) return { problem: `more than ${MAX_VALUES} values` }
   const parsed = format === 'json' ? parseJsonParams(body) : parseFormParams(body)
   const count = 'params' in parsed ? Object.keys(parsed.params).length : 0
   return count > MAX_MEMBERS ? { problem: `more than ${MAX_MEMBERS} members` } : parsed
+}
+
+/** Counts the signs between values, each character once. What stands in the texts of JSON counts for none. */
+function hasManyValues(body: string, format: 'json' | 'form'): boolean {
+  let [signs, isInText] = [0, false]
+  for (let at = 0; at < body.length && signs <= MAX_VALUES; at += 1) {
+    const sign = body[at]
+    if (format === 'form') signs += sign === '&' ? 1 : 0
+    else if (sign === '"') isInText = !isInText
+    else if (isInText) at += sign === '\\' ? 1 : 0
+    else if (sign === ',' || sign === '[' || sign === '{') signs += 1
+  }
+  return signs > MAX_VALUES
 }
 
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }

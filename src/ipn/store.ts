@@ -57,15 +57,16 @@ function readGiven(kind: Kind): string {
  * The insertion that returns those that are stored: not a row whose place has another meaning. In the order of
  * their keys, so that two batches cannot deadlock.
  */
-function writeStored(kind: Kind, returned: string, condition = ''): string {
+function writeStored(kind: Kind, returned: string, receivedAt: string): string {
   const meaning = MEANING[kind].map(toSnakeCase)
   const means = meaning.join(', ')
   const listMeaning = (from: string) => meaning.map((column) => `${from}.${column}`).join(', ')
   return `stored as (
     insert into ipn_events as e (merchant_code, text_hash, reading, documented, kind, ${means},
-      verdict, body, address, deliveries, added)
-    select merchant_code, text_hash, reading, documented, '${kind}', ${means}, verdict, body, address, copies, copies
-    from given ${condition} order by text_hash
+      verdict, body, address, deliveries, added, first_received_at)
+    select merchant_code, text_hash, reading, documented, '${kind}', ${means}, verdict, body, address, copies, copies,
+      ${receivedAt}
+    from given order by text_hash
     on conflict (merchant_code, text_hash, reading) do update
       set deliveries = e.deliveries + excluded.added, added = excluded.added, last_received_at = excluded.last_received_at
       where (e.kind, ${listMeaning('e')}) is not distinct from (excluded.kind, ${listMeaning('excluded')})
@@ -88,7 +89,7 @@ const SELECT_STORED = `select string_agg(text_hash::text, ' ') as stored from st
 
 /** One text for any batch, prepared once per connection. */
 const STORE_PAYMENTS = `
-  with ${readGiven('payment')}, ${writeStored('payment', `, ${NAMING}`)}, due as (
+  with ${readGiven('payment')}, ${writeStored('payment', `, ${NAMING}`, 'now()')}, due as (
     insert into transactions as t (merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount,
       order_verified, ipn_count, due_at)
     select merchant_code, transaction_id, named[2], named[3], named[4],
@@ -106,6 +107,9 @@ const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
 const REFUND_ID = `case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end`
 
+/** Later than every answer that is applied, also by a clock that has gone back: the order decides what growth shows. */
+const RECEIVED_AT = `greatest(now(), (select max(as_of) + interval '1 microsecond' from locked))`
+
 /**
  * It registers no transaction: those of the payment and of the refund that it names are known, or there are none.
  * They are locked before the notifications, as in the commit that reconciles refunds, which marks these handled:
@@ -120,11 +124,11 @@ const STORE_REFUNDS = `
     from (select text_hash, merchant_code, ${REFUND_ID} as refund_id from given) as s cross join lateral (
       select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
   ), locked as materialized (
-    select t.found from (
+    select t.as_of from (
       select distinct merchant_code, transaction_id from named order by merchant_code, transaction_id
     ) as n cross join lateral (
-      select true as found from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
-  ), ${writeStored('refund', '', 'where (select count(*) from locked) >= 0')}, due as (
+      select as_of from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
+  ), ${writeStored('refund', '', RECEIVED_AT)}, due as (
     insert into transactions as t (merchant_code, transaction_id, due_at)
     select distinct merchant_code, transaction_id, now()
     from named join stored using (merchant_code, text_hash) order by merchant_code, transaction_id

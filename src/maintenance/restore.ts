@@ -30,9 +30,9 @@ const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
 
 /**
- * Ends a stop after commits were lost. Every unsent refund is held for a person, the gateway is asked about all that
- * have not ended, and the epoch is raised last: until then nothing is sent, and a call that was interrupted is
- * repeated.
+ * Ends a stop after commits were lost. The gateway is asked about all refunds that have not ended, the epoch is raised,
+ * and every refund that was not sent until then is held for a person. Until the end nothing is sent, and a call that
+ * was interrupted is repeated.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql, log } = ctx
@@ -40,12 +40,11 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   // A folder that was copied back is the same server at an earlier moment, which nothing shows.
   await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
   const asked = await askAboutOpen(sql)
-  // Last, so that hardly a request comes between this and the epoch.
+  const epoch = await runInTransaction(sql, raiseEpoch)
   const held = await holdUnsent(ctx, actor)
-  const epoch = await runInTransaction(sql, async (tx) => {
-    const raised = await raiseEpoch(tx)
-    await recordWrite(tx, log, actor, describe(`epoch ${raised}`))
-    return raised
+  await runInTransaction(sql, async (tx) => {
+    await resumeSending(tx)
+    await recordWrite(tx, log, actor, describe(`epoch ${epoch}`))
   })
   return { epoch, held, asked }
 }
@@ -66,19 +65,33 @@ export async function confirmNothingLost(
 
 const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: null, objectId })
 
-type UnsentRefund = TransactionKey & { refundId: string; paymentId: string }
+type UnsentRefund = TransactionKey & {
+  refundId: string
+  paymentId: string
+  /** The reason of a hold that it has already. */
+  before: string | null
+}
 
-/** Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. */
+/**
+ * Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. One that
+ * is held is held anew: whoever set that hold could release it, and knew nothing of a restore.
+ */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
-  const hold = { held: true, reason: REASON, operation: OPERATION }
+  const [{ newest } = { newest: '0' }] = await ctx.sql<{ newest: string }[]>`
+    select coalesce(max(id), 0)::text as newest from hold_changes`
   for (let held = 0; ; ) {
     const rows = await ctx.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
-        payment_id as "paymentId"
-      from refunds where status in ${ctx.sql.unsafe(UNSENT)} and hold is null
+        payment_id as "paymentId", hold ->> 'reason' as before
+      from refunds as r where status in ${ctx.sql.unsafe(UNSENT)} and not exists (
+        select from hold_changes as h
+        where h.merchant_code = r.merchant_code and h.id > ${newest}
+          and h.target = 'refund' and h.target_id = r.refund_id::text and h.principal is null)
       order by requested_at limit 100`
     if (rows.length === 0) return held
-    for (const { merchantCode, transactionId, refundId: id, paymentId } of rows) {
+    for (const { merchantCode, transactionId, refundId: id, paymentId, before } of rows) {
+      const reason = before === null ? REASON : `${REASON}; it was held before: ${before}`
+      const hold = { held: true, reason, operation: OPERATION }
       const transaction = { merchantCode, transactionId }
       const subject = { target: 'refund', merchantCode, id, transaction, paymentId } as const
       try {

@@ -157,7 +157,7 @@ export function judgeFall(
   }
   const isSame = compareAmounts(refundedAmount, old.refundedAmount) === 0
   const since = (isSame ? old.refundedFellAt : null) ?? asOf
-  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }
+  if (areApart(since, asOf, apartMs)) return { ...NOT_FALLEN, expectedFall: null }
   return { countedRefunded: counted, refundedFellAt: since, expectedFall }
 }
 
@@ -183,8 +183,13 @@ function judgeReading(
   if (isCounted || status !== 'SUCCESS') return kept
   const isSame = compareAmounts(amount, old.amount) === 0
   const since = (isSame ? old.amountChangedAt : null) ?? asOf
-  if (measureMs(since, asOf) >= apartMs) return NO_ODD_SUCCESS
+  if (areApart(since, asOf, apartMs)) return NO_ODD_SUCCESS
   return { ...kept, amountChangedAt: since }
+}
+
+/** Whether these are two answers, `apartMs` apart: also where that is 0, one answer alone confirms nothing. */
+function areApart(since: string, asOf: string, apartMs: number): boolean {
+  return since !== asOf && measureMs(since, asOf) >= apartMs
 }
 
 /** Between two database times. */

@@ -17,8 +17,8 @@ export type AttemptContext = Pick<Context, 'config' | 'encryption' | 'gateway' |
 
 export type SendPermit = {
   breaker: BreakerPermit
-  /** `performance.now()` after which the call must not start: the lease would not outlast it. */
-  sendBefore: number
+  /** Whether the lease would outlast a call that starts now. */
+  isInTime: () => boolean
 }
 
 /** A recorded attempt, which may be sent once the record is committed. */
@@ -113,12 +113,31 @@ export async function prepareAttempt(
 ): Promise<Attempt | undefined> {
   for (const { draft, payment } of chooseSendable(locked, snapshot, ctx.config)) {
     const { surplus, attempts } = draft.now
-    const isFirst = surplus && attempts === 0
-    if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
+    const isFirst = attempts === 0
+    if (isFirst && !(await isInSameCurrency(tx, draft))) continue
+    if (isFirst && surplus && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
     const attempt = await recordAttempt(ctx, tx, { draft, payment }, snapshot, permit)
     if (attempt) return attempt
   }
   return undefined
+}
+
+/**
+ * Whether the refund is in the currency that caps and the need of an approval were judged by. One that was requested
+ * before a verified notification named another fails: what is meant is not known.
+ */
+async function isInSameCurrency(tx: Tx, draft: RefundDraft): Promise<boolean> {
+  const { merchantCode, transactionId, capCurrency } = draft.now
+  if (capCurrency === null) return true
+  const [other] = await tx<{ currency: string }[]>`
+    select currency from (
+      select * from ipn_events as e
+      where e.merchant_code = ${merchantCode} and e.transaction_id = ${transactionId} offset 0) as e
+    where verdict = 'verified' and reading = 1 and upper(btrim(currency)) <> ${capCurrency} limit 1`
+  if (!other) return true
+  const message = `it was requested in ${capCurrency}, and the gateway has notified ${other.currency} since`
+  failCheck(draft, 'currency_changed', message)
+  return false
 }
 
 /** @returns undefined when it cannot be sent under this lease, is held, or its receiver cannot be decrypted */
@@ -200,7 +219,7 @@ async function insertAttempt(
  */
 export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promise<SentAttempt> {
   const { prepared, permit, accountNumber } = attempt
-  if (performance.now() < permit.sendBefore) {
+  if (permit.isInTime()) {
     const call = await prepared.send(signal, permit.breaker)
     return { attempt, call: maskCall(call, accountNumber) }
   }

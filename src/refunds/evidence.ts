@@ -156,8 +156,9 @@ export async function readGrowth(
           and r.inferred and not r.matched
       ) as unexplained
     from (
-      select as_of as "asOf", refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
-        refunded_amount - refunded_at_first - (
+      select as_of as "asOf", coalesce(counted_refunded, refunded_amount) as "refundedNow",
+        refunded_at_first as "refundedAtFirst",
+        coalesce(counted_refunded, refunded_amount) - refunded_at_first - (
           select coalesce(sum(r.amount), 0) from refunds r
           where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.matched
             and not r.in_first_sight

@@ -99,7 +99,9 @@ export function recordExternal(
   const { verified, documented, reading, paymentId, amount } = notification
   // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
   if (!documented || !verified || result === undefined) return []
-  if (paymentId === null || amount === null || compareAmounts(amount, '0') === 0) return []
+  if (paymentId === null) return []
+  if (amount === null) return result === 'success' ? tellUnreadable(locked, notification) : []
+  if (compareAmounts(amount, '0') === 0) return []
   const one = { ...notification, requestId: foldUuid(notification.requestId), paymentId, amount }
   const known = locked.external.find(
     ({ now }) =>
@@ -109,6 +111,21 @@ export function recordExternal(
   )
   if (result === 'failure') return reading > 1 || !known ? [] : contradict(known, one)
   return known ? reserveAgain(known, one) : reserve(locked, one)
+}
+
+/** Nothing can be reserved for an amount that cannot be read: a person asks how much it was. */
+function tellUnreadable(
+  { payments }: LockedRefunds,
+  { requestId, paymentId }: RefundNotification,
+): Finding[] {
+  const ours = 'nothing is reserved for it'
+  const theirs = `success notification, request ${requestId}, an amount that cannot be read`
+  return payments
+    .filter((payment) => payment.paymentId === paymentId)
+    .map((payment) => ({
+      kind: 'external_refund_unmatched',
+      ...{ ours, theirs, paymentId: payment.paymentId },
+    }))
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -193,20 +210,4 @@ function describeContradiction({ now }: ExternalDraft): Finding[] {
 
 export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
-}
-
-/** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
-export function findUnmatchedExternal(
-  external: readonly ExternalDraft[],
-  resolveForMs: number,
-): Finding[] {
-  const unmatched = external.filter(
-    ({ now }) => now.outcome === null && !now.matched && now.sinceSeenMs >= resolveForMs,
-  )
-  return unmatched.map(({ now: { requestId, amount, paymentId } }) => ({
-    kind: 'external_refund_unmatched',
-    ours: 'no increase of the refunded amount shows it',
-    theirs: `success notification, request ${requestId}, amount ${amount}`,
-    paymentId,
-  }))
 }

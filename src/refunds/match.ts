@@ -253,8 +253,11 @@ function applyMatch(
     if (matchedOwn.includes(refundId)) draft.now = { ...draft.now, matched: true }
     if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
     if (inferred === refundId) {
-      const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
-      move(draft, 'inferred', { reason, callId }, { inferred: true })
+      const grew = `the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
+      if (draft.now.requestedBeforeRestore) {
+        const reason = `${grew}, but the database was restored: it may be that of a refund whose row was lost`
+        sendToReview(draft, 'given_up', 'contradicted', { reason, callId })
+      } else move(draft, 'inferred', { reason: `inferred: ${grew}`, callId }, { inferred: true })
     }
     if (contradicted.includes(refundId)) {
       const reason = `it had failed, but nothing else explains ${draft.now.amount} of the refunded amount, which is its amount`

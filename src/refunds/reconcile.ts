@@ -11,7 +11,7 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import { countExternal, findUnmatchedExternal, releaseOtherReadings } from './external.ts'
+import { countExternal, releaseOtherReadings } from './external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -24,6 +24,7 @@ import type {
   LockedRefunds,
   Snapshot,
 } from './types.ts'
+import { findUnshown, untilUnshown } from './unshown.ts'
 
 export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
@@ -38,7 +39,11 @@ export type ReconcileInput = {
 
 /** The refunds of a transaction as the commit leaves them. */
 export type ReconciledRefunds = SavedRefunds &
-  Pick<LockedRefunds, 'drafts' | 'payments'> & { externalChanges: readonly ExternalChange[] }
+  Pick<LockedRefunds, 'drafts' | 'payments'> & {
+    externalChanges: readonly ExternalChange[]
+    /** When a refund that no growth has shown by then is to be told (ms). */
+    askAgainInMs: number | undefined
+  }
 
 /**
  * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
@@ -106,7 +111,9 @@ async function save(
     log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
   }
   const { drafts, payments, external } = locked
-  return { ...saved, drafts, payments, externalChanges: external.flatMap((one) => one.changes) }
+  const askAgainInMs = untilUnshown(locked, config)
+  const externalChanges = external.flatMap((one) => one.changes)
+  return { ...saved, drafts, payments, externalChanges, askAgainInMs }
 }
 
 /**
@@ -131,9 +138,8 @@ export function judge(
     const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
-  const unmatched = findUnmatchedExternal(locked.external, settings.REFUND_RESOLVE_FOR_MS)
   return {
-    findings: [...notified, ...matched.findings, ...timedOut, ...unmatched],
+    findings: [...notified, ...matched.findings, ...timedOut, ...findUnshown(locked, settings)],
     rematched: matched.rematched,
     externalChanged: externalNotified || matched.externalChanged,
   }

@@ -162,8 +162,10 @@ const OPEN = `(select count(*)::int from (
     where ${isUnendedSql('r')} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
     limit ${MAX_OPEN}) as own)`
 
+/** The currency that verified notifications agree on, also one that is deleted and named the transaction. */
 const CURRENCY = `(
-    select case when count(distinct upper(btrim(e.currency))) = 1
+    select case when count(distinct upper(btrim(e.currency))) = 1 and (not t.order_verified
+        or max(upper(btrim(e.currency))) = upper(btrim(coalesce(t.currency, max(e.currency)))))
       then max(upper(btrim(e.currency))) filter (where upper(btrim(e.currency)) ~ '^[A-Z]{3}$') end
     from (
       select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e

@@ -13,9 +13,10 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type RefundSettings, type SendingTurn, scheduleDraft } from './deadlines.ts'
 import { recordExternalChanges } from './events.ts'
-import { type RefundDraft, STATES } from './lifecycle.ts'
+import { isShownByPayment, type RefundDraft, STATES } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
+import { NO_GROWTH } from './unshown.ts'
 
 export type SavedRefunds = {
   /** Something visible to readers has changed. */
@@ -126,18 +127,17 @@ async function saveFindings(
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId }
   const found = judged.findings.map((one): NewDiscrepancy => ({ ...one, ...key }))
-  const told = locked.drafts.flatMap(describeDraft)
   const [, recorded] = await pipeline(
     resolveDiscrepancies(
       tx,
       listOver(locked, judged).map((one) => ({ ...one, ...key })),
     ),
-    recordDiscrepancies(tx, [...found, ...told]),
+    recordDiscrepancies(tx, [...found, ...locked.drafts.flatMap(describeDraft)]),
   )
   return recorded
 }
 
-type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId'>
+type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId' | 'ours'>
 
 /** Lists the discrepancies that are over. What is still unmatched is among the findings. */
 function listOver(
@@ -147,15 +147,17 @@ function listOver(
   const ended = drafts.filter(({ transitions }) =>
     transitions.some(({ from }) => from === 'accepted'),
   )
+  const shown = drafts.filter((one) => !isShownByPayment(one.before) && isShownByPayment(one.now))
   return [
     ...(externalChanged ? payments : []).map(
-      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId }),
+      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId, ours: NO_GROWTH }),
     ),
     ...rematched.flatMap((paymentId): Over[] => [
       { kind: 'unexplained_growth', paymentId },
       { kind: 'refunded_amount_fell', paymentId },
     ]),
     ...ended.map(({ now: { refundId } }): Over => ({ kind: 'refund_without_end', refundId })),
+    ...shown.map(({ now: { refundId } }): Over => ({ kind: 'refund_without_growth', refundId })),
   ]
 }
 

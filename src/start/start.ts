@@ -80,11 +80,21 @@ async function startDatabase(config: Config, log: Log, parts: Parts): Promise<st
   return database.url
 }
 
+/** Settings for sign-in by a directory and for reads from replicas, which this service does not have. */
+const WITHOUT_EFFECT = /^(OIDC_\w+|DATABASE_READ_URL(_FILE)?)$/
+
 /** Logs what is doubtful about valid settings. The signing secret of the demo is published. */
 function warnOfSettings(config: Config, log: Log): void {
   if (config.TRUSTED_PROXIES.some(({ prefix }) => prefix === 0)) {
     log.warn(
       'TRUSTED_PROXIES trusts every address, so that anybody can choose the address that is logged, allowed and limited; set it to the addresses of your proxies',
+    )
+  }
+  const unused = Object.keys(process.env).filter((name) => WITHOUT_EFFECT.test(name))
+  if (unused.length > 0) {
+    log.warn(
+      { settings: unused },
+      'these settings have no effect: people sign in with the links of cli people link, and everything is read from DATABASE_URL',
     )
   }
   // Random ones have many different characters.

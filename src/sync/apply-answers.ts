@@ -170,14 +170,21 @@ export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Prom
     from ${rowSet(tx, 'c', CALL_COLUMNS, rows)}`
 }
 
-/** Keeps the transaction open until its payments show every refund that happened, or came back. */
+/**
+ * Keeps the transaction open until its payments show every refund that happened, or came back, and queries it once
+ * more when one that they never showed is to be told.
+ */
 export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): QueryEnd {
-  if (end.kind !== 'final') return end
+  if (end.kind !== 'final' && end.kind !== 'open') return end
+  const waits = [end.askAgainInMs, refunds.askAgainInMs].filter((ms) => ms !== undefined)
+  const askAgainInMs = waits.length === 0 ? undefined : Math.min(...waits)
   const unseen =
     refunds.drafts.some(({ now }) => !isShownByPayment(now)) ||
     refunds.payments.some(({ external }) => external.some(({ matched }) => !matched))
   const reason = 'a refund does not show in its payment yet'
-  return unseen ? { kind: 'open', reason, askAgainInMs: end.askAgainInMs } : end
+  return unseen && end.kind === 'final'
+    ? { kind: 'open', reason, askAgainInMs }
+    : { ...end, askAgainInMs }
 }
 
 /** The payments of a transaction as its refunds were reconciled with them. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
 import { byTransaction } from '../db/transaction-key.ts'
+import { startTimer } from '../platform/concurrency/timing.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import { selectKey } from '../transactions/due.ts'
@@ -45,7 +46,9 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
   const codes = shares.map(({ merchantCode }) => merchantCode)
   const limits = limitClaims(ctx, codes)
   const leaseIds = Array.from({ length: limit }, () => randomUUID())
-  const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
+  // Before the claim, so that this process never believes in a lease for longer than the database.
+  const leaseLeftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS))
+  const rows = await ctx.sql<Omit<Claim, 'knownAt' | 'leaseLeftMs'>[]>`
     with claimed as (
     with ${limits.throttled} share as materialized (
       select merchant_code, ${limits.most} as most, held
@@ -85,7 +88,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs"
     from claimed`
   const knownAt = performance.now()
-  return rows.map((row) => ({ ...row, knownAt }))
+  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs }))
 }
 
 /** What is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */

@@ -21,7 +21,6 @@ import {
   listFacts,
   recordCalls,
 } from './apply-answers.ts'
-import { leaseMs } from './claim-due.ts'
 import { type LockedAnswer, lockAnswers } from './fence.ts'
 import { recordFindings } from './find-disagreements.ts'
 import { finishCommit } from './finish-commit.ts'
@@ -88,19 +87,19 @@ async function commitTogether(
 }
 
 async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
-  const { merchantCode, knownAt } = answer.claim
+  const { merchantCode, leaseLeftMs } = answer.claim
   // So that no attempt is recorded that the breaker would reject.
   const breaker = ctx.gateway.breakers.of(merchantCode, 'refund')
   const permit = answer.call.outcome.kind === 'answered' ? breaker.tryAcquire() : undefined
   const { GATEWAY_TIMEOUT_MS: timeoutMs } = ctx.config
-  const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
+  const isInTime = () => leaseLeftMs() > timeoutMs
   let attempt: Attempt | undefined
   try {
     const committed = await runPipelined(ctx.sql, {
       open: (tx) =>
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {
-        const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
+        const sending = permit ? { breaker: permit, isInTime } : { pausedMs: breaker.waitMs() }
         const written = locked && (await writeWithRefunds(ctx, tx, locked, sending))
         return { value: written?.committed, last: written?.last }
       },

@@ -10,7 +10,7 @@ export type QueryEnd =
   /** A later query's answer is stored already: this one is dropped, and the query repeated. */
   | { kind: 'superseded' }
 
-/** When another answer may confirm what this one shows (ms). */
+/** When another answer may confirm what this one shows, or is the last that may show a refund made elsewhere (ms). */
 type AskAgain = { askAgainInMs?: number | undefined }
 
 export type Progress = {
@@ -40,7 +40,7 @@ type SyncSettings = Pick<
 /**
  * None for a final transaction, on the poll schedule for an open one, with backoff after a failure. Abandons an
  * open one that nobody requested for `SYNC_REPOLL_FOR_MS`, and any after `SYNC_MAX_ATTEMPTS` failures in a row,
- * but never an unconfirmed one, nor one whose answer waits to be confirmed.
+ * but never an unconfirmed one, nor one that is to be asked about again.
  */
 export function scheduleNext(end: QueryEnd, progress: Progress, settings: SyncSettings): NextStep {
   const step = scheduleByEnd(end, progress, settings)
@@ -48,7 +48,8 @@ export function scheduleNext(end: QueryEnd, progress: Progress, settings: SyncSe
   if (againInMs === undefined) return step
   const { attempts, polls } = step
   const inMs = step.kind === 'query_later' ? Math.min(step.inMs, againInMs) : againInMs
-  return { kind: 'query_later', attempts, polls, inMs, lastError: null }
+  const lastError = step.kind === 'abandon' ? null : step.lastError
+  return { kind: 'query_later', attempts, polls, inMs, lastError }
 }
 
 function scheduleByEnd(

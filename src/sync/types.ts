@@ -29,6 +29,8 @@ export type Claim = TransactionKey &
     claimedAt: string
     /** `performance.now()` when the claim was returned. */
     knownAt: number
+    /** How much of the lease is left (ms), at most. */
+    leaseLeftMs: () => number
     /** The transaction has refunds, so its answer needs a commit of its own. */
     hasRefunds: boolean
   }

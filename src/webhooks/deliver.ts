@@ -1,6 +1,7 @@
 import { maySend } from '../db/installation.ts'
 import { serializeEvent } from '../events/event.ts'
 import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
+import { startTimer } from '../platform/concurrency/timing.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { formatOrigin } from '../platform/outbound/addresses.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
@@ -36,14 +37,20 @@ export function createDeliveryRound(
   const probes = createSlots(MAX_PROBES)
   return async (onMore) => {
     if (!(await maySend(ctx.sql))) return { count: 0, finished: Promise.resolve() }
-    const failing = await claimEndpoints(ctx, true, Math.min(probes.free(), calls.free()))
-    const others = await claimEndpoints(ctx, false, calls.free() - failing.length)
+    const failing = await claimLeases(ctx, true, Math.min(probes.free(), calls.free()))
+    const others = await claimLeases(ctx, false, calls.free() - failing.length).catch(
+      async (error: unknown) => {
+        // Nobody else may send to them until their leases expire.
+        await Promise.allSettled(failing.map(({ claim }) => releaseClaim(ctx, claim)))
+        throw error
+      },
+    )
     const claims = [...failing, ...others]
     const finished = Promise.all(
-      claims.map(async (claim) => {
+      claims.map(async ({ claim, lease }) => {
         const endProbe = claim.isFailing ? probes.tryTake(claim.id) : undefined
         const endCall = await calls.take(claim.id, Number.POSITIVE_INFINITY)
-        await deliver(ctx, calls, claim)
+        await deliver(ctx, calls, claim, lease)
         endCall?.()
         endProbe?.()
         onMore?.()
@@ -53,10 +60,24 @@ export function createDeliveryRound(
   }
 }
 
+/** `askedAt` is when this process asked for the claim, by its own clock; `claimedAt` is database time. */
+type Lease = { claimedAt: number; askedAt: number; leftMs: () => number }
+
+async function claimLeases(ctx: WebhooksContext, isFailing: boolean, limit: number) {
+  // Before the claim, so that this process never believes in a lease for longer than the database.
+  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]
+  const claims = await claimEndpoints(ctx, isFailing, limit)
+  return claims.map((claim) => ({ claim, lease: { claimedAt: claim.now, askedAt, leftMs } }))
+}
+
 /** Never rejects. What has no recorded result is sent again when the lease has expired, under the same id. */
-async function deliver(ctx: WebhooksContext, calls: Slots, claimed: Claim): Promise<void> {
+async function deliver(
+  ctx: WebhooksContext,
+  calls: Slots,
+  claimed: Claim,
+  lease: Lease,
+): Promise<void> {
   const { id: endpointId, merchantCode } = claimed
-  const lease = { claimedAt: claimed.now, knownAt: performance.now() }
   try {
     let claim: Claim | undefined = claimed
     while (claim) claim = await sendWave(ctx, calls, claim, lease)
@@ -68,8 +89,6 @@ async function deliver(ctx: WebhooksContext, calls: Slots, claimed: Claim): Prom
     )
   }
 }
-
-type Lease = { claimedAt: number; knownAt: number }
 
 async function sendWave(
   ctx: WebhooksContext,
@@ -104,8 +123,8 @@ async function sendWave(
 }
 
 /** A worker that stalled after the claim must not send: another may have sent these events and later ones. */
-function isLate({ knownAt }: Lease): boolean {
-  return performance.now() - knownAt > LEASE_MS - 2 * CALL_MS
+function isLate({ leftMs }: Lease): boolean {
+  return leftMs() < 2 * CALL_MS
 }
 
 /** Says aloud, once, that events were deleted before they were sent. */
@@ -132,8 +151,9 @@ async function makeCalls(
   const secrets = openSecrets(ctx.encryption, claim.id, claim)
   const bodies = planned.map((event) => serializeEvent(ctx.encryption, event, claim.apiVersion))
   if (isLate(lease)) return undefined
-  // Database time: an endpoint rejects a timestamp off its own clock, and this process's may be wrong.
-  const at = new Date(lease.claimedAt + performance.now() - lease.knownAt)
+  // Database time, ahead by no more than the claim took: an endpoint rejects a timestamp off its own clock, and this
+  // process's may be wrong.
+  const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)
   const made = await Promise.all(
     planned.map(async (event, n): Promise<MadeCall[]> => {
       const message = { url: claim.url, secrets, id: String(event.id), at, body: bodies[n] ?? '' }

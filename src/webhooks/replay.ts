@@ -21,10 +21,10 @@ import type { TestEvent } from './schemas.ts'
 import { openSecrets, type SendResult, type WebhooksContext } from './send.ts'
 
 /**
- * Delivers every event after a given one, or after 0, again, in order: sets the cursor back to it, and forgets the
- * retries after it, which would arrive before older events of their transaction.
- * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted, `invalid_request`
- *   when it is beyond the end of the feed
+ * Delivers every event after a given one, or with 0 every event that is kept, again, in order: sets the cursor back, and
+ * forgets the retries after it, which would arrive before older events of their transaction.
+ * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted or are from before a
+ *   restore, `invalid_request` when it is beyond the end of the feed
  */
 export async function replayEvents(
   ctx: ChangeContext,
@@ -32,28 +32,30 @@ export async function replayEvents(
   after: number,
 ): Promise<void> {
   await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/replay`, async (tx) => {
-    await requireKept(tx, after)
+    const start = await findStart(tx, after)
     await tx`
-      update webhook_endpoints set cursor = least(cursor, ${after}::bigint),
-        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)
+      update webhook_endpoints set cursor = least(cursor, ${start}::bigint),
+        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)
       where id = ${request.id}`
     await tx`
-      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${after}::bigint`
+      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`
   })
 }
 
-async function requireKept(tx: Tx, after: number): Promise<void> {
-  const [row] = await tx<{ expired: boolean; known: boolean }[]>`
-    select ${after}::bigint < kept.from as expired,
-      ${after}::bigint <= greatest(kept.from, (select max(id) from events)) as known
-    from (select coalesce((select removed_up_to from event_removals), 0) as from) as kept`
-  if (row?.expired) {
-    throw new DomainError(
-      'cursor_expired',
-      'Events after this one were deleted at the end of their retention',
-    )
+/** The cursor from which a replay after this event continues; that of 0 is the start of what is kept, as in the feed. */
+async function findStart(tx: Tx, after: number): Promise<number> {
+  const [feed] = await tx<{ start: number; end: number }[]>`
+    select start, greatest(start, (select max(id) from events)) as "end"
+    from (select coalesce((select removed_up_to from event_removals), 0) as start) as kept`
+  const { start = 0, end = 0 } = feed ?? {}
+  if (after === 0) return start
+  const fromOldest = 'send "0" to begin with the oldest event that is kept'
+  if (after < start) {
+    const detail = `Events after this one were deleted, or lost when the database was restored: ${fromOldest}`
+    throw new DomainError('cursor_expired', detail)
   }
-  if (!row?.known) throw refuseCursor('after', '; send "0" to begin with the oldest event')
+  if (after > end) throw refuseCursor('after', `; ${fromOldest}`)
+  return after
 }
 
 /**

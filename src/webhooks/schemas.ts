@@ -72,7 +72,8 @@ export const TestResult = z
 export const Replay = z.strictObject({
   after: z
     .string('must be the id of an event, or 0')
-    .regex(/^\d{1,15}$/, 'must be the id of an event, or 0'),
+    .regex(/^\d{1,15}$/, 'must be the id of an event, or 0')
+    .openapi({ description: 'The id of an event; 0 begins with the oldest event that is kept' }),
 })
 
 export const Delivery = z

@@ -72,6 +72,7 @@ describe('a body that cannot be parsed', () => {
   it.each([
     ['in a list', JSON.stringify({ ...GOOD, svc_ExtData: Array(1_001).fill(1) }), 'json'],
     ['in lists', JSON.stringify({ ...GOOD, svc_ExtData: Array(600).fill([]) }), 'json'],
+    ['behind a text', JSON.stringify({ a: '"\\', b: Array(1_001).fill(1) }), 'json'],
     ['in objects', `{"a":${'{"b":'.repeat(1_001)}1${'}'.repeat(1_001)}}`, 'json'],
     ['however a name is repeated', `{${'"a":1,'.repeat(1_001)}"a":1}`, 'json'],
     ['in a form', 'a='.concat('&a='.repeat(1_001)), 'form'],
@@ -85,6 +86,20 @@ describe('a body that cannot be parsed', () => {
       expect((await receive(body, 'json')).receipt).toMatchObject({ verdict: 'stored' })
     }
   })
+
+  it.each([',', '[', '{', '&', '\\"', '{"a":[1,2]}'])(
+    'of few values is read, however often %s stands in a text',
+    async (sign) => {
+      const members = { svc_TransactionID: 'T1', svc_OrderInfo: sign.repeat(1_001) }
+      const body = { ...signIpn(members), svc_ExtData: { note: sign.repeat(1_001) } }
+      const { receipt, arrival } = await receive(JSON.stringify(body), 'json')
+      expect(receipt).toMatchObject({ verdict: 'stored' })
+      expect(arrival).toMatchObject({ verdict: 'verified', transactionId: 'T1' })
+      // A form whose sender leaves as it is what a form may leave.
+      const form = toForm(signIpn(members)).replace(/%(2C|5B|7B)/g, decodeURIComponent)
+      expect((await receive(form, 'form')).receipt).toMatchObject({ verdict: 'stored' })
+    },
+  )
 })
 
 describe('a member that the settings exclude from the hash', () => {

@@ -13,6 +13,16 @@ export function backoff(failures: number, wait: Doubling, random = Math.random):
   return Math.round(random() * repoll(failures, wait))
 }
 
+/**
+ * Starts a time of `ms` by both clocks of this process: the monotonic one stands still while a virtual machine is
+ * paused, and the other one can be set back.
+ * @returns how much of it is left (ms)
+ */
+export function startTimer(ms: number): () => number {
+  const [monotonicEnd, end] = [performance.now() + ms, Date.now() + ms]
+  return () => Math.min(monotonicEnd - performance.now(), end - Date.now())
+}
+
 export class TimeoutError extends Error {}
 
 /** @throws TimeoutError after `ms`; the work itself is not cancelled */

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   createKeyLimits,
   DEFAULT_AT_ONCE,
   DEFAULT_RATE_PER_MINUTE,
 } from '../../../src/access/key-use.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
+import { ROUTES, sendRow } from '../../support/routes.ts'
 import { addKey } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -66,6 +67,26 @@ it('a key without a rate of its own has the default one', async () => {
   const { status, headers } = await ask(await addLimitedKey(null))
   expect(status).toBe(200)
   expect(headers.get('ratelimit-policy')).toBe(`"key";q=${DEFAULT_RATE_PER_MINUTE};w=60`)
+})
+
+it('only a request that is held open counts among those that wait', async () => {
+  const admissions = vi.spyOn(rig.service.ctx.access.limits, 'admit')
+  const key = randomUUID()
+  await addKey(rig.database, key, ['cards:read'])
+  const listWaiting = async (query: string) => {
+    const waiting: string[] = []
+    for (const [route, row] of Object.entries(ROUTES)) {
+      admissions.mockClear()
+      const path = route.replace(/^\w+ /, '').replace(/:\w+/g, 'X') + query
+      await sendRow(rig, `Bearer ${key}`, route, row, path)
+      expect(admissions).toHaveBeenCalledTimes(1)
+      if (admissions.mock.lastCall?.[1]) waiting.push(route.replace('GET ', ''))
+    }
+    return waiting.sort()
+  }
+  const held = ['/v1/events', '/v1/refunds/:refundId', '/v1/transactions/:transactionId']
+  expect(await listWaiting('?wait=1')).toEqual([...held, '/v1/events/stream'].sort())
+  expect(await listWaiting('?wait=0')).toEqual(['/v1/events/stream'])
 })
 
 const admit = (limits = createKeyLimits(), key = { chainId: 'K', ratePerMinute: 600 }) =>

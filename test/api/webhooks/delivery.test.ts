@@ -34,6 +34,15 @@ const receive = (answer: (id: string, times: number) => number = () => 200) => {
   })
 }
 
+/** The pool, which calls `onClaim` at each statement that claims endpoints. */
+const watchClaims = (onClaim: () => void) =>
+  new Proxy(rig.service.ctx.sql, {
+    apply(sql, self, values) {
+      if (String(values[0]).includes('of e skip locked')) onClaim()
+      return Reflect.apply(sql, self, values)
+    },
+  })
+
 describe('an endpoint', () => {
   it("gets the event, which the library's own verifier accepts, and no other header of ours", async () => {
     const receiver = await receive()
@@ -214,6 +223,45 @@ describe('a claim', () => {
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 1, failingSince: null })
     await work(ctx)
     expect(receiver.seen).toHaveLength(1)
+  })
+
+  it('that took until its lease had nearly expired is not sent', async () => {
+    const receiver = await receive()
+    await register(rig, receiver.url)
+    await publish(rig, ['T-LATE'])
+    const { ctx } = rig.service
+    const { now } = performance
+    let laterMs = 0
+    const sql = watchClaims(() => {
+      laterMs += 50_000
+    })
+    performance.now = () => now.call(performance) + laterMs
+    try {
+      await (await createDeliveryRound({ ...ctx, sql })()).finished
+    } finally {
+      performance.now = now
+    }
+    expect(receiver.seen).toEqual([])
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
+  it('of failing endpoints is given back when that of the others fails', async () => {
+    const receiver = await receive((_, times) => (times === 1 ? 500 : 204))
+    await register(rig, receiver.url)
+    await publish(rig, ['T-BACK'])
+    const { ctx } = rig.service
+    await work(ctx)
+    await passTime(rig)
+    let claims = 0
+    const sql = watchClaims(() => {
+      claims += 1
+      if (claims === 2) throw new Error('no answer')
+    })
+    await expect(createDeliveryRound({ ...ctx, sql })()).rejects.toThrow('no answer')
+    expect(receiver.seen).toHaveLength(1)
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(2)
   })
 
   it('in flight when the process has to end is released, and counts as no failure', async () => {

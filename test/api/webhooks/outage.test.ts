@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
+import { expectProblem } from '../../support/api.ts'
 import { serve } from '../../support/gateway.ts'
 import { changeLifecycle } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
@@ -265,5 +266,27 @@ describe('a replay', () => {
     expect(listIds(receiver.seen)).toEqual([first, second, first, second])
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
     expect(await listAttempts(rig, endpointId)).toHaveLength(3)
+  })
+
+  it('from 0 begins with the oldest event that is kept, and an older event is refused with that advice', async () => {
+    const { sql } = rig.database
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    const ids = await publish(rig, ['T-K', 'T-K', 'T-K'])
+    const [first = '', second = '', third = ''] = ids
+    await work(rig.service.ctx)
+    await sql`delete from events where id <= ${second}::bigint`
+    await sql`insert into event_removals (removed_up_to) values (${second})
+      on conflict ("only") do update set removed_up_to = excluded.removed_up_to`
+    onTestFinished(async () => {
+      await sql`update event_removals set removed_up_to = 0`
+    })
+    const replay = (after: string) => callWebhooks(rig, 'POST', `/${endpointId}/replay`, { after })
+    expect((await replay('0')).status).toBe(202)
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([...ids, third])
+    expect(kept.saying('events were deleted')).toEqual([])
+    const refused = await expectProblem(await replay(first), 410, 'cursor_expired')
+    expect(refused.detail).toContain('send "0"')
   })
 })

@@ -158,6 +158,22 @@ export const KEYS: readonly Guard[] = [
     control: 'a refund request that waits for a lock is taken when nothing changes',
   },
   {
+    file: 'src/access/authenticate.ts',
+    text: 'return LONG_POLLS.includes(route) && Number(',
+    mutation: "return route !== '' && LONG_POLLS.length > 0 && Number(",
+    test: 'test/api/access/key-limits.test.ts',
+    claim: 'only a request that is held open counts among those that wait',
+    control: 'a key without a rate of its own has the default one',
+  },
+  {
+    file: 'src/access/authenticate.ts',
+    text: "Number(c.req.query('wait')) > 0",
+    mutation: "Number(c.req.query('wait')) >= 0",
+    test: 'test/api/access/key-limits.test.ts',
+    claim: 'only a request that is held open counts among those that wait',
+    control: 'a key without a rate of its own has the default one',
+  },
+  {
     file: 'src/feed/open-stream.ts',
     text: '      if (await isCut()) return false\n',
     mutation: '      if ((await isCut()) && end.aborted) return false\n',

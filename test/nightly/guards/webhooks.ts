@@ -121,15 +121,32 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: 'LEASE_MS - 2 * CALL_MS',
-    mutation: '10 * LEASE_MS - CALL_MS',
+    text: '  const askedAt = performance.now()\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
+    mutation:
+      '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const askedAt = performance.now()\n',
+    test: DELIVERY,
+    claim: 'a claim that took until its lease had nearly expired is not sent',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: 'failing.map(({ claim }) => releaseClaim(ctx, claim))',
+    mutation: 'failing.slice(0, 0).map(({ claim }) => releaseClaim(ctx, claim))',
+    test: DELIVERY,
+    claim: 'a claim of failing endpoints is given back when that of the others fails',
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: 'leftMs() < 2 * CALL_MS',
+    mutation: 'leftMs() < -10 * LEASE_MS',
     test: DELIVERY,
     claim: 'a claim that stalled until its lease had nearly expired is not sent',
     control: VERIFIED,
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.knownAt)',
+    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)',
     mutation: '  const at = ctx.now()',
     test: DELIVERY,
     claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
@@ -183,14 +200,24 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/replay.ts',
-    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${after}::bigint`',
+    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`',
     mutation:
-      '        ahead = array(select id from unnest(ahead) as id where id <= ${after}::bigint order by id)\n      where id = ${request.id}`',
+      '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`',
     test: OUTAGE,
     claim:
       'a replay repeats everything after an event, in order, and duplicates no pending delivery',
     control:
       'a replay leaves no newer delivery in front of what it repeats: those in flight are sent again in order',
+  },
+  {
+    file: 'src/webhooks/replay.ts',
+    text: '  if (after === 0) return start\n',
+    mutation: '  if (after < 0) return start\n',
+    test: OUTAGE,
+    claim:
+      'a replay from 0 begins with the oldest event that is kept, and an older event is refused with that advice',
+    control:
+      'a replay repeats everything after an event, in order, and duplicates no pending delivery',
   },
   {
     file: 'src/webhooks/log.ts',

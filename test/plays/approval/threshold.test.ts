@@ -175,3 +175,25 @@ describe('refunds of one transaction count together', () => {
     expect(await askFor('60')).toBe('awaiting_approval')
   })
 })
+
+it('a currency counts as verified only while it is that of the transaction, also once the other one is deleted', async () => {
+  approveAbove({ currency: 'VND', amount: '50' }, { currency: 'USD', amount: '70' })
+  const { transactionId, ids } = await open(['100'], 'VND')
+  await lab.database.sql`
+    update transactions set currency = 'USD', order_verified = true
+    where transaction_id = ${transactionId}`
+  expect(await statusOf(ids[0], '10')).toBe('awaiting_approval')
+})
+
+it('a refund fails unsent when a verified notification names another currency than it was judged by', async () => {
+  approveAbove({ currency: 'VND', amount: '50' })
+  const { transactionId, ids } = await open(['100'], 'VND')
+  const { id, status } = await request(ids[0], '40')
+  expect(status).toBe('pending')
+  await seedCurrency(lab.database, transactionId, 'USD')
+  await lab.pass({ id: ids[0] ?? '', transactionId })
+  expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'currency_changed' })
+  expect(await lab.sent(id)).toBe(0)
+  // Asked for again, it waits for a second person.
+  expect(await statusOf(ids[0], '40')).toBe('awaiting_approval')
+})

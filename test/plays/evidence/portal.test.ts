@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -129,4 +129,73 @@ describe('an external refund', () => {
     expect(await states(payment)).toEqual(['matched'])
     expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
   })
+})
+
+describe('where nothing is queried for as long as a refund may take', () => {
+  const lab = useFreshLab({ settings: { SYNC_REPOLL_FOR_MS: '1000', RECONCILE_FINAL_FOR_MS: '0' } })
+
+  it('an external refund that no growth shows is queried once more, and told', async () => {
+    const payment = await lab.open()
+    const { sql } = lab.database
+    const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
+    await lab.notify(payment, 'portal-1', '30')
+    await sql`update transactions set asked_for_at = now() - interval '1 day'`
+    await lab.pass(payment)
+    const [{ seconds } = {}] = await sql`
+      select extract(epoch from due_at - now())::float8 as seconds from transactions
+      where transaction_id = ${key.transactionId}`
+    expect(seconds).toBeCloseTo(RESOLVE_MS / 1000, -1)
+    await sql`
+      update external_refunds set first_seen_at = first_seen_at - ${RESOLVE_MS} * interval '1 ms'`
+    await lab.pass(payment)
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
+  })
+})
+
+describe('a verified success of a refund at the portal', () => {
+  it('whose amount has binary noise is reserved as the decimal that it was', async () => {
+    const payment = await lab.open()
+    await lab.passNotified(payment, 'portal-1', '30.3', { amount: 30.299999999999997 })
+    expect(await lab.left(payment)).toBe('69.7')
+  })
+
+  it('whose amount cannot be read is told', async () => {
+    const payment = await lab.open()
+    await lab.passNotified(payment, 'portal-1', '30', { amount: 30.12345 })
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
+  })
+
+  it('is later than the first answer, also by a clock that has gone back since', async () => {
+    const payment = await lab.open()
+    const { sql } = lab.database
+    // First seen by a clock that was an hour ahead, with 10 refunded long ago.
+    await sql`
+      update payments set refunded_at_first = 10, refunded_amount = 10,
+        first_as_of = first_as_of + interval '1 hour', as_of = as_of + interval '1 hour'`
+    await sql`update transactions set as_of = as_of + interval '1 hour'`
+    await lab.show(payment, '10')
+    await lab.passNotified(payment, 'portal-1', '10')
+    expect(await lab.left(payment)).toBe('80')
+  })
+})
+
+describe('an external refund whose success and failure were both notified', () => {
+  it.each([
+    ['never_happened', '30', 409],
+    ['never_happened', '0', 200],
+    ['matched', '30', 409],
+  ])(
+    '%s of it, with growth of %s, leads to %d without againstEvidence',
+    async (outcome, growth, status) => {
+      const payment = await lab.open()
+      await lab.passNotified(payment, 'portal-1', '30')
+      await lab.passNotified(payment, 'portal-1', '30', { code: 33 })
+      await lab.passShowing(payment, growth)
+      const [one] = await listExternal(payment)
+      expect(one?.state).toBe('reserved')
+      const decided = { outcome, reason: 'asked the portal' }
+      const response = await lab.post(`/external-refunds/${one?.id}/resolution`, decided)
+      expect(response.status).toBe(status)
+    },
+  )
 })

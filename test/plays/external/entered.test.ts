@@ -4,7 +4,7 @@ import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
@@ -129,4 +129,44 @@ describe('a refund that a person entered for growth', () => {
     expect(await lab.status(refundId)).toBe('pending')
     expect(await lab.sent(refundId)).toBe(0)
   })
+})
+
+it('growth that is entered leaves to a person what was inferred and may not be its own', async () => {
+  const payment = await lab.open()
+  const one = await lab.send(payment, '30')
+  await lab.passShowing(payment, '30')
+  expect(await lab.row(one)).toMatchObject({ status: 'succeeded', inferred: true })
+  expect(await lab.status(await lab.send(payment, '40'))).toBe('accepted')
+  await lab.passShowing(payment, '50')
+  const [row] = await lab.database.sql`
+    select id from discrepancies
+    where kind = 'unexplained_growth' and payment_id = ${payment.id} and resolved_at is null`
+  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  expect(await lab.status(one)).toBe('needs_review')
+})
+
+it('growth that is entered and was a refund of ours is told once that succeeds and nothing shows it', async () => {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  // Ours of 30 and one of 20 at the portal, in one answer.
+  await lab.passShowing(payment, '50')
+  const [row] = await lab.database.sql`
+    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
+  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  await lab.passNotified(payment, refundId, '30')
+  expect(await lab.status(refundId)).toBe('succeeded')
+  const open = async () =>
+    await lab.database.sql`
+    select kind from discrepancies where payment_id = ${payment.id} and resolved_at is null`
+  expect(await open()).toEqual([])
+  await lab.age(refundId, RESOLVE_MS)
+  await lab.pass(payment)
+  expect(await open()).toEqual([{ kind: 'refund_without_growth' }])
+  const [entered] = await list(payment)
+  const against = { againstEvidence: true }
+  expect((await decide(entered?.id ?? '', 'never_happened', against)).status).toBe(200)
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ matched: true })
+  const kinds = (await open()).map(({ kind }) => kind)
+  expect(kinds.toSorted()).toEqual(['decided_against_evidence', 'unexplained_growth'])
 })

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { ask, expectTaken } from '../../support/ask.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import type { LabRefund } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -49,6 +51,36 @@ describe('one answer that shows less frees nothing', () => {
     await lab.passShowing(made.payment, '30')
     expect(await lab.left(made.payment)).toBe('70')
     await expectToWait(made, '0', ['70', '100'])
+  })
+
+  it('after a fall and a refund at the portal, before the payment moved and two people said so', async () => {
+    const gateway = await startListingGateway(lab)
+    const list = (...refunded: number[]) =>
+      gateway.list(
+        ...refunded.map((refundedAmount) => makeEntry('p1', { amount: 100, refundedAmount })),
+      )
+    list(0)
+    await gateway.sync('T-OLD')
+    const { id } = await expectTaken(await ask({ url: lab.service.url }, 'p1', { amount: '30' }))
+    gateway.answer('REFUND', '{"svc_ResponseCode":0,"svc_ResponseMsg":"ok"}')
+    await gateway.sync('T-OLD')
+    await lab.notify({ id: 'p1', transactionId: 'T-OLD' }, id, '30')
+    for (const refunded of [30, 0, 30]) {
+      list(refunded)
+      await gateway.sync('T-OLD')
+    }
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
+    list()
+    await gateway.sync('T-OLD')
+    await ageOmission(lab, 'p1')
+    await gateway.sync('T-OLD')
+    list(30)
+    await gateway.sync('T-NEW')
+    expect(await lab.row(id)).toMatchObject({ transactionId: 'T-NEW' })
+    await release(id)
+    list(0)
+    await gateway.sync('T-NEW')
+    expect(await lab.left({ id: 'p1' })).toBe('70')
   })
 
   it.each([

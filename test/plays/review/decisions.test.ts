@@ -219,7 +219,7 @@ describe('the proof', () => {
     expect(await read()).toEqual([...before, decision])
     await lab.passShowing(payment, '0')
     const growth = (await read())?.find(([kind]) => kind === 'growth')
-    expect(growth).toEqual(['growth', 'failed', expect.stringContaining('0 more')])
+    expect(growth).toEqual(['growth', 'succeeded', expect.stringContaining('30 more')])
   })
 })
 
@@ -399,4 +399,12 @@ describe('a refund that came back', () => {
     await lab.passTwice(payment, refundId)
     expect(await isDue()).toBe(false)
   })
+})
+
+it('a decision contradicts growth that counts, also while one answer shows less', async () => {
+  const { payment, refundId } = await makeUnknown()
+  await lab.passShowing(payment, '30')
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.passShowing(payment, '0')
+  await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
 })

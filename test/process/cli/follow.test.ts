@@ -59,7 +59,7 @@ it('prints events as they happen until Ctrl-C, and then where to go on', async (
 
 it.each([
   ['a cursor', ['--after', 'now'], 'It is not a cursor of this feed'],
-  ['a cursor of the future', ['--after', '999999999'], 'is beyond the newest event'],
+  ['a cursor of the future', ['--after', '8999999999999999'], 'is beyond the newest event'],
 ])('exits with 2 and the right spelling for %s', async (_, args, words) => {
   const { code, err } = await runCli(['follow', ...args], environment())
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(words) })

@@ -105,7 +105,7 @@ it('each command is in the audit log, and a key of a person in no list of keys',
       select id as "keyId" from actors where id = ${Invited.parse(JSON.parse(other.out)).id}`
     for (const ref of [`${name} ${command}`, row?.keyId ?? '']) {
       const refused = await runCli(['keys', command, ref], { DATABASE_URL: rig.database.url })
-      expect(refused).toMatchObject({ code: 2, out: '' })
+      expect(refused).toMatchObject({ code: 1, out: '' })
     }
   }
 })

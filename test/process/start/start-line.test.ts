@@ -21,7 +21,8 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   const settings = settingsFor(database.url, 'http://127.0.0.1:9/api')
   const previous = Buffer.alloc(32, 8).toString('base64')
   const more = { DATA_ENCRYPTION_KEY_PREVIOUS: previous, METRICS_PORT: '0', ROLE: 'web' }
-  const doubtful = { TRUSTED_PROXIES: '::/0', DATABASE_POOL: '500', API_KEY: WEAK_KEY }
+  const unused = { OIDC_ISSUER: 'https://id.shop.example', DATABASE_READ_URL: database.url }
+  const doubtful = { TRUSTED_PROXIES: '::/0', DATABASE_POOL: '500', API_KEY: WEAK_KEY, ...unused }
   const injected = { GATEWAY_PORT: 'tcp://10.0.0.1:443', GATEWAY_SERVICE_HOST: '10.0.0.1' }
   const { url, output } = await startServiceProcess({
     ...settings,
@@ -58,6 +59,12 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   ])
   const secrets = [WEAK_KEY, MERCHANT.secret, settings.DATA_ENCRYPTION_KEY ?? '', previous]
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([])
+  expect(lines).toContainEqual(
+    expect.objectContaining({
+      msg: expect.stringMatching(/^these settings have no effect/),
+      settings: expect.toSatisfy((names: string[]) => names.length === 2),
+    }),
+  )
   expect(lines.map(({ msg }) => msg)).toContainEqual(
     expect.stringMatching(/^API_KEY may be guessed/),
   )
