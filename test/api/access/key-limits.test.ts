@@ -6,9 +6,9 @@ import {
   DEFAULT_RATE_PER_MINUTE,
 } from '../../../src/access/key-use.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
-import { ROUTES, sendRow } from '../../support/routes.ts'
 import { addKey } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
+import { ROUTES, sendRow } from '../routes.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 
