@@ -18,10 +18,10 @@ export function parseAmount(text: string): string | undefined {
 
 /** One to three digits, groups of three behind one kind of separator, and perhaps a decimal part behind another. */
 const GROUPED = /^[1-9]\d{0,2}([., \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d{1,2})?$/
-const CURRENCY = /^(?:[A-Z]{3}|₫)\s*|\s*(?:[A-Z]{3}|₫)$/gu
+const CURRENCY = /^(?:[A-Z]{3}|[₫đĐ])\s*|\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu
 
 /**
- * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `1 110 000`, `1.110,50`. Three digits behind a single
+ * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits behind a single
  * separator are a group: currencies with as many decimals are rare, and nobody writes them to the last one.
  * @returns a decimal string, or `undefined` if the text is not an amount
  */
@@ -70,7 +70,9 @@ const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
 /** Decimals by currency: a number format takes up to 0.2 ms to make. */
 const knownDecimals = new Map<string, number>()
 
-function findDecimals(currency: string): number {
+/** The decimals of a currency (ISO 4217); undefined if it is not known, or not verified. */
+export function findDecimals(currency: string | null): number | undefined {
+  if (currency === null || !CURRENCIES.has(currency)) return undefined
   const known = knownDecimals.get(currency)
   if (known !== undefined) return known
   const format = new Intl.NumberFormat('en', { style: 'currency', currency })
@@ -81,7 +83,16 @@ function findDecimals(currency: string): number {
 
 /** Whether an amount has more decimals than its currency (ISO 4217) by value. An unknown currency has any number. */
 export function exceedsDecimals(amount: string, currency: string): boolean {
-  return CURRENCIES.has(currency) && countDecimals(shortenAmount(amount)) > findDecimals(currency)
+  const most = findDecimals(currency)
+  return most !== undefined && countDecimals(shortenAmount(amount)) > most
+}
+
+/** How many decimals of an amount are shown: all but zeros that its currency has not. Others are taken to have two. */
+export function countShownDecimals(amount: string, currency: string | null): number {
+  const [, decimals = ''] = amount.split('.')
+  const needed = decimals.replace(/0+$/, '').length
+  const own = findDecimals(currency) ?? 2
+  return Math.max(needed, Math.min(decimals.length, needed > own ? 2 : own))
 }
 
 /** The least amount of a currency that is not known, or not verified. */
@@ -89,6 +100,6 @@ const LEAST_OF_UNKNOWN = '0.01'
 
 /** Returns the smallest unit of a currency (ISO 4217), in which amounts are paid: 1 for VND, 0.01 for USD and unknown ones. */
 export function findLeastAmount(currency: string | null): string {
-  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return LEAST_OF_UNKNOWN
-  return new Big(10).pow(-findDecimals(currency)).toFixed()
+  const decimals = findDecimals(currency)
+  return decimals === undefined ? LEAST_OF_UNKNOWN : new Big(10).pow(-decimals).toFixed()
 }

@@ -52,8 +52,8 @@ type Searched = {
   type: SearchHit['type']
   matched: SearchHit['matched']
   column: string
-  /** The parts that a text calls for. */
-  find: (text: string) => Range[]
+  /** The parts that a text calls for. @param prefixes how order ids of the accounts begin */
+  find: (text: string, prefixes: readonly string[]) => Range[]
   /** The order of the index; by default that of the column. */
   order?: string
 }
@@ -84,11 +84,42 @@ function findText(text: string): Range[] {
   return [{ from: text, to: text.length < MIN_PREFIX ? text : undefined }]
 }
 
-/** The spellings of an order id: people write a `#` before it, and its letters small or large. */
-function findOrders(text: string): Range[] {
+/**
+ * The spellings of an order id: people write a `#` before it or leave it out, its letters small or large, or its digits
+ * alone. Those can be an amount as well, so that they are no exact match.
+ */
+function findOrders(text: string, prefixes: readonly string[]): Range[] {
   const bare = text.replace(/^#\s*/, '')
-  const spellings = new Set([text, bare, bare.toUpperCase(), bare.toLowerCase()])
-  return [...spellings].filter((spelling) => spelling !== '').flatMap(findText)
+  const [, letters = '', digits = ''] = /^([^0-9]*)(.*)$/s.exec(bare) ?? []
+  const inEveryCase = (one: string) => [one, one.toUpperCase(), one.toLowerCase()]
+  const spelt = inEveryCase(bare)
+  if (letters === '') {
+    const wholes = digits === '' ? [] : ['#', ...prefixes].map((prefix) => prefix + digits)
+    return [
+      ...[...new Set([text, ...spelt])].filter((one) => one !== '').flatMap(findText),
+      ...[...new Set(wholes)].map((whole) => ({ from: whole, to: whole, rank: 1 })),
+    ]
+  }
+  const known = prefixes.map((prefix) => prefix.replace('#', '').slice(0, letters.length))
+  const same = known.filter((prefix) => prefix.toLowerCase() === letters.toLowerCase())
+  spelt.push(...same.flatMap((prefix) => inEveryCase(digits).map((end) => prefix + end)))
+  return [...new Set([text, ...spelt, ...spelt.map((one) => `#${one}`)])].flatMap(findText)
+}
+
+const NEWEST = 50
+const MAX_PREFIXES = 20
+
+/** How the newest order ids of each account begin, up to their first digit: the most usual ones first. */
+async function listOrderPrefixes(sql: Sql, merchants: readonly string[]): Promise<string[]> {
+  const rows = await sql<{ prefix: string }[]>`
+    select prefix from json_array_elements_text(${JSON.stringify(merchants)}::json) as account cross join lateral (
+      select regexp_replace(order_id, '[0-9].*$', '') as prefix
+      from transactions where merchant_code = account
+      order by first_seen_at desc, transaction_id desc limit ${sql.unsafe(String(NEWEST))}
+    ) as newest
+    where prefix <> '' group by prefix
+    order by count(*) desc, prefix limit ${sql.unsafe(String(MAX_PREFIXES))}`
+  return rows.map(({ prefix }) => prefix)
 }
 
 /** `1.110` may be a thousand, or one and a bit: then both are looked for. */
@@ -122,10 +153,11 @@ export async function findObjects(
   text: string,
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
 ): Promise<RankedHit[]> {
+  const prefixes = await listOrderPrefixes(sql, merchants)
   const [first, ...others] = SEARCHED.filter(
     ({ type }) => type !== 'refund' || withRefunds,
   ).flatMap((searched) =>
-    searched.find(text).map((range) => selectHits(sql, merchants, searched, range)),
+    searched.find(text, prefixes).map((range) => selectHits(sql, merchants, searched, range)),
   )
   if (!first) return []
   const all = others.reduce((one, another) => sql`${one} union all ${another}`, first)
@@ -176,7 +208,7 @@ const search = createRoute({
     query: z.strictObject({
       q: Id.openapi({
         description:
-          'An id of a transaction, a payment or a refund, an order id in any case and with or without `#`, a transaction id of yours, the id of a refund at the gateway, or an amount as people write it',
+          'An id of a transaction, a payment or a refund, an order id (in any case, with or without `#`, or its digits alone, if it begins as one of the newest orders), a transaction id of yours, the id of a refund at the gateway, or an amount as people write it',
         example: 'DH1',
       }),
       limit: pageParameters.limit,

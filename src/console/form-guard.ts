@@ -11,8 +11,8 @@ export const TOKEN_FIELD = 'formToken'
 
 export const PAGE_FIELD = 'formPage'
 
-/** A path of the console, other than the way in. */
-export const OWN_PAGE = /^\/console(?!\/sign-in)(?:[/?][\x21-\x7e]*)?$/
+/** A path of the console, other than the way in and the files of its pages. */
+export const OWN_PAGE = /^\/console(?!\/(?:sign-in|assets))(?:[/?][\x21-\x7e]*)?$/
 
 /** An unsafe request that did not come from a form of this session. */
 export class ForeignFormError extends Error {}
@@ -63,11 +63,14 @@ export function readFields(c: ConsoleRequest): FormFields {
   return typed
 }
 
-/** The page that shows the form of a request, or the page itself: its path and query, as it can be opened again. */
+/**
+ * The page that shows the form of a request, or the page itself: its path and query, as it can be opened again. That of
+ * a download is its list: a browser that is led into a file stays where it was.
+ */
 export function namePage(c: ConsoleRequest): string {
   const given = isUnsafe(c) ? (c.get('form')?.[PAGE_FIELD] ?? '') : c.req.url
   const url = URL.parse(given, 'http://localhost')
-  for (const once of ['notice', 'kept', 'made', 'check']) url?.searchParams.delete(once)
+  for (const once of ['notice', 'kept', 'made', 'check', 'format']) url?.searchParams.delete(once)
   const page = url === null ? '' : url.pathname + url.search
   const isOwn = OWN_PAGE.test(page) && (!isUnsafe(c) || OWN_PAGE.test(given))
   return isOwn ? page : '/console'

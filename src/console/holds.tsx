@@ -24,6 +24,7 @@ const OPERATIONS = {
 
 const HoldFields = z.object({
   held: z.string().optional(),
+  since: z.string().optional(),
   reason: requireText('decisions.problems.reason'),
 })
 
@@ -31,10 +32,11 @@ export async function postHold(
   { ctx, access, fields }: Asked<unknown>,
   subject: HoldSubject,
 ): Promise<Done> {
-  const { held: wanted, reason } = parseFields(HoldFields, fields)
+  const { held: wanted, since: shownSince, reason } = parseFields(HoldFields, fields)
   const held = wanted === 'true'
   const done = held ? 'held' : 'released'
-  await changeHold(ctx, access, subject, { held, reason, operation: OPERATIONS[done] })
+  const change = { held, reason, operation: OPERATIONS[done], shownSince }
+  await changeHold(ctx, access, subject, change)
   return { notice: done }
 }
 
@@ -62,10 +64,11 @@ export function HoldForm(props: {
   target: 'payment' | 'refund'
   merchantCode: string
   id: string
-  isHeld: boolean
+  hold: StoredHold
   mayRelease: MayEnd | undefined
 }) {
-  const { target, merchantCode, id, isHeld, mayRelease } = props
+  const { target, merchantCode, id, hold: set, mayRelease } = props
+  const isHeld = set !== null
   const action = holdPath(target, merchantCode, id)
   const isTyped = useKept(action).fields.reason !== undefined
   if (isHeld && mayRelease === 'another') {
@@ -76,7 +79,7 @@ export function HoldForm(props: {
     : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
   const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
   const name = `hold-${nameAnchor(target, id)}`
-  const form = { action, fields: { held: String(!isHeld) } }
+  const form = { action, fields: { held: String(!isHeld), ...(set && { since: set.since }) } }
   return (
     <details id={name} open={isTyped}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>

@@ -77,7 +77,7 @@ export async function renderConsolePage(
       </main>
       {person ? (
         <div
-          {...{ id: 'status', class: 'hidden', role: 'status' }}
+          {...{ id: 'announcer', class: 'hidden', role: 'status' }}
           data-text-copy={t('frame.copy')}
           data-text-copied={t('frame.copied')}
         />
@@ -201,5 +201,6 @@ export function assetRoutes(): Hono {
       }),
     )
   }
-  return app
+  // Pages of another version name other files: no one signs in for them.
+  return app.get('/console/assets/*', (c) => c.notFound())
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DomainError, RefusalCode } from '../errors.ts'
-import { readWrittenAmount } from '../money.ts'
+import { findDecimals, readWrittenAmount } from '../money.ts'
 import { Receiver } from '../refunds/receiver.ts'
 import { parseRefundAmount, Reason } from '../refunds/request-schema.ts'
 import type { FormFields } from './env.ts'
@@ -56,15 +56,16 @@ export type ParsedValues =
   | { refund?: undefined; problems: FieldProblems }
 
 /**
- * Parses the values as the API would, and amounts as people write them: `37,000`, `1.110.000 VND`.
- * @param asked whether the payment needs a receiver, and the reasons that may be chosen
+ * Parses the values as the API would, but for amounts: those are read as people write them, so that `37.000` is as
+ * much as `37,000` and `37.000 VND`.
+ * @param asked whether the payment needs a receiver, its currency, and the reasons that may be chosen
  */
 export function parseValues(
   values: RefundValues,
-  asked: { needsReceiver: boolean; reasons: readonly string[] },
+  asked: Pick<RefundSubject, 'needsReceiver' | 'currency'> & { reasons: readonly string[] },
 ): ParsedValues {
   const problems: FieldProblems = {}
-  const amount = parseAmount(values, problems)
+  const amount = parseAmount(values, asked.currency, problems)
   const receiver = asked.needsReceiver ? parseReceiver(values, problems) : undefined
   const reason = parseReason(values, asked.reasons, problems)
   if (reason === undefined || Object.keys(problems).length > 0) return { problems }
@@ -72,14 +73,27 @@ export function parseValues(
 }
 
 /** Digits with separators, and a currency behind them: nothing else stands in an amount that money is sent by. */
-const WRITTEN = /^\s*\d[\d., \u00a0]*(?:[A-Z]{3}|₫|đ)?\s*$/u
+const WRITTEN = /^\s*\d[\d., \u00a0]*(?:([A-Za-z]{3})|([₫đĐ]))?\s*$/u
 
-function parseAmount({ amountKind, amount }: RefundValues, problems: FieldProblems) {
+/** A thousand and more, or a part of one with three decimals. */
+const EITHER = /^\s*\d{1,3}[.,]\d{3}\D*$/u
+
+function parseAmount(
+  { amountKind, amount }: RefundValues,
+  currency: string | null,
+  problems: FieldProblems,
+): string | undefined {
   const typed = amount.trim()
   if (amountKind === 'part') {
-    const written = WRITTEN.test(amount) ? readWrittenAmount(amount) : undefined
-    const value = parseRefundAmount(amount) ?? parseRefundAmount(written ?? '')
+    const [written = '', code, sign] = WRITTEN.exec(amount) ?? []
+    const value = parseRefundAmount(readWrittenAmount(written) ?? '')
+    const named = sign === undefined ? code?.toUpperCase() : 'VND'
     if (value === undefined) problems.amount = t('refundForm.problems.amount')
+    else if (named !== undefined && currency !== null && named !== currency.toUpperCase()) {
+      problems.amount = t('refundForm.problems.currency', { currency })
+    } else if ((findDecimals(currency) ?? 0) > 2 && EITHER.test(amount)) {
+      problems.amount = t('refundForm.problems.either')
+    }
     return value
   }
   if (amountKind !== 'all') problems.amountKind = t('refundForm.problems.amountKind')

@@ -123,7 +123,7 @@ async function check({ ctx, access, of: subject, fields }: Asking): Promise<Done
   if (!shown.success) throw expire(fields)
   const values = readValues(fields)
   const reasons = (await offerReasons(ctx, subject)).map(([value]) => value)
-  const parsed = parseValues(values, { needsReceiver: subject.needsReceiver, reasons })
+  const parsed = parseValues(values, { ...subject, reasons })
   const alerts = [t('refundForm.alerts.corrections')]
   if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
   const request = toRequest(subject, { ...shown.data, ...parsed.refund })

@@ -234,7 +234,7 @@ function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   const { merchantCode, id, hold } = view
   return (
     <Card title={t(hold === null ? 'story.actions.hold' : 'states.held')} id="hold">
-      <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
+      <HoldForm {...{ target: 'refund', merchantCode, id, hold, mayRelease }} />
     </Card>
   )
 }

@@ -4,6 +4,7 @@ import { parseAccept } from 'hono/utils/accept'
 import type { Scope } from '../access/keys.ts'
 import type { Access, Role } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
+import { countShownDecimals } from '../money.ts'
 import type { ConsoleRequest } from './env.ts'
 import type { KeptForm } from './kept.ts'
 import {
@@ -106,15 +107,23 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
   c.get('access').required.add(role)
 }
 
-/** With the separators of the reader's language: `250000` in VND is `250,000 VND`. Every digit stays. */
+/** `250000` in VND is `250,000 VND`. */
 export function formatMoney(amount: string, currency: string | null): string {
+  const number = formatNumber(amount, currency)
+  return currency === null ? number : `${number} ${currency}`
+}
+
+/**
+ * An amount beside one that names the currency, with the separators of the reader's language. Every digit stays, but
+ * for zeros that the currency has not: `150.000` VND would look like a thousand times as much.
+ */
+export function formatNumber(amount: string, currency: string | null): string {
   const { language, plainAmounts } = useView()
-  if (plainAmounts) return currency === null ? amount : `${amount} ${currency}`
-  const decimals = amount.split('.')[1]?.length ?? 0
+  if (plainAmounts) return amount
+  const decimals = countShownDecimals(amount, currency)
   const format = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
   // Given as a text it is not rounded to a floating-point number.
-  const number = new Intl.NumberFormat(language, format).format(amount as Intl.StringNumericLiteral)
-  return currency === null ? number : `${number} ${currency}`
+  return new Intl.NumberFormat(language, format).format(amount as Intl.StringNumericLiteral)
 }
 
 /** Days as people enter them, `2026-11-22`, both included. */

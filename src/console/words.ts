@@ -6,7 +6,7 @@ import type { ExternalState } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { count, formatMoney, listTexts, nameIn, t } from './view.ts'
+import { count, formatMoney, formatNumber, listTexts, nameIn, t } from './view.ts'
 
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000 }
 
@@ -66,7 +66,7 @@ export function describeState(shown: TransactionView): string {
     }
     case 'paid': {
       if (!shown.duplicatePayment) {
-        const expected = formatMoney(expectedAmount ?? '0', null)
+        const expected = formatNumber(expectedAmount ?? '0', currency)
         return t(`story.headline.${compared}`, { paid, expected })
       }
       if (expectedAmount === null) return t('story.headline.paidTwice', { paid })
@@ -75,7 +75,7 @@ export function describeState(shown: TransactionView): string {
     }
     case 'partially_refunded': {
       const before = t(`story.payment.${compared}`)
-      const amounts = { refunded, paid: formatMoney(paidAmount, null) }
+      const amounts = { refunded, paid: formatNumber(paidAmount, currency) }
       return t('story.headline.partlyRefunded', { ...amounts, before })
     }
     case 'refunded':

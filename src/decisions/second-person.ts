@@ -55,7 +55,7 @@ export async function requireAnother(
   const [first] = own
   if (!first) return []
   if (await mayAnotherDecide(tx, access, own)) {
-    const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}, or the refund has to end first`
+    const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}`
     throw new DomainError('same_person', detail)
   }
   await markSelfDecided(tx, own)
@@ -100,6 +100,11 @@ async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefu
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
+/** Whoever cancels a refund while its payment is held, releases it and asks again would clear the way alone, too. */
+const CANCELLED_SINCE_HELD = `(r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at >= (
+    select (p.hold ->> 'since')::timestamptz from payments as p
+    where ${byKey('p', ['merchant_code', 'payment_id'], 'k')} limit 1))`
+
 async function listOf(
   tx: Tx,
   { merchantCode, paymentId, refundId }: Extract<HoldsBack, { paymentId: string | null }>,
@@ -114,7 +119,7 @@ async function listOf(
       (select * from refunds as o where o.payment_id is distinct from k.payment_id
         and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
     ) as r
-    where ${tx.unsafe(NOT_ENDED)} order by r.requested_at, r.refund_id`
+    where ${tx.unsafe(NOT_ENDED)} or ${tx.unsafe(CANCELLED_SINCE_HELD)} order by r.requested_at, r.refund_id`
 }
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */

@@ -10,12 +10,13 @@ const UNENDED = isUnendedSql('r')
 
 /**
  * Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. What is `kept`
- * may decide a refund that is open.
+ * may decide a refund that is open, or one that is not known yet.
  */
 const TABLES = [
   {
     ...{ table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
-    kept: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
+    kept: `(kind = 'refund' and verdict = 'verified' and handled_at is null)
+      or exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
         and r.payment_id = ipn_events.payment_id and ${UNENDED})
       or exists (select from external_refunds f where f.merchant_code = ipn_events.merchant_code
         and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,

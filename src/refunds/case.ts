@@ -122,6 +122,13 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
 type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 
+/** Growth that one of them fits settles no refund of ours: it may be another member that the gateway has added. */
+const UNDOCUMENTED = `select e.amount::text from (
+    select *, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id from ipn_events as e
+    where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, 'p')} offset 0) as e
+  where e.verdict = 'verified' and not e.documented and e.code = '0' and e.amount > 0
+    and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null`
+
 async function lockPaymentRows(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -132,6 +139,7 @@ async function lockPaymentRows(
       refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
       counted_status as "countedStatus", counted_amount as "countedAmount",
       counted_refunded as "countedRefunded",
+      array(${tx.unsafe(UNDOCUMENTED)}) as undocumented,
       not missing and unlisted_since is null and not unreadable
         and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
@@ -191,7 +199,9 @@ export async function lockRefundRows(
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
-      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
+      coalesce(requested_at < (
+        select case when stopped_at is null then restored_at else 'infinity' end from installation
+      ), false) as "requestedBeforeRestore",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (

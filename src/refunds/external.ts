@@ -43,9 +43,8 @@ export function countExternal({
       .filter(({ outcome }) => outcome === null)
       .map((one) => ({ ...one, contradicted: one.failureNotifiedAt !== null }))
     // What a person decided never to have happened may show all the same.
-    payment.released = own
-      .filter((one) => isDropped(one) && one.source !== 'person')
-      .map(({ amount }) => amount)
+    const dropped = own.filter((one) => isDropped(one) && one.source !== 'person')
+    payment.released = [...payment.undocumented, ...dropped.map(({ amount }) => amount)]
     payment.explainedAtFirst = addAmounts(
       own.filter(({ outcome }) => outcome === 'part_of_first_sight').map(({ amount }) => amount),
     )

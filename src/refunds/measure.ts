@@ -105,6 +105,9 @@ type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft
  * been sent. Undefined when nothing speaks for that. The caller holds the rows.
  */
 export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
+  if (row.requestedBeforeRestore) {
+    return 'the database was restored since, and may have forgotten that it was sent'
+  }
   const payment = findPayment(locked, row)
   if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
   return describeOwnGrowth(payment, locked, row)

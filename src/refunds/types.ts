@@ -67,7 +67,9 @@ export type LockedPayment = {
   /** The part of it that the newest answers may lack already, because refunds of ours came back. */
   returning: string
   external: ExternalRefund[]
-  /** Amounts of external refunds that a person decided never to have happened, or that another reading replaced. */
+  /** Of verified successes that are no documented reading, and of no refund of ours: nothing is reserved for them. */
+  undocumented: string[]
+  /** What growth may be all the same: also external refunds that a person decided never to have happened, or that another reading replaced. */
   released: string[]
   /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined

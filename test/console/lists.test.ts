@@ -42,6 +42,15 @@ async function read(path: string, who = operator, status = 200): Promise<string>
 }
 
 describe('the list', () => {
+  it.each(['transactions', 'payments', 'refunds', 'discrepancies', 'audit'])(
+    'of %s names no two elements the same',
+    async (name) => {
+      const ids = [...(await read(name)).matchAll(/ id="([^"]*)"/g)].map(([, id]) => id)
+      expect(ids).toContain('announcer')
+      expect(ids).toEqual([...new Set(ids)])
+    },
+  )
+
   it('of transactions is read page by page, newest first', async () => {
     const first = await read('transactions')
     expect(readText(first)).toMatch(/DH-60 Paid 1,000 VND/)

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   addAmounts,
   compareAmounts,
+  countShownDecimals,
   parseAmount,
   readWrittenAmount,
   shortenAmount,
@@ -24,6 +25,9 @@ describe('reading an amount as people write it', () => {
     ['1 110 000', '1110000'],
     ['1\u00a0110\u00a0000 ₫', '1110000'],
     ['VND 1,110', '1110'],
+    ['150.000đ', '150000'],
+    ['1.110.000 Đ', '1110000'],
+    ['1.110.000 vnd', '1110000'],
     ['1,110.50', '1110.50'],
     ['1.110,50', '1110.50'],
     ['10000.50', '10000.50'],
@@ -36,7 +40,18 @@ describe('reading an amount as people write it', () => {
   })
 
   it.each([
-    ...['', 'VND', '1,1100', '1,110,00', '1.110,000', '12 34', '1,110.000.000', '-5', 'DH1'],
+    ...[
+      '',
+      'VND',
+      '1,1100',
+      '1,110,00',
+      '1.110,000',
+      '12 34',
+      '1,110.000.000',
+      '-5',
+      'DH1',
+      'inv1110',
+    ],
   ])('%j is none', (text) => {
     expect(readWrittenAmount(text)).toBeUndefined()
   })
@@ -115,6 +130,22 @@ describe('calculating', () => {
     ['100000000000000000', '100000000000000000'],
   ])('%s goes out as %s', (amount, short) => {
     expect(shortenAmount(amount)).toBe(short)
+  })
+})
+
+describe('an amount is shown', () => {
+  it.each([
+    ['150.000', 'VND', 0],
+    ['150.500', 'VND', 2],
+    ['10.5000', 'USD', 2],
+    ['10.5001', 'USD', 4],
+    ['10', 'USD', 0],
+    ['1.5000', 'KWD', 3],
+    ['10.000', 'points', 2],
+    ['10.500', null, 2],
+    ['10.0001', null, 4],
+  ])('%s of %s with %i decimals', (amount, currency, decimals) => {
+    expect(countShownDecimals(amount, currency)).toBe(decimals)
   })
 })
 

@@ -1,8 +1,8 @@
 // What scripts add. Everything works without them.
 
 /** Read aloud when it changes. */
-const status = document.getElementById('status') ?? document.body
-const { textCopy: copy, textCopied: copied } = status.dataset
+const announcer = document.getElementById('announcer') ?? document.body
+const { textCopy: copy, textCopied: copied } = announcer.dataset
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: 'auto' })
 
 /** @type {[number, Intl.RelativeTimeFormatUnit][]} */
@@ -36,7 +36,7 @@ function enhance(root) {
     button.ariaLabel = `${copy} ${value}`
     button.onclick = async () => {
       await navigator.clipboard.writeText(value)
-      status.textContent = `${copied} ${value}`
+      announcer.textContent = `${copied} ${value}`
     }
     element.after(' ', button)
   }
@@ -82,7 +82,7 @@ function replacePart(shown, part) {
   const same = active?.id ? document.getElementById(active.id) : list()[place]
   if (place >= 0) (same ?? shown).focus({ preventScroll: true })
   const now = shown.querySelector('h2')?.textContent ?? ''
-  if (shown.dataset.live === 'announce' && now !== heading) status.textContent = now
+  if (shown.dataset.live === 'announce' && now !== heading) announcer.textContent = now
 }
 
 /** @param {string} etag */

@@ -552,6 +552,8 @@ export const TEXTS = {
   'refundForm.problems.amountKind': ['Choose all that is left, or a part.', 'Chọn toàn bộ phần còn lại hoặc một phần.'],
   'refundForm.problems.bothKinds': ['You also wrote an amount, {amount}. Choose a part, or leave the amount empty.', 'Bạn cũng đã ghi số tiền {amount}. Hãy chọn một phần hoặc bỏ trống số tiền.'],
   'refundForm.problems.amount': ['Write an amount above zero, for example 150000, 150,000 or 10000.50.', 'Ghi số tiền lớn hơn 0, ví dụ 150000, 150.000 hoặc 10000.50.'],
+  'refundForm.problems.currency': ['The payment is in {currency}.', 'Khoản thanh toán này tính bằng {currency}.'],
+  'refundForm.problems.either': ['A thousand, or three decimals? Write 1500 or 1.5000.', 'Hàng nghìn hay ba chữ số thập phân? Hãy ghi 1500 hoặc 1.5000.'],
   'refundForm.problems.decimals': ['{currency} does not have so many decimals.', '{currency} không có nhiều chữ số thập phân như vậy.'],
   'refundForm.problems.tooMuch': ['Only {left} is left to refund. Write that, or less.', 'Chỉ còn {left} có thể hoàn. Hãy ghi số này hoặc ít hơn.'],
   'refundForm.problems.cap': ['This is more than you may refund at once. Ask a colleague with a higher limit.', 'Số tiền vượt mức bạn được hoàn trong một lần. Hãy nhờ đồng nghiệp có hạn mức cao hơn.'],

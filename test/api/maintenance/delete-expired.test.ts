@@ -68,6 +68,14 @@ describe('a row older than RETENTION_DAYS', () => {
     expect(await Promise.all(kept.map(count))).toEqual(before)
   })
 
+  it('stays if it is a verified notification of a refund whose payment is not known yet', async () => {
+    const unknown = { id: 'P-LATER', transactionId: 'T-LATER' }
+    await lab.notify(unknown, 'portal-1', '30')
+    await age(401)
+    await removal()()
+    expect(await count('ipn_events')).toBe(1)
+  })
+
   it('is marked as deleted in the proof of a refund, whose causes stay', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')

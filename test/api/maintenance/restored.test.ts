@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
 import { PUBLISHING_LOCK } from '../../../src/db/names.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { createServerWatch } from '../../../src/maintenance/restore.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
@@ -303,6 +304,19 @@ describe('a restore that is confirmed', () => {
     })
     await ended
     expect((await lab.row(refundId)).hold).not.toBeNull()
+  })
+
+  it('fails nothing whose time is over, neither before nor after it is confirmed', async () => {
+    const { payment, refundId } = await lab.openAsked()
+    await sql()`
+      update refunds set requested_at = now() - interval '8 days' where refund_id = ${refundId}`
+    await stop()
+    await reconcileUnqueried(lab.service.ctx)
+    expect(await lab.status(refundId)).toBe('needs_review')
+    expect((await restored()).code).toBe(0)
+    // What was sent after the backup is not settled yet.
+    await lab.passShowing(payment, '0')
+    expect(await lab.left(payment)).toBe('70')
   })
 
   it('leaves a refund with an unknown outcome to a person where growth may be its own', async () => {

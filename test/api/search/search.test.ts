@@ -34,6 +34,9 @@ beforeAll(async () => {
     paymentMethod: 'CC',
   })
   await seedTransaction(database, { transactionId: 'T-FIND-10', orderId: 'DH-770' })
+  await seedTransaction(database, { transactionId: 'T-SHOP', orderId: 'Shop-Abc-66001x' })
+  await seedTransaction(database, { transactionId: 'T-SIGN', orderId: '#66002' })
+  await seedTransaction(database, { transactionId: 'T-BOTH', orderId: '#Web66003' })
   const theirs = { merchantCode: OTHER.merchantCode, transactionId: 'T-FIND-1' }
   await seedTransaction(database, { ...theirs, orderId: 'DH-77' })
   const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
@@ -59,6 +62,9 @@ const list = (hits: Record<string, unknown>[]) =>
 
 const OURS = `&merchantCode=${MERCHANT.merchantCode}`
 
+const SHOP = ['transaction T-SHOP UFLIYL orderId']
+const BOTH = ['transaction T-BOTH UFLIYL orderId']
+
 describe('an object is found', () => {
   it.each([
     ['a transaction id', 'T-FIND-10', ['transaction T-FIND-10 UFLIYL transactionId']],
@@ -77,6 +83,13 @@ describe('an object is found', () => {
       '#dh-77',
       ['transaction T-FIND-1 UFLIYL orderId', 'transaction T-FIND-10 UFLIYL orderId'],
     ],
+    ['an order id of small and large letters', 'shop-abc-66001X', SHOP],
+    ['an order id of small and large letters, with a sign', '#SHOP-ABC-66001x', SHOP],
+    ['the beginning of one', 'shop-a', SHOP],
+    ['the digits of an order id', '770', ['transaction T-FIND-10 UFLIYL orderId']],
+    ['the digits of an order id, with a sign', '#770', ['transaction T-FIND-10 UFLIYL orderId']],
+    ['an order id without its sign', '66002', ['transaction T-SIGN UFLIYL orderId']],
+    ['an order id without its sign, in another case', 'WEB66003', BOTH],
     ['an id of the merchant', 'SHOP-5', ['transaction T-FIND-1 UFLIYL merchantTxnId']],
     ['a payment id', 'P-77001', ['payment P-77001 UFLIYL paymentId']],
     ['an amount, by value', '77001.5', ['payment P-77001 UFLIYL amount']],
@@ -124,7 +137,7 @@ describe('nobody finds', () => {
   it('refunds without refunds:read', async () => {
     expect(await find(refundId, '', PAYMENTS)).toEqual([])
     expect(await find('5SYNM1OELUND', '', PAYMENTS)).toEqual([])
-    expect(await find('77', '', PAYMENTS)).toEqual([])
+    expect(await find('77.00', '', PAYMENTS)).toEqual([])
   })
 
   it('objects of another account', async () => {

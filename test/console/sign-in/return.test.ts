@@ -101,12 +101,23 @@ it('without a session only the page is kept, and opening another page does not d
   expect(readCookie(later, 'page')).toBeUndefined()
 })
 
+it('a download that was asked for leads back to its list, and a file of another version to no sign-in', async () => {
+  const open = (path: string) => fetch(`${rig.service.url}${path}`, { redirect: 'manual' })
+  const admin = await addVisitor(rig.database, ADMIN)
+  const page = readCookie(await open('/console/transactions?state=paid&format=csv'), 'page')
+  const { location } = await signInAgain(admin.personId, `page=${page}`)
+  expect(location).toBe('/console/transactions?state=paid')
+  const asset = await open('/console/assets/console.0123456789abcdef.css')
+  expect([asset.status, asset.headers.getSetCookie()]).toEqual([404, []])
+})
+
 it.each([
   'https://evil.example/',
   '//evil.example',
   '/\\evil.example',
   '/consolex',
   '/console/sign-in/abc',
+  '/console/assets/console.0123456789abcdef.css',
   '/console\r\nset-cookie: a=b',
 ])('the way back never leads to %j', async (page) => {
   const admin = await addVisitor(rig.database, ADMIN)

@@ -95,6 +95,18 @@ describe('a hold', () => {
     expect(row?.hold).toBeNull()
   })
 
+  it('other than the one that was shown is not released', async () => {
+    const payment = await lab.open()
+    const path = `/console/payments/${code}/${payment.id}/hold`
+    await submitAs(lab, visitors.operator, path, { held: 'true', reason: 'the first one' })
+    const since = '2026-01-01T00:00:00.000Z'
+    const fields = { held: 'false', since, reason: 'settled' }
+    const response = await submitBack(lab, visitors.operator, path, fields)
+    expect(readText(await response.text())).toContain('the first one')
+    const [row] = await lab.database.sql`select hold from payments where payment_id = ${payment.id}`
+    expect(row?.hold).not.toBeNull()
+  })
+
   it('that was released meanwhile is explained on the page', async () => {
     const payment = await lab.open()
     const path = `/console/payments/${code}/${payment.id}/hold`

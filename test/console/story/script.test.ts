@@ -60,7 +60,7 @@ describeInBrowser('a page with scripts', () => {
       await lab.show(payment, '40')
       await lab.pass(payment)
       await page.getByRole('heading', { name: 'Paid, 40 of 100 refunded' }).waitFor()
-      expect(await page.locator('#status').textContent()).toBe('Paid, 40 of 100 refunded')
+      expect(await page.locator('#announcer').textContent()).toBe('Paid, 40 of 100 refunded')
     })
   })
 

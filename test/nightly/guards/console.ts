@@ -187,4 +187,12 @@ export const CONSOLE: readonly Guard[] = [
     claim: 'the health page shows nothing of an account that is not the person’s',
     control: 'the figures of a minute are kept for a day',
   },
+  {
+    file: 'src/console/layout.tsx',
+    text: "{...{ id: 'announcer', class",
+    mutation: "{...{ id: 'status', class",
+    test: 'test/console/lists.test.ts',
+    claim: 'the list of payments names no two elements the same',
+    control: 'the list of transactions is read page by page, newest first',
+  },
 ]

@@ -315,4 +315,22 @@ export const SESSIONS: readonly Guard[] = [
     claim: 'of two admins who end a session of each other at once, one does, and the other is out',
     control: 'an admin who ends the session of another is not out',
   },
+  {
+    file: 'src/console/form-guard.ts',
+    text: "'check', 'format'])",
+    mutation: "'check'])",
+    test: 'test/console/sign-in/return.test.ts',
+    claim:
+      'a download that was asked for leads back to its list, and a file of another version to no sign-in',
+    control: 'another person who signs in at that browser sees nothing of it',
+  },
+  {
+    file: 'src/console/layout.tsx',
+    text: "  return app.get('/console/assets/*', (c) => c.notFound())",
+    mutation: "  return app.get('/console/assets/-', (c) => c.notFound())",
+    test: 'test/console/sign-in/return.test.ts',
+    claim:
+      'a download that was asked for leads back to its list, and a file of another version to no sign-in',
+    control: 'another person who signs in at that browser sees nothing of it',
+  },
 ]

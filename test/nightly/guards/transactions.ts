@@ -72,4 +72,20 @@ export const TRANSACTIONS: readonly Guard[] = [
     control:
       'two paid transactions of one order are flagged by a later pass if the process stops right after its commit',
   },
+  {
+    file: 'src/search.ts',
+    text: 'prefix.toLowerCase() === letters.toLowerCase()',
+    mutation: 'prefix === letters',
+    test: 'test/api/search/search.test.ts',
+    claim: 'an object is found by an order id of small and large letters',
+    control: 'an object is found by an order id in another case, with its sign',
+  },
+  {
+    file: 'src/search.ts',
+    text: "['#', ...prefixes].map(",
+    mutation: "['#'].map(",
+    test: 'test/api/search/search.test.ts',
+    claim: 'an object is found by the digits of an order id',
+    control: 'an object is found by an order id without its sign',
+  },
 ]

@@ -267,3 +267,13 @@ describe.each(TARGETS)(
     })
   },
 )
+
+it('whoever cancels a refund whose payment somebody else has held does not release that hold either', async () => {
+  const payment = await lab.open()
+  const id = await request(payment)
+  const path = `holds/payment/${payment.id}`
+  expect((await call('PUT', path, other)).status).toBe(200)
+  expect((await call('POST', `refunds/${id}/cancellation`, asker)).status).toBe(200)
+  expect((await call('DELETE', path, asker)).status).toBe(403)
+  expect((await call('DELETE', path, other)).status).toBe(200)
+})

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
-import { MERCHANT } from '../../support/service.ts'
+import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
@@ -177,6 +177,18 @@ describe('a verified success of a refund at the portal', () => {
     await lab.passNotified(payment, 'portal-1', '10')
     expect(await lab.left(payment)).toBe('80')
   })
+})
+
+it('growth that fits a verified success with a member that no table lists settles no refund of ours', async () => {
+  const { payment, refundId } = await lab.openSent('reset')
+  const members = {
+    ...{ svc_Command: 'REFUND', svc_RequestID: 'portal-1', svc_PaymentID: payment.id },
+    ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: 'portal' },
+  }
+  expect((await postIpn(lab.service.url, signIpn(members, { exclude: [] }))).status).toBe(200)
+  await lab.passShowing(payment, '30')
+  expect(await lab.status(refundId)).toBe('unknown')
+  expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
 })
 
 describe('an external refund whose success and failure were both notified', () => {

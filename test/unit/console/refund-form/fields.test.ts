@@ -9,11 +9,11 @@ const parseInEnglish = (...given: Parameters<typeof parseValues>) =>
 
 const EMPTY_VALUES = readValues({ amountKind: 'all' })
 const REASONS = ['Goods returned', 'Paid twice']
-const asked = { needsReceiver: false, reasons: REASONS }
+const asked = { needsReceiver: false, currency: null, reasons: REASONS }
 const LISTED = { ...EMPTY_VALUES, reason: 'Paid twice' }
 
-const parsePart = (amount: string) =>
-  parseInEnglish({ ...LISTED, amountKind: 'part', amount }, asked)
+const parsePart = (amount: string, currency: string | null = null) =>
+  parseInEnglish({ ...LISTED, amountKind: 'part', amount }, { ...asked, currency })
 
 /** What the API reads from the same text. */
 function readByApi(amount: string): string | undefined {
@@ -65,21 +65,51 @@ describe('the amount of a part', () => {
     ['1.110.000 VND', '1110000'],
     ['10,000.50', '10000.50'],
     ['37,000', '37000'],
+    ['150.000', '150000'],
+    ['150.000 VND', '150000'],
+    ['150.000đ', '150000'],
+    ['1.110.000 đ', '1110000'],
+    ['150,000 vnd', '150000'],
+    ['1.500', '1500'],
+    ['10000.500', '10000.500'],
     ['10 ', '10'],
   ])('%j is read as people write it', (amount, read) => {
     expect(parsePart(amount).refund?.amount).toBe(read)
+    expect(parsePart(amount, 'VND').refund?.amount).toBe(read)
   })
 
-  it('that the API reads is read the same', () => {
+  it.each(['1.500', '1,500', '150.000 KWD'])(
+    '%j is refused in a currency with three decimals, where it may be a thousand or not',
+    (amount) => {
+      expect(parsePart(amount, 'KWD').problems).toEqual({
+        amount: 'A thousand, or three decimals? Write 1500 or 1.5000.',
+      })
+      expect(parsePart('1.5000', 'KWD').refund?.amount).toBe('1.5000')
+      expect(parsePart('1,500,000', 'KWD').refund?.amount).toBe('1500000')
+    },
+  )
+
+  it('that the API reads is read the same, but for a group of thousands', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789.,-+eE ٣１'), maxLength: 24 })
     fc.assert(
       fc.property(fc.oneof(digits, fc.string({ unit: 'binary' })), (amount) => {
         const read = readByApi(amount)
-        if (read !== undefined) expect(parsePart(amount).refund?.amount).toBe(read)
+        const expected = amount.replace(/^([1-9]\d{0,2})\.(\d{3})$/, '$1$2')
+        if (read !== undefined) expect(parsePart(amount).refund?.amount).toBe(expected)
       }),
       { numRuns: 2_000 },
     )
   })
+
+  it.each([['150 USD'], ['150đ', 'USD'], ['150 usd']])(
+    '%j is refused where the payment is in another currency',
+    (amount, currency = 'VND') => {
+      expect(parsePart(amount, currency).problems).toEqual({
+        amount: `The payment is in ${currency}.`,
+      })
+      expect(parsePart(amount).refund?.amount).toBe('150')
+    },
+  )
 
   it('that is typed beside all that is left is a problem', () => {
     const values = { ...LISTED, amountKind: 'all', amount: '30' }
@@ -132,7 +162,7 @@ describe('the reason', () => {
 describe('the receiver', () => {
   const GIVEN = { accountName: ' NGUYEN VAN A ', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
   const parse = (more: object, needsReceiver = true) =>
-    parseInEnglish({ ...LISTED, ...GIVEN, ...more }, { needsReceiver, reasons: REASONS })
+    parseInEnglish({ ...LISTED, ...GIVEN, ...more }, { ...asked, needsReceiver })
 
   it('is read without the spaces around it', () => {
     expect(parse({}).refund?.receiver).toEqual({ ...GIVEN, accountName: 'NGUYEN VAN A' })

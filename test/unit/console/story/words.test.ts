@@ -56,6 +56,10 @@ describe('the state of a transaction in words', () => {
     ['Paid, 250,000 VND', { expectedAmount: null }],
     ['Paid, 250,000', { expectedAmount: null, currency: null }],
     ['Paid in part, 200,000 VND of 250,000', { paidAmount: '200000' }],
+    [
+      'Paid in part, 200,000 VND of 250,000',
+      { paidAmount: '200000.000', expectedAmount: '250000.000' },
+    ],
     ['Overpaid, 500,000 VND for an order of 250,000', { paidAmount: '500000' }],
     [
       'Paid in full, 150,000 VND of 250,000 refunded',
