@@ -179,9 +179,9 @@ function respondRefusal(
   c: ConsoleRequest,
   status: ContentfulStatusCode,
   name: RefusalName,
-  { detail, requestId = '', ...refresh }: Shown = {},
+  { detail = '', requestId = '', ...refresh }: Shown = {},
 ) {
-  const body = findText(useView().language, `errors.${name}.body`, { requestId }) ?? detail
+  const body = findText(useView().language, `errors.${name}.body`, { requestId, detail })
   return renderConsolePage(
     c,
     { title: t(`errors.${name}.title`), status, ...refresh },

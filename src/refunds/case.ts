@@ -126,7 +126,7 @@ type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 const UNDOCUMENTED = `select e.amount::text from (
     select *, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id from ipn_events as e
     where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, 'p')} offset 0) as e
-  where e.verdict = 'verified' and not e.documented and e.code = '0' and e.amount > 0
+  where e.verdict = 'verified' and not e.documented and coalesce(e.code, '0') = '0' and e.amount > 0
     and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null`
 
 async function lockPaymentRows(

@@ -53,6 +53,15 @@ describe('the language of a page', () => {
     expect(await response.text()).toContain(`<html lang="${language}">`)
   })
 
+  it('is that of a refusal, too, around what is said in English', async () => {
+    const mai = await addVisitor(rig.database, { language: 'vi' })
+    const refused = await visitAs(rig, mai, '/console/transactions?cursor=zz')
+    expect(refused.status).toBe(422)
+    expect(readText(await refused.text())).toContain(
+      'Yêu cầu chưa được thực hiện. Chi tiết: cursor: is not a cursor of this list',
+    )
+  })
+
   it('does not leak into a page that is answered at the same time', async () => {
     const mai = await addVisitor(rig.database, { language: 'vi' })
     const ann = await addVisitor(rig.database, { language: 'en' })

@@ -105,4 +105,22 @@ export const APPROVALS: readonly Guard[] = [
     control:
       'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
   },
+  {
+    file: 'src/refunds/attempt.ts',
+    text: 'if (capCurrency === null) return true',
+    mutation: "if (capCurrency !== '') return true",
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'a refund fails unsent when a verified notification names another currency than it was judged by',
+    control: 'a verified currency spelt "USD" has a threshold of its own',
+  },
+  {
+    file: 'src/refunds/request-facts.ts',
+    text: 'and (not t.order_verified',
+    mutation: 'and (true or not t.order_verified',
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'a currency counts as verified only while it is that of the transaction, also once the other one is deleted',
+    control: 'a verified currency spelt "USD" has a threshold of its own',
+  },
 ]

@@ -273,4 +273,12 @@ export const ATTEMPTS: readonly Guard[] = [
       'the answer to a refund is kept while the database refuses it, and written when it is back',
     control: 'the answer to a refund without a byte written gives the refund back, also late',
   },
+  {
+    file: 'src/platform/concurrency/timing.ts',
+    text: 'Math.min(monotonicEnd - performance.now(), end - Date.now())',
+    mutation: 'Math.max(monotonicEnd - performance.now(), end - Date.now())',
+    test: 'test/unit/platform/concurrency/backoff.test.ts',
+    claim: 'a time that passes while the machine is paused is counted by the other clock',
+    control: 'a time runs by the monotonic clock where the other one is set back',
+  },
 ]

@@ -135,4 +135,12 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control: 'a rotation during the revocation of the key creates no successor',
   },
+  {
+    file: 'src/decisions/holds.ts',
+    text: 'if (!held && before.hold?.since !== shownSince) {',
+    mutation: "if (!held && shownSince === '') {",
+    test: 'test/console/story/post-hold.test.ts',
+    claim: 'a hold other than the one that was shown is not released',
+    control: 'a hold that was released meanwhile is explained on the page',
+  },
 ]

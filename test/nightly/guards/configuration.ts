@@ -168,4 +168,13 @@ export const CONFIGURATION: readonly Guard[] = [
       'a wrong setting REFUND_APPROVAL_ABOVE=VND:1,VND:2 gives one line with the error and an example',
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
+  {
+    file: 'src/maintenance/delete-expired.ts',
+    text: "(kind = 'refund' and verdict = 'verified' and handled_at is null)",
+    mutation: "(kind = 'refund' and verdict = 'verified' and handled_at < now())",
+    test: 'test/api/maintenance/delete-expired.test.ts',
+    claim:
+      'a row older than RETENTION_DAYS stays if it is a verified notification of a refund whose payment is not known yet',
+    control: 'a row older than RETENTION_DAYS that was received again since stays',
+  },
 ]

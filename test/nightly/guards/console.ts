@@ -195,4 +195,12 @@ export const CONSOLE: readonly Guard[] = [
     claim: 'the list of payments names no two elements the same',
     control: 'the list of transactions is read page by page, newest first',
   },
+  {
+    file: 'src/console/app.tsx',
+    text: '`errors.${name}.body`, { requestId, detail })',
+    mutation: '`errors.${name}`, { requestId, detail }) ?? detail',
+    test: 'test/console/language.test.ts',
+    claim: 'the language of a page is that of a refusal, too, around what is said in English',
+    control: 'the language of a page is that of the person, with its numbers, times and zone',
+  },
 ]

@@ -104,4 +104,23 @@ export const DECISIONS: readonly Guard[] = [
     control:
       'a decision against the evidence of a success notification that no query has followed yet is refused',
   },
+  {
+    file: 'src/decisions/outcomes.ts',
+    text: "(c.field = 'transactionId' or c.at",
+    mutation: "(c.field = 'none' or c.at",
+    test: 'test/plays/review/announced-falls.test.ts',
+    claim:
+      'one answer that shows less frees nothing after a fall and a refund at the portal, before the payment moved and two people said so',
+    control:
+      'one answer that shows less frees nothing after a return that had fallen before two people said so, and a refund at the portal',
+  },
+  {
+    file: 'src/decisions/outcomes.ts',
+    text: 'const unmatchedDelta = measureCounted(',
+    mutation: 'const unmatchedDelta = measureUnmatched(',
+    test: 'test/plays/review/decisions.test.ts',
+    claim: 'a decision contradicts growth that counts, also while one answer shows less',
+    control:
+      'a person decides about a refund that stays accepted, only after REFUND_RESOLVE_FOR_MS',
+  },
 ]

@@ -99,4 +99,72 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control:
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
+  {
+    file: 'src/sync/apply-answers.ts',
+    text: '[end.askAgainInMs, refunds.askAgainInMs].filter(',
+    mutation: '[end.askAgainInMs, refunds.found.length > 1e9 ? 0 : undefined].filter(',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'where nothing is queried for as long as a refund may take an external refund that no growth shows is queried once more, and told',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
+  {
+    file: 'src/refunds/unshown.ts',
+    text: "now.status === 'succeeded' && !isShownByPayment(now)",
+    mutation: "now.status === 'succeeded' && !isShownByPayment(now) && now.amount === ''",
+    test: 'test/plays/external/entered.test.ts',
+    claim:
+      'growth that is entered and was a refund of ours is told once that succeeds and nothing shows it',
+    control: 'growth that is entered leaves to a person what was inferred and may not be its own',
+  },
+  {
+    file: 'src/decisions/external.ts',
+    text: 'doubted: await doubtInferred(ctx.config, tx, { payment, locked }) }',
+    mutation:
+      'doubted: ctx.config.demo ? await doubtInferred(ctx.config, tx, { payment, locked }) : [] }',
+    test: 'test/plays/external/entered.test.ts',
+    claim: 'growth that is entered leaves to a person what was inferred and may not be its own',
+    control:
+      'growth that is entered and was a refund of ours is told once that succeeds and nothing shows it',
+  },
+  {
+    file: 'src/decisions/external.ts',
+    text: 'if (row.failureNotifiedAt === null) return null',
+    mutation: "if (row.failureNotifiedAt !== '') return null",
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'an external refund whose success and failure were both notified never_happened of it, with growth of 30, leads to 409 without againstEvidence',
+    control:
+      'an external refund whose success and failure were both notified never_happened of it, with growth of 0, leads to 200 without againstEvidence',
+  },
+  {
+    file: 'src/refunds/external.ts',
+    text: "result === 'success' ? tellUnreadable(locked, notification) : []",
+    mutation: "result === 'failure' ? tellUnreadable(locked, notification) : []",
+    test: 'test/plays/evidence/portal.test.ts',
+    claim: 'a verified success of a refund at the portal whose amount cannot be read is told',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: 'array(${tx.unsafe(UNDOCUMENTED)}) as undocumented',
+    mutation: 'array(${tx.unsafe(UNDOCUMENTED)} and false) as undocumented',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'growth that fits a verified success with a member that no table lists settles no refund of ours',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
+  {
+    file: 'src/ipn/store.ts',
+    text: "(select max(as_of) + interval '1 microsecond' from locked)",
+    mutation: "(select max(as_of) - interval '1 day' from locked)",
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal is later than the first answer, also by a clock that has gone back since',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
 ]

@@ -18,4 +18,12 @@ export const ODD_READINGS: readonly Guard[] = [
     claim: 'an amount of a success that changes to a third value waits anew',
     control: 'an amount of a success that changes before it succeeded counts at once',
   },
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: 'return since !== asOf && measureMs',
+    mutation: 'return measureMs',
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim: 'where two answers need not be apart one alone frees nothing',
+    control: 'an answer from a stale replica confirms no failure before the fall is believed',
+  },
 ]

@@ -168,4 +168,49 @@ export const RESTORES: readonly Guard[] = [
     claim: 'GET /v1/refunds a cursor from before a restore is refused: the list is read anew',
     control: "GET /v1/refunds holds its own entries and none of the other's",
   },
+  {
+    file: 'src/maintenance/restore.ts',
+    text: '${ctx.sql.unsafe(UNSENT)} and not exists (',
+    mutation: '${ctx.sql.unsafe(UNSENT)} and hold is null and not exists (',
+    test: 'test/api/maintenance/restored.test.ts',
+    claim:
+      'a restore that is confirmed holds anew what is held, so that whoever asked for it does not release it',
+    control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
+  {
+    file: 'src/maintenance/restore.ts',
+    text: '  const epoch = await runInTransaction(sql, raiseEpoch)\n  const held = await holdUnsent(ctx, actor)\n',
+    mutation:
+      '  const held = await holdUnsent(ctx, actor)\n  const epoch = await runInTransaction(sql, raiseEpoch)\n',
+    test: 'test/api/maintenance/restored.test.ts',
+    claim: 'a restore that is confirmed holds also what is asked for until the epoch is raised',
+    control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
+  {
+    file: 'src/refunds/match.ts',
+    text: 'if (draft.now.requestedBeforeRestore) {',
+    mutation: "if (draft.now.requestedBeforeRestore && draft.now.amount === '') {",
+    test: 'test/api/maintenance/restored.test.ts',
+    claim:
+      'a restore that is confirmed leaves a refund with an unknown outcome to a person where growth may be its own',
+    control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
+  {
+    file: 'src/refunds/measure.ts',
+    text: 'if (row.requestedBeforeRestore) {',
+    mutation: "if (row.requestedBeforeRestore && row.amount === '') {",
+    test: 'test/api/maintenance/restored.test.ts',
+    claim:
+      'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
+    control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: "case when stopped_at is null then restored_at else 'infinity' end",
+    mutation: 'case when true then restored_at end',
+    test: 'test/api/maintenance/restored.test.ts',
+    claim:
+      'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
+    control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
 ]

@@ -113,4 +113,14 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control:
       'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'or ${tx.unsafe(CANCELLED_SINCE_HELD)}',
+    mutation: 'or (${tx.unsafe(CANCELLED_SINCE_HELD)} and false)',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever cancels a refund whose payment somebody else has held does not release that hold either',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+  },
 ]

@@ -267,3 +267,17 @@ it('what was notified of a request id in mixed case is found after its notificat
   expect(await lab.status(again.body.id)).toBe('succeeded')
   expect(await lab.sent(again.body.id)).toBe(0)
 })
+
+describe('where two answers need not be apart', () => {
+  const hasty = useFreshLab({ settings: { REFUND_CONFIRM_FAILED_MS: '0' } })
+
+  it('one alone frees nothing', async () => {
+    const payment = await hasty.open()
+    await hasty.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await hasty.pass(payment)
+    await hasty.passShowing(payment, '0')
+    expect(await hasty.left(payment)).toBe('70')
+    await hasty.passShowing(payment, '0')
+    expect(await hasty.left(payment)).toBe('100')
+  })
+})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
-import { backoff, repoll } from '../../../../src/platform/concurrency/timing.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { backoff, repoll, startTimer } from '../../../../src/platform/concurrency/timing.ts'
 
 const failures = fc.integer({ min: 1, max: 1_000_000 })
 const limits = fc
@@ -46,4 +46,15 @@ it('polls wait the doubled base without dice, at most the cap', () => {
       expect(repoll(n, { base, max })).toBe(Math.min(max, base * 2 ** (n - 1)))
     }),
   )
+})
+
+it.each([
+  ['a time that passes while the machine is paused is counted by the other clock', 61_000, 0],
+  ['a time runs by the monotonic clock where the other one is set back', -3_600_000, 60_000],
+])('%s', (_, jumpMs, most) => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const leftMs = startTimer(60_000)
+  vi.setSystemTime(Date.now() + jumpMs)
+  expect(leftMs()).toBeLessThanOrEqual(most)
 })
