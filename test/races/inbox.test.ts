@@ -87,6 +87,20 @@ const waitBlocked = (n: number) =>
     what: `${n} blocked commits`,
   })
 
+/** Holds back a commit of the inbox, behind which everything else gathers. */
+async function closeGate(to: Inbox) {
+  await to.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const held = to.store(arrival('GATE'))
+  await waitBlocked(1)
+  return {
+    async open() {
+      await lock.release()
+      await held
+    },
+  }
+}
+
 it('arrivals during a commit share the next one, and are acknowledged only after it', async () => {
   await inbox.store(arrival('GATE'))
   const commits = countCommits()
@@ -138,28 +152,21 @@ it('an idle inbox commits at once, one after the other', async () => {
 })
 
 it('the same bytes many times in one commit are one row that counts them', async () => {
-  await inbox.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = inbox.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(inbox)
   const copies = storeAll(
     inbox,
     Array.from({ length: 20 }, () => arrival('SAME')),
   )
-  await lock.release()
-  await first
+  await gate.open()
   expect((await copies).map(({ status }) => status)).toEqual(Array(20).fill('fulfilled'))
   expect(await listStored()).toEqual({ GATE: 2, SAME: 20 })
 })
 
 it('the same bytes of two merchants are two rows, even in one commit', async () => {
-  await inbox.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = inbox.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(inbox)
   const both = storeAll(inbox, [arrival('SAME'), makePaymentArrival('SHOP2', 'SAME')])
-  await lock.release()
-  await Promise.all([first, both])
+  await gate.open()
+  await both
   const rows = await database.sql`
     select merchant_code as merchant, deliveries from ipn_events
     where transaction_id = 'SAME' order by merchant_code`
@@ -220,15 +227,11 @@ it('two batches that name the same rows in opposite order never deadlock', async
 
 it('one bad row is refused alone, wherever it is in its batch', async () => {
   for (const at of [0, 6, 12]) {
-    await inbox.store(arrival('GATE'))
-    const lock = await lockEvent('GATE')
-    const first = inbox.store(arrival('GATE'))
-    await waitBlocked(1)
+    const gate = await closeGate(inbox)
     const batch = Array.from({ length: 13 }, (_, n) => arrival(`T${at}-${n}`))
     batch[at] = makePaymentArrival('SHOP1', null as unknown as string, `BAD${at}`)
     const results = storeAll(inbox, batch)
-    await lock.release()
-    await first
+    await gate.open()
     const failed = (await results).flatMap((one, n) =>
       one.status === 'rejected' ? [[n, one.reason.constraint_name]] : [],
     )
@@ -244,16 +247,12 @@ it('an error of the server itself refuses the whole batch at once, and no row is
     begin perform nextval('tries'); raise 'no room' using errcode = 'disk_full'; end $$;
     create trigger refuse before insert on transactions for each row
       when (new.transaction_id = 'C') execute function refuse()`)
-  await inbox.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = inbox.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(inbox)
   const results = storeAll(
     inbox,
     ['A', 'B', 'C', 'D'].map((id) => arrival(id)),
   )
-  await lock.release()
-  await first
+  await gate.open()
   for (const one of await results) expect(one).toMatchObject({ reason: { code: '53100' } })
   const [row] = await database.sql`select last_value::int as tries from tries`
   expect(row?.tries).toBe(1)
@@ -262,28 +261,21 @@ it('an error of the server itself refuses the whole batch at once, and no row is
 })
 
 it('a full inbox refuses the next one, loses none, and accepts again when there is room', async () => {
-  await inbox.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = inbox.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(inbox)
   const same = arrival('SAME')
   const taken = storeAll(
     inbox,
     Array.from({ length: 5_000 }, () => same),
   )
   await expect(inbox.store(same)).rejects.toThrow(InboxFullError)
-  await lock.release()
-  await first
+  await gate.open()
   expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
   await inbox.store(same)
   expect(await listStored()).toEqual({ GATE: 2, SAME: 5_001 })
 })
 
 it('limits the total size of waiting bodies, whatever their number', async () => {
-  await inbox.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = inbox.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(inbox)
   const large = { ...arrival('LARGE'), body: 'x'.repeat(64 * 1024) }
   const taken = storeAll(
     inbox,
@@ -291,8 +283,7 @@ it('limits the total size of waiting bodies, whatever their number', async () =>
   )
   expect(inbox.isFull()).toBe(true)
   await expect(inbox.store(arrival('SMALL'))).rejects.toThrow(InboxFullError)
-  await lock.release()
-  await first
+  await gate.open()
   expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
   expect(inbox.readGauges()).toEqual({ waiting: 0, characters: 0 })
   await inbox.store(arrival('SMALL'))
@@ -301,14 +292,10 @@ it('limits the total size of waiting bodies, whatever their number', async () =>
 
 it('an arrival that no commit takes in time is refused, never stored, and frees its memory', async () => {
   const hasty = createInbox(pool.sql, { ...PATIENT, queueTimeoutMs: 50 })
-  await hasty.store(arrival('GATE'))
-  const lock = await lockEvent('GATE')
-  const first = hasty.store(arrival('GATE'))
-  await waitBlocked(1)
+  const gate = await closeGate(hasty)
   await expect(hasty.store(arrival('LATE'))).rejects.toThrow(InboxFullError)
   expect(hasty.readGauges()).toEqual({ waiting: 0, characters: 2 })
-  await lock.release()
-  await first
+  await gate.open()
   expect(hasty.readGauges()).toEqual({ waiting: 0, characters: 0 })
   expect(await listStored()).toEqual({ GATE: 2 })
 })

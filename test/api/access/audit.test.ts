@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { listEntries } from '../../../src/cli/audit.ts'
 import { withKey } from '../../support/api.ts'
 import { addCappedKey, ask, expectTaken, moveTo, RECEIVER, seedPaid } from '../../support/ask.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
-import { addKey, MERCHANT, type Rig } from '../../support/service.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const { merchantCode } = MERCHANT
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web' } })
 let key: string
 let keyId: string
-beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web' } })
-})
-afterAll(() => rig.stop())
 beforeEach(async () => {
   key = randomUUID()
   await addKey(rig.database, key, ['payments:read', 'refunds:read', 'refunds:write', 'ops'])

@@ -1,23 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
 import { replaceDemoKey } from '../../../src/demo.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
-import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { addKey } from '../../support/service.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
 
 const HOUR_MS = 3_600_000
 
-let database: BorrowedDatabase
-beforeAll(async () => {
-  database = await borrowDatabase()
-})
+const database = useTestDatabase()
 beforeEach(() => database.sql`delete from actors`)
-afterAll(() => database.release())
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`
 const start = (text: string, graceMs = HOUR_MS) =>

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { CACHE_TTL_MS, createKeyCache } from '../../../src/access/keys.ts'
-import { borrowDatabase } from '../../support/database.ts'
 import { addKey } from '../../support/service.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
 
 const TEXT = 'key-that-is-known-0123456789'
 
-let database: Awaited<ReturnType<typeof borrowDatabase>>
-beforeAll(async () => {
-  database = await borrowDatabase()
-})
-afterAll(() => database.release())
+const database = useTestDatabase()
 
 async function revoke(text: string): Promise<void> {
   await database.sql`

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
 import { listPeople } from '../../../src/access/people.ts'
@@ -9,15 +9,11 @@ import { inviteDemoAdmin, replaceDemoKey } from '../../../src/demo.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
-import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { addKey } from '../../support/service.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
 
-let database: BorrowedDatabase
-beforeAll(async () => {
-  database = await borrowDatabase()
-})
+const database = useTestDatabase()
 beforeEach(() => database.sql`delete from actors`)
-afterAll(() => database.release())
 
 /** Starts with these settings. @returns the lines of the log, without those of the audit log */
 async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: number }) {

@@ -56,9 +56,4 @@ describe('after=latest', () => {
     const problem = await expectInvalid(await rig.api(`/v1/events?after=${word}`), 'after')
     expect(problem.detail).toContain('latest')
   })
-
-  it('is no cursor of a stream that is continued', async () => {
-    const headers = { 'last-event-id': 'latest' }
-    await expectInvalid(await rig.api('/v1/events/stream', { headers }), 'last-event-id')
-  })
 })

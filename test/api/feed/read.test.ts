@@ -13,27 +13,23 @@ import {
   withKey,
   writeMerchantsFile,
 } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
 import { countBlocked, whileUncommitted } from '../../support/locks.ts'
-import { addKey, MERCHANT, type Rig } from '../../support/service.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const TYPES = Object.keys(EVENT_SCOPES)
 
 /** Two accounts; only the test publishes here. */
-let rig: Rig
 const file = writeMerchantsFile([MERCHANT, OTHER])
+afterAll(() => file.remove())
+const rig = useRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { merchantCode } = MERCHANT
   await addKey(rig.database, keyOf('payments'), ['payments:read'], merchantCode)
   await addKey(rig.database, keyOf('refunds'), ['payments:read', 'refunds:read'], merchantCode)
   await addKey(rig.database, keyOf('other'), ['payments:read'], OTHER.merchantCode)
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
 })
 
 function keyOf(name: string): string {

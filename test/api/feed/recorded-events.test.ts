@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import type { EventView } from '../../../src/feed/view.ts'
 import { recheckFinal } from '../../../src/maintenance/rechecks.ts'
@@ -10,16 +10,13 @@ import { emptyTables } from '../../support/database.ts'
 import { makeEncryption } from '../../support/encryption.ts'
 import { findEnd, readAllEvents } from '../../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
-import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
 import { makeTransaction, notifyOf, registerDue } from '../../support/sync.ts'
+import { useRefundLab } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 /** The test runs passes and publishing itself: nothing changes between an event and the answer of its route. */
-let lab: RefundLab
+const lab = useRefundLab()
 let start = ''
-beforeAll(async () => {
-  lab = await startRefundLab()
-})
 beforeEach(async () => {
   start = await findEnd(lab)
 })
@@ -27,7 +24,6 @@ afterEach(async () => {
   await takeEvents()
   await emptyTables(lab.database)
 })
-afterAll(() => lab.stop())
 
 /** A data key that the service has not. */
 const LOST = makeEncryption()

@@ -129,7 +129,7 @@ describe('a stream', () => {
       last = seen.at(-1)?.id
     }
     expect(namesOf(seen)).toEqual(expected)
-    for (const bad of ['x', '99999999']) {
+    for (const bad of ['x', '99999999', 'latest']) {
       const refused = await rig.api('/v1/events/stream', { headers: { 'last-event-id': bad } })
       await expectInvalid(refused, 'last-event-id')
     }

@@ -1,10 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { Writable } from 'node:stream'
-import pino from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { startTestService } from '../../support/service.ts'
+import { keepLog } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { METRICS_PORT: '0', ROLE: 'web' } })
@@ -14,18 +11,6 @@ async function status(url: string): Promise<number> {
   const response = await fetch(url)
   await response.arrayBuffer()
   return response.status
-}
-
-/** Keeps the warnings of a log. */
-function collectWarnings() {
-  const lines: string[] = []
-  const stream = new Writable({
-    write(chunk, _, done) {
-      lines.push(String(chunk))
-      done()
-    },
-  })
-  return { log: pino({ level: 'warn' }, stream), lines }
 }
 
 describe('with METRICS_PORT', () => {
@@ -57,18 +42,6 @@ describe('with METRICS_PORT', () => {
     expect(await status(`${worker.url}/readyz`)).toBe(200)
   })
 
-  it('a port in use stops the start', async () => {
-    const other = createServer().listen(0, '127.0.0.1')
-    onTestFinished(() => void other.close())
-    await once(other, 'listening')
-    const address = other.address()
-    const METRICS_PORT = String(typeof address === 'object' ? address?.port : '')
-    const start = startTestService(rig.database, rig.sandbox.url, { settings: { METRICS_PORT } })
-    await expect(start).rejects.toThrow(
-      /^METRICS_PORT: cannot listen on .* \(another program does\)/,
-    )
-  })
-
   it('the listener of the metrics closes last', async () => {
     const settings = { METRICS_PORT: '0', ROLE: 'web' }
     const service = await startTestService(rig.database, rig.sandbox.url, { settings })
@@ -92,10 +65,10 @@ describe('with METRICS_PORT', () => {
 describe('without METRICS_PORT', () => {
   it('a public address is a warning at the start, loopback or METRICS_PORT is none', async () => {
     const warn = async (settings: Record<string, string>) => {
-      const { log, lines } = collectWarnings()
+      const { log, saying } = keepLog()
       const options = { settings: { ROLE: 'web', ...settings }, log }
       await (await startTestService(rig.database, rig.sandbox.url, options)).stop()
-      return lines.filter((line) => line.includes('METRICS_PORT is not set'))
+      return saying('METRICS_PORT is not set')
     }
     expect(await warn({ HOST: '0.0.0.0' })).toHaveLength(1)
     expect(await warn({ HOST: '0.0.0.0', METRICS_PORT: '0', METRICS_HOST: '127.0.0.1' })).toEqual(

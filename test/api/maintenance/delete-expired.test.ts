@@ -1,29 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import type { Service } from '../../../src/service.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { TimelineEntry } from '../../../src/transactions/timeline.ts'
 import { readPage } from '../../support/api.ts'
-import { emptyTables } from '../../support/database.ts'
 import { expectUnblocked, whileUncommitted } from '../../support/locks.ts'
-import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
 import { MERCHANT, startTestService } from '../../support/service.ts'
 import { countQueries, makeTransaction, notifyOf, syncAgain } from '../../support/sync.ts'
+import { useFreshLab, useStarted } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 /** Two processes on one database, neither with a loop that competes with the test. */
-let lab: RefundLab
-let other: Service
-beforeAll(async () => {
-  lab = await startRefundLab()
-  other = await startTestService(lab.database, lab.sandbox.url, { settings: { ROLE: 'web' } })
-})
-afterEach(() => emptyTables(lab.database))
-afterAll(async () => {
-  await other.stop()
-  await lab.stop()
-})
+const lab = useFreshLab()
+const other = useStarted(
+  () => startTestService(lab.database, lab.sandbox.url, { settings: { ROLE: 'web' } }),
+  (service) => service.stop(),
+)
 
 /** Ages every row under retention by that many days. */
 async function age(days: number) {

@@ -11,22 +11,16 @@ import {
   withKey,
   writeMerchantsFile,
 } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
-import { addKey, KEY, MERCHANT, type Rig, startTestService } from '../../support/service.ts'
+import { addKey, KEY, MERCHANT, startTestService } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
+import { useRig } from '../../support/use-started.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
 const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
-beforeAll(async () => {
-  const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
-  rig = await borrowRig({ settings, config: { bodyTimeoutMs: 1_000 } })
-  await addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode)
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
-})
+afterAll(() => file.remove())
+const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
+const rig = useRig({ settings, config: { bodyTimeoutMs: 1_000 } })
+beforeAll(() => addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode))
 
 type Sent = { body?: string | Uint8Array; type?: string; key?: string }
 
@@ -183,7 +177,6 @@ describe('the account', () => {
     const gone = 'LEFT1'
     await sql`insert into merchant_accounts (merchant_code) values (${gone})`
     await addKey(rig.database, `key-of-the-account-that-left-0123456789`, ['payments:read'], gone)
-    const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
     const service = await startTestService(rig.database, rig.sandbox.url, { settings })
     try {
       for (const key of [KEY, 'key-of-the-account-that-left-0123456789']) {

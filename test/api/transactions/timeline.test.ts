@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { TimelineEntry } from '../../../src/transactions/timeline.ts'
 import {
   expectInvalid,
@@ -8,22 +8,17 @@ import {
   writeMerchantsFile,
 } from '../../support/api.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { ageOmission } from '../../support/listing-gateway.ts'
-import { MERCHANT, postIpn, type Rig, signIpn } from '../../support/service.ts'
+import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const accounts = [MERCHANT, OTHER]
 const file = writeMerchantsFile(accounts)
-let rig: Rig
-beforeAll(async () => {
-  const settings = { MERCHANTS_FILE: file.path, SYNC_REPOLL_MS: '3600000', SYNC_MIN_GAP_MS: '0' }
-  rig = await borrowRig({ settings, sandbox: { accounts } })
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
-})
+afterAll(() => file.remove())
+const settings = { MERCHANTS_FILE: file.path, SYNC_REPOLL_MS: '3600000', SYNC_MIN_GAP_MS: '0' }
+const rig = useRig({ settings, sandbox: { accounts } })
 
 const MINE = `merchantCode=${MERCHANT.merchantCode}`
 const timeline = (id: string) => (query: string) =>
@@ -54,14 +49,8 @@ async function notify(id: string, fields: Record<string, string> = {}, account =
   await waitUntil(done, { what: 'the query' })
 }
 
-async function make(id: string, merchantCode: string, payment: Record<string, string>) {
-  await rig.control('POST', '/transactions', {
-    transactionId: id,
-    merchantCode,
-    payments: [{ paymentMethod: 'QR', ...payment }],
-    ipn: false,
-  })
-}
+const make = (id: string, merchantCode: string, payment: Record<string, string>) =>
+  makeTransaction(rig, id, [{ paymentMethod: 'QR', ...payment }], merchantCode)
 
 it('lists everything that happened, oldest first: notifications, queries, changes', async () => {
   await make('T-NOTIFIED', MERCHANT.merchantCode, {
@@ -165,11 +154,7 @@ it('shows a failed query with its error', async () => {
   ])
 })
 
-it('is paged with every entry once, and continues when more happens', async () => {
-  const whole = await readTimeline('T-NOTIFIED')
-  for (const limit of ['1', '2', '7']) {
-    expect(await readTimeline('T-NOTIFIED', { limit })).toEqual(whole)
-  }
+it('is paged with every entry once', async () => {
   // All entries have the same time: only the ids keep the order.
   await make('T-MOMENT', MERCHANT.merchantCode, { id: 'P-M', amount: '7', status: 'SUCCESS' })
   await notify('T-MOMENT')

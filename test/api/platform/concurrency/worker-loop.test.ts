@@ -34,6 +34,15 @@ function run(begin: WorkerLoopOptions['begin'], idleMs = async () => FOREVER) {
   return { loop, errors, stop: () => stopping.abort(), rounds: () => rounds }
 }
 
+/** A promise that the test ends. */
+function hold(): { promise: Promise<void>; end(): void } {
+  let end = () => {}
+  const promise = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  return { promise, end: () => end() }
+}
+
 const reach = (rounds: () => number, n: number) =>
   waitUntil(() => rounds() >= n, { what: `round ${n}` })
 
@@ -46,16 +55,13 @@ it('begins a round at once, sleeps when it found nothing, and begins again when 
 })
 
 it('a wake during a round is not lost: another round follows', async () => {
-  let letGo = () => {}
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve
-  })
+  const held = hold()
   const { loop, rounds } = run(async () => {
-    await held
+    await held.promise
     return NOTHING
   })
   loop.wake()
-  letGo()
+  held.end()
   await reach(rounds, 2)
 })
 
@@ -71,28 +77,19 @@ it('a wake while it determines how long to sleep is not lost either', async () =
 })
 
 it('begins the next round before the work of the last one has finished', async () => {
-  let finish = () => {}
-  const finished = new Promise<void>((resolve) => {
-    finish = resolve
-  })
-  let first = true
-  const { rounds, errors } = run(async () => {
-    const round = first ? { count: 1, finished } : NOTHING
-    first = false
-    return round
-  })
+  const work = hold()
+  const left = [{ count: 1, finished: work.promise }]
+  const { rounds, errors } = run(async () => left.pop() ?? NOTHING)
   await reach(rounds, 2)
-  finish()
+  work.end()
   expect(errors()).toEqual([])
-  finish()
 })
 
 it('logs a round that throws, and continues', async () => {
-  let first = true
+  const left = [new Error('no database')]
   const { rounds, errors } = run(async () => {
-    const broken = first
-    first = false
-    if (broken) throw new Error('no database')
+    const error = left.pop()
+    if (error) throw error
     return NOTHING
   })
   await reach(rounds, 2)
@@ -100,10 +97,9 @@ it('logs a round that throws, and continues', async () => {
 })
 
 it('logs a round whose work is rejected, and continues', async () => {
-  let left = [Promise.reject(new Error('the claims are lost')), Promise.resolve()]
+  const left = [Promise.resolve(), Promise.reject(new Error('the claims are lost'))]
   const { loop, stop, rounds, errors } = run(async () => {
-    const [finished, ...others] = left
-    left = others
+    const finished = left.pop()
     return finished ? { count: 1, finished } : NOTHING
   })
   await reach(rounds, 3)
@@ -113,16 +109,9 @@ it('logs a round whose work is rejected, and continues', async () => {
 })
 
 it('stops at once while it sleeps, begins no more rounds, and waits for running work', async () => {
-  let finish = () => {}
-  const finished = new Promise<void>((resolve) => {
-    finish = resolve
-  })
-  let first = true
-  const { loop, stop, rounds } = run(async () => {
-    const round = { count: first ? 1 : 0, finished: first ? finished : Promise.resolve() }
-    first = false
-    return round
-  })
+  const work = hold()
+  const left = [{ count: 1, finished: work.promise }]
+  const { loop, stop, rounds } = run(async () => left.pop() ?? NOTHING)
   await reach(rounds, 2)
   stop()
   const before = rounds()
@@ -132,7 +121,7 @@ it('stops at once while it sleeps, begins no more rounds, and waits for running 
   })
   await new Promise((resolve) => setImmediate(resolve))
   expect(stopped).toBe(false)
-  finish()
+  work.end()
   await loop.stopped
   expect(rounds()).toBe(before)
 })
@@ -156,14 +145,10 @@ const idleMs = async () => FOREVER
 it('tells of a start, and of each healthy round', async () => {
   const told: string[] = []
   const checked: number[] = []
-  let left = [0, 3, 0, 5]
+  const left = [5, 0, 3, 0]
   const pass = {
     name: 'test',
-    begin: async () => {
-      const [count = 0, ...others] = left
-      left = others
-      return { count, finished: Promise.resolve() }
-    },
+    begin: async () => ({ count: left.pop() ?? 0, finished: Promise.resolve() }),
     idleMs: async () => (left.length > 0 ? 0 : FOREVER),
     isHealthy: (count: number) => {
       checked.push(count)
@@ -179,13 +164,10 @@ it('tells of a start, and of each healthy round', async () => {
 
 it('a pass that fails, and one that hangs, delay no other', async () => {
   let rounds = 0
-  let letGo = () => {}
-  const hung = new Promise<WorkerRound>((resolve) => {
-    letGo = () => resolve(NOTHING)
-  })
+  const hung = hold()
   const { errors, stop } = await start([
     { name: 'failing', begin: () => Promise.reject(new Error('planted')), idleMs },
-    { name: 'hanging', begin: () => hung, idleMs },
+    { name: 'hanging', begin: () => hung.promise.then(() => NOTHING), idleMs },
     {
       name: 'working',
       begin: async () => {
@@ -197,7 +179,7 @@ it('a pass that fails, and one that hangs, delay no other', async () => {
   ])
   await waitUntil(() => rounds === 3, { what: 'the rounds of the pass behind them' })
   expect(errors()[0]?.msg).toContain('failing')
-  letGo()
+  hung.end()
   await stop()
 })
 

@@ -8,8 +8,7 @@ import {
   borrowDatabase,
   createTestDatabase,
 } from '../../../support/database.ts'
-import { KEY, postIpn, signIpn, startTestService } from '../../../support/service.ts'
-import { waitUntil } from '../../../support/wait-until.ts'
+import { KEY, signIpn, startTestService } from '../../../support/service.ts'
 
 let database: BorrowedDatabase
 let service: Service
@@ -118,29 +117,6 @@ it.each([
   })
   await expectProblem(answered, 400, 'invalid_address')
   expect(Object.fromEntries(answered.headers)).toMatchObject(PROTECTION)
-})
-
-it('the request id is in the log line of a refused notification and of a write', async () => {
-  const info = vi.spyOn(service.ctx.log, 'info')
-  const warn = vi.spyOn(service.ctx.log, 'warn')
-  const isLogged = async () => {
-    await postIpn(service.url, '{', { ...json, 'x-request-id': 'ipn-7' })
-    return warn.mock.calls.length > 0
-  }
-  // At most one line of each kind a second: an earlier test may have logged the same kind.
-  await waitUntil(isLogged, { what: 'a line about a refused notification', everyMs: 100 })
-  await fetch(`${service.url}/v1/transactions/T-1/sync`, {
-    method: 'POST',
-    ...withKey(KEY, { 'x-request-id': 'sync-7' }),
-  })
-  expect(warn).toHaveBeenCalledWith(
-    expect.objectContaining({ requestId: 'ipn-7' }),
-    expect.any(String),
-  )
-  expect(info).toHaveBeenCalledWith(
-    expect.objectContaining({ requestId: 'sync-7' }),
-    expect.any(String),
-  )
 })
 
 it('no response shows a stack trace, a path or a statement, whatever fails inside; the log has it in full', async () => {

@@ -16,19 +16,13 @@ import {
   seedTransaction,
   writeMerchantsFile,
 } from '../../../support/api.ts'
-import { borrowRig } from '../../../support/borrow-rig.ts'
-import { MERCHANT, type Rig } from '../../../support/service.ts'
+import { MERCHANT } from '../../../support/service.ts'
+import { useRig } from '../../../support/use-started.ts'
 import { explain, recordStatements } from './plans.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
-beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
-})
+afterAll(() => file.remove())
+const rig = useRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
 
 const list = (query: string) => rig.api(`/v1/transactions${query}`)
 

@@ -60,19 +60,19 @@ const NOTHING: DeltaMatch = {
   unmatchedDelta: '0',
 }
 
+/** What growth shows: nothing but what is given. */
+const see = (now: string, facts: Partial<RefundedDelta>, shown: Partial<DeltaMatch> = {}) =>
+  expect(grow(now, facts)).toEqual({ ...NOTHING, ...shown })
+
 describe('a delta that a refund was inferred from', () => {
   const inferred = inferredBefore('a', '30')
 
   it('stays unmatched, whatever is inferred from it', () => {
-    expect(grow('30', { own: [inferred] })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    see('30', { own: [inferred] }, { unmatchedDelta: '30' })
   })
 
   it('goes to a known refund, and leaves the other to a person', () => {
-    expect(grow('30', { own: [inferred, confirmed('b', '30')] })).toEqual({
-      ...NOTHING,
-      matchedOwn: ['b'],
-      doubtful: ['a'],
-    })
+    see('30', { own: [inferred, confirmed('b', '30')] }, { matchedOwn: ['b'], doubtful: ['a'] })
   })
 
   it('stays where it is if the known one is larger, or leaves enough', () => {
@@ -85,7 +85,7 @@ describe('a delta that a refund was inferred from', () => {
 
 describe('a delta', () => {
   it('from before the payment was first seen is not matched', () => {
-    expect(grow('30', { atFirst: '30', own: [own('a', '30')] })).toEqual(NOTHING)
+    see('30', { atFirst: '30', own: [own('a', '30')] })
   })
 
   it('proves the only open refund of its amount, and stays unmatched', () => {
@@ -115,7 +115,7 @@ describe('a delta', () => {
       [own('a', '30'), own('b', '9', { evidence: 'failed' })],
     ],
   ])('of %s proves no refund and stays unmatched', (_, now, list) => {
-    expect(grow(now, { own: list })).toEqual({ ...NOTHING, unmatchedDelta: now })
+    see(now, { own: list }, { unmatchedDelta: now })
   })
 
   it('proves no refund while an external one is not matched', () => {
@@ -125,7 +125,7 @@ describe('a delta', () => {
 
   it('is matched to confirmed refunds even while one is under review', () => {
     const list = [confirmed('a', '30'), own('b', '9', { evidence: 'contradicted' })]
-    expect(grow('30', { own: list })).toEqual({ ...NOTHING, matchedOwn: ['a'] })
+    see('30', { own: list }, { matchedOwn: ['a'] })
   })
 
   it('seen by a query sent before the refund proves and matches nothing', () => {
@@ -137,32 +137,25 @@ describe('a delta', () => {
 
   it('is matched to confirmed refunds before open ones, ours before external ones', () => {
     const list = [own('a', '30'), confirmed('b', '30')]
-    expect(grow('30', { own: list, external: [external('f', '30')] })).toEqual({
-      ...NOTHING,
-      matchedOwn: ['b'],
-    })
-    expect(grow('60', { own: list, external: [external('f', '30')] })).toEqual({
-      ...NOTHING,
-      matchedOwn: ['b'],
-      matchedExternal: [external('f', '30')],
-    })
+    see('30', { own: list, external: [external('f', '30')] }, { matchedOwn: ['b'] })
+    see(
+      '60',
+      { own: list, external: [external('f', '30')] },
+      { matchedOwn: ['b'], matchedExternal: [external('f', '30')] },
+    )
     expect(grow('90', { own: list, external: [external('f', '30')] }).inferred).toBe('a')
   })
 
   it('is matched to the oldest refund first, and to a newer one when only that fits as a whole', () => {
     const list = [confirmed('old', '30'), confirmed('young', '20')]
     expect(grow('30', { own: list }).matchedOwn).toEqual(['old'])
-    expect(grow('25', { own: list })).toEqual({
-      ...NOTHING,
-      matchedOwn: ['young'],
-      unmatchedDelta: '5',
-    })
+    see('25', { own: list }, { matchedOwn: ['young'], unmatchedDelta: '5' })
   })
 
   it('proves no refund beside one whose failure was notified: it is open as well', () => {
     const list = [own('a', '30', { evidence: 'failure_notified' }), own('b', '30')]
-    expect(grow('30', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
-    expect(grow('60', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '60' })
+    see('30', { own: list }, { unmatchedDelta: '30' })
+    see('60', { own: list }, { unmatchedDelta: '60' })
   })
 
   it('that equals a refund that failed after bytes left sends it to review, and proves no other', () => {
@@ -170,7 +163,7 @@ describe('a delta', () => {
     const contradicted = { ...NOTHING, contradicted: ['a'], unmatchedDelta: '30' }
     expect(grow('30', { own: list.slice(0, 1) })).toEqual(contradicted)
     expect(grow('30', { own: list })).toEqual(contradicted)
-    expect(grow('60', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '60' })
+    see('60', { own: list }, { unmatchedDelta: '60' })
   })
 
   it('that a person had before them when they decided is no news', () => {
@@ -182,20 +175,20 @@ describe('a delta', () => {
 
   it('that may be an external refund that does not count proves none of ours', () => {
     const list = { own: [own('a', '30')] }
-    expect(grow('30', { ...list, released: ['30'] })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    see('30', { ...list, released: ['30'] }, { unmatchedDelta: '30' })
     expect(grow('30', { ...list, released: ['40'] }).inferred).toBe('a')
   })
 
   it('is not matched to an external refund whose failure was notified as well, or to another reading', () => {
     for (const facts of [{ contradicted: true }, { isOtherReading: true }]) {
       const list = { own: [own('a', '30')], external: [external('f', '30', facts)] }
-      expect(grow('30', list)).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+      see('30', list, { unmatchedDelta: '30' })
     }
   })
 
   it('that was matched once is not matched again', () => {
     const list = [confirmed('a', '30', { matched: true }), own('b', '30')]
-    expect(grow('30', { own: list })).toEqual(NOTHING)
+    see('30', { own: list })
     expect(
       grow('30', { own: [own('b', '30')], external: [external('f', '30', { matched: true })] }),
     ).toEqual(NOTHING)
@@ -207,42 +200,37 @@ describe('what was refunded at first sight', () => {
 
   it('is consumed by refunds notified before it, oldest first, whole only', () => {
     const seen = { atFirst: '30', external: two }
-    expect(grow('30', seen)).toEqual({ ...NOTHING, firstSightExternal: two.slice(0, 1) })
+    see('30', seen, { firstSightExternal: two.slice(0, 1) })
     expect(grow('50', { ...seen, atFirst: '50' }).firstSightExternal).toEqual(two.slice(0, 1))
     expect(grow('60', { ...seen, atFirst: '60' }).firstSightExternal).toEqual(two)
     expect(grow('20', { ...seen, atFirst: '20' }).firstSightExternal).toEqual([])
-    expect(grow('60', { ...seen, atFirst: '60', explainedAtFirst: '30' })).toEqual({
-      ...NOTHING,
-      firstSightExternal: two.slice(0, 1),
-    })
+    see(
+      '60',
+      { ...seen, atFirst: '60', explainedAtFirst: '30' },
+      { firstSightExternal: two.slice(0, 1) },
+    )
   })
 
   it('is not consumed by one notified since', () => {
-    expect(grow('30', { atFirst: '30', external: [external('f', '30')] })).toEqual(NOTHING)
+    see('30', { atFirst: '30', external: [external('f', '30')] })
   })
 
   it('is consumed by a refund of ours whose row was lost, before external ones', () => {
     const list = [confirmed('a', '30', { notifiedBeforeFirst: true })]
-    expect(grow('30', { atFirst: '30', own: list, external: two })).toEqual({
-      ...NOTHING,
-      firstSightOwn: ['a'],
-    })
+    see('30', { atFirst: '30', own: list, external: two }, { firstSightOwn: ['a'] })
   })
 
   it('leaves growth open that fits ours and an external one that may belong to it', () => {
     const late = external('f', '30')
     const torn = { atFirst: '30', own: [own('a', '30')], external: [late] }
-    expect(grow('60', torn)).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    see('60', torn, { unmatchedDelta: '30' })
     expect(grow('60', { ...torn, own: [own('a', '30', { evidence: 'failed' })] })).toMatchObject({
       matchedExternal: [],
       unmatchedDelta: '30',
     })
     const unsent = own('a', '30', { evidence: 'unsent' })
     expect(grow('60', { ...torn, own: [unsent] })).toMatchObject({ matchedExternal: [] })
-    expect(grow('60', { ...torn, own: [confirmed('a', '30')] })).toEqual({
-      ...NOTHING,
-      matchedOwn: ['a'],
-    })
+    see('60', { ...torn, own: [confirmed('a', '30')] }, { matchedOwn: ['a'] })
     expect(grow('60', { ...torn, own: [] }).matchedExternal).toEqual([late])
     expect(grow('50', { ...torn, own: [own('a', '20')] }).inferred).toBeUndefined()
   })
@@ -252,11 +240,11 @@ describe('what was inferred', () => {
   const list = [inferredBefore('a', '30')]
 
   it('gives way to an external refund, of whatever amount', () => {
-    expect(grow('30', { own: list, external: [external('f', '30')] })).toEqual({
-      ...NOTHING,
-      matchedExternal: [external('f', '30')],
-      doubtful: ['a'],
-    })
+    see(
+      '30',
+      { own: list, external: [external('f', '30')] },
+      { matchedExternal: [external('f', '30')], doubtful: ['a'] },
+    )
     for (const amount of ['20', '40']) {
       const appeared = { own: list, external: [external('f', amount)], externalChanged: true }
       expect(grow('30', appeared).doubtful).toEqual(['a'])
@@ -264,11 +252,11 @@ describe('what was inferred', () => {
   })
 
   it('stays if the delta shows it beside the external refund as well', () => {
-    expect(grow('60', { own: list, external: [external('f', '30')] })).toEqual({
-      ...NOTHING,
-      matchedExternal: [external('f', '30')],
-      unmatchedDelta: '30',
-    })
+    see(
+      '60',
+      { own: list, external: [external('f', '30')] },
+      { matchedExternal: [external('f', '30')], unmatchedDelta: '30' },
+    )
   })
 
   it('is not judged again while no external refund changes', () => {
@@ -283,14 +271,11 @@ describe('what was inferred', () => {
       external: [external('f', '30')],
       externalChanged: true,
     }
-    expect(grow('60', late)).toEqual({ ...NOTHING, doubtful: ['a'], unmatchedDelta: '30' })
+    see('60', late, { doubtful: ['a'], unmatchedDelta: '30' })
   })
 
   it('leaves a confirmed refund matched when the refunded amount falls', () => {
-    expect(grow('10', { own: [confirmed('a', '30', { matched: true })] })).toEqual({
-      ...NOTHING,
-      unmatchedDelta: '-20',
-    })
+    see('10', { own: [confirmed('a', '30', { matched: true })] }, { unmatchedDelta: '-20' })
   })
 })
 
