@@ -3,6 +3,7 @@ import { narrowMerchants } from '../access/authenticate.ts'
 import { changeHold, findSubject, type HoldSubject } from '../decisions/holds.ts'
 import type { MayEnd } from '../decisions/second-person.ts'
 import { DomainError } from '../errors.ts'
+import { findPayment } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
 import { Time } from './cells.tsx'
 import { ActionForm, TextInput } from './forms.tsx'
@@ -24,15 +25,25 @@ const OPERATIONS = {
 
 const HoldFields = z.object({
   held: z.string().optional(),
+  /** Since when the hold was set that the form was shown with; empty for none. */
+  shown: z.string().optional(),
   reason: requireText('decisions.problems.reason'),
 })
 
+/** @param hold as it is now: a form that was shown with another one changes nothing */
 export async function postHold(
   { ctx, access, fields }: Asked<unknown>,
   subject: HoldSubject,
+  hold: StoredHold,
 ): Promise<Done> {
-  const { held: wanted, reason } = parseFields(HoldFields, fields)
+  const { held: wanted, shown, reason } = parseFields(HoldFields, fields)
   const held = wanted === 'true'
+  const isOther = shown !== undefined && shown !== (hold?.since ?? '')
+  if (isOther && (held || hold !== null)) {
+    throw new DomainError('not_decidable', 'the hold has changed since it was shown', {
+      changed: true,
+    })
+  }
   const done = held ? 'held' : 'released'
   await changeHold(ctx, access, subject, { held, reason, operation: OPERATIONS[done] })
   return { notice: done }
@@ -45,14 +56,16 @@ export const paymentHold = defineAction({
     const { merchant = '', id = '' } = c.req.param()
     const merchants = narrowMerchants(c.get('access'), merchant)
     const subject = await findSubject(ctx.sql, merchants, 'payment', id)
-    if (subject.target !== 'merchant') return subject
-    throw new DomainError('not_found', 'Not a payment')
+    if (subject.target === 'merchant') throw new DomainError('not_found', 'Not a payment')
+    const { hold } = (await findPayment(ctx, merchants, id)).payment
+    return { subject, hold }
   },
-  pageOf: (_, { transaction }) => storyPath(transaction),
+  pageOf: (_, { subject: { transaction } }) => storyPath(transaction),
   explain: explainHoldsBack,
   async run(asked) {
-    const done = await postHold(asked, asked.of)
-    const { transaction, id } = asked.of
+    const { subject, hold } = asked.of
+    const done = await postHold(asked, subject, hold)
+    const { transaction, id } = subject
     return { ...done, to: storyPath(transaction, nameAnchor('payment', id)) }
   },
 })
@@ -62,10 +75,11 @@ export function HoldForm(props: {
   target: 'payment' | 'refund'
   merchantCode: string
   id: string
-  isHeld: boolean
+  hold: StoredHold
   mayRelease: MayEnd | undefined
 }) {
-  const { target, merchantCode, id, isHeld, mayRelease } = props
+  const { target, merchantCode, id, hold, mayRelease } = props
+  const isHeld = hold !== null
   const action = holdPath(target, merchantCode, id)
   const isTyped = useKept(action).fields.reason !== undefined
   if (isHeld && mayRelease === 'another') {
@@ -74,13 +88,14 @@ export function HoldForm(props: {
   const hint = !isHeld
     ? t('story.actions.holdHint')
     : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
-  const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
-  const name = `hold-${nameAnchor(target, id)}`
-  const form = { action, fields: { held: String(!isHeld) } }
+  const submit = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
+  // What was typed into one form never stands in the other, when an open page takes over what has changed.
+  const name = `${isHeld ? 'release' : 'hold'}-${nameAnchor(target, id)}`
+  const form = { action, fields: { held: String(!isHeld), shown: hold?.since ?? '' } }
   return (
     <details id={name} open={isTyped}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>
-      <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : hold)}>
+      <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : submit)}>
         {(field) => (
           <TextInput
             {...field('reason', t('field.reason'), hint)}

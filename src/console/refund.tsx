@@ -83,9 +83,9 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
     scope: 'ops',
     explain: explainHoldsBack,
     async run(asked) {
-      const { merchantCode, refundId } = asked.of.refund
+      const { merchantCode, refundId, hold } = asked.of.refund
       const subject = await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId)
-      return await postHold(asked, subject)
+      return await postHold(asked, subject, hold)
     },
   },
   ...annotations<FoundRefund>({
@@ -234,7 +234,7 @@ function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   const { merchantCode, id, hold } = view
   return (
     <Card title={t(hold === null ? 'story.actions.hold' : 'states.held')} id="hold">
-      <HoldForm {...{ target: 'refund', merchantCode, id, isHeld: hold !== null, mayRelease }} />
+      <HoldForm {...{ target: 'refund', merchantCode, id, hold, mayRelease }} />
     </Card>
   )
 }

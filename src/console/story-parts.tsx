@@ -174,7 +174,7 @@ const listPaymentColumns = ({ accountHold, mayRelease }: Story): readonly ListCo
         ) : null}
         {can('ops') ? (
           <HoldForm
-            {...{ target: 'payment', merchantCode, id: paymentId, isHeld: hold !== null }}
+            {...{ target: 'payment', merchantCode, id: paymentId, hold }}
             mayRelease={mayRelease.get(paymentId)}
           />
         ) : null}

@@ -95,6 +95,30 @@ describe('a hold', () => {
     expect(row?.hold).toBeNull()
   })
 
+  it('is not changed by a form that was shown with another one, whose typed reason stays in no other form', async () => {
+    const payment = await lab.open()
+    const path = `/console/payments/${code}/${payment.id}/hold`
+    const { operator, admin } = visitors
+    const hold = async (reason: string) => {
+      await submitAs(lab, operator, path, { held: 'true', reason })
+      const html = await read(payment.transactionId, admin)
+      expect(html).toContain(`<details id="release-payment-${payment.id}"`)
+      return /name="shown" value="([^"]+)"/.exec(html)?.[1] ?? ''
+    }
+    const fields = { held: 'false', reason: 'settled', shown: await hold('checking the receiver') }
+    await submitAs(lab, operator, path, { held: 'false', reason: 'checked' })
+    const shown = await hold('fraud')
+    for (const stale of [fields, { ...fields, held: 'true', shown: '' }]) {
+      const to = (await submitAs(lab, admin, path, stale)).headers.get('location') ?? ''
+      expect(to).toContain('kept=')
+      const page = readText(await (await visitAs(lab, admin, to)).text())
+      expect(page).toContain('this has changed since you opened it')
+      expect(await read(payment.transactionId, admin)).toContain(`value="${shown}"`)
+    }
+    const released = await submitAs(lab, admin, path, { ...fields, shown })
+    expect(released.headers.get('location')).toContain('notice=released')
+  })
+
   it('that was released meanwhile is explained on the page', async () => {
     const payment = await lab.open()
     const path = `/console/payments/${code}/${payment.id}/hold`

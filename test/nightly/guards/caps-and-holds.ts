@@ -135,4 +135,13 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control: 'a rotation during the revocation of the key creates no successor',
   },
+  {
+    file: 'src/console/holds.tsx',
+    text: "shown !== (hold?.since ?? '')",
+    mutation: "shown !== (hold === null ? '' : shown)",
+    test: 'test/console/story/post-hold.test.ts',
+    claim:
+      'a hold is not changed by a form that was shown with another one, whose typed reason stays in no other form',
+    control: 'a hold of a payment is set with a reason, shown with it, and released',
+  },
 ]
