@@ -24,7 +24,8 @@ const OPERATIONS = {
 
 const HoldFields = z.object({
   held: z.string().optional(),
-  since: z.string().optional(),
+  /** Since when the hold was set that the form was shown with; empty for none. */
+  shown: z.string().optional(),
   reason: requireText('decisions.problems.reason'),
 })
 
@@ -32,7 +33,7 @@ export async function postHold(
   { ctx, access, fields }: Asked<unknown>,
   subject: HoldSubject,
 ): Promise<Done> {
-  const { held: wanted, since: shownSince, reason } = parseFields(HoldFields, fields)
+  const { held: wanted, shown: shownSince, reason } = parseFields(HoldFields, fields)
   const held = wanted === 'true'
   const done = held ? 'held' : 'released'
   const change = { held, reason, operation: OPERATIONS[done], shownSince }
@@ -78,8 +79,9 @@ export function HoldForm(props: {
     ? t('story.actions.holdHint')
     : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
   const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
-  const name = `hold-${nameAnchor(target, id)}`
-  const form = { action, fields: { held: String(!isHeld), ...(set && { since: set.since }) } }
+  // What was typed into one form never stands in the other, when an open page takes over what has changed.
+  const name = `${isHeld ? 'release' : 'hold'}-${nameAnchor(target, id)}`
+  const form = { action, fields: { held: String(!isHeld), shown: set?.since ?? '' } }
   return (
     <details id={name} open={isTyped}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>

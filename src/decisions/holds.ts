@@ -98,7 +98,7 @@ export type HoldChange = {
   held: boolean
   reason: string
   operation: string
-  /** Since when the hold was set that a person saw and releases: another one stays. */
+  /** Since when the hold was set that a person saw, empty for none: another one stays. */
   shownSince?: string | undefined
 }
 
@@ -109,8 +109,8 @@ type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'>
  * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a
  * refund does not release the hold on it that somebody else set, while another may decide.
  * @returns the hold as it is now
- * @throws DomainError `not_held`, with `changed` where another hold was shown, `same_person`, or `unavailable` when the
- *   payment is moving to another transaction
+ * @throws DomainError `not_held`, `not_decidable` with `changed` where another hold was shown, `same_person`, or
+ *   `unavailable` when the payment is moving to another transaction
  */
 export async function changeHold(
   ctx: HoldContext,
@@ -133,10 +133,10 @@ export async function changeHold(
       if (!held && before.hold === null) {
         throw new DomainError('not_held', `${name} is not held; nothing to release`)
       }
-      const { shownSince = before.hold?.since } = change
-      if (!held && before.hold?.since !== shownSince) {
-        const detail = `${name} was held anew: ${before.hold?.reason}; nothing was released`
-        throw new DomainError('not_held', detail, { changed: true })
+      const since = before.hold?.since ?? ''
+      if (since !== (change.shownSince ?? since)) {
+        const detail = `The hold of ${name} has changed since it was shown; it stays as it is`
+        throw new DomainError('not_decidable', detail, { changed: true })
       }
       const own = held ? [] : await requireAnotherToRelease(tx, actor, subject)
       const hold = await writeHold(tx, actor, subject, change)

@@ -9,7 +9,7 @@ const MAX_DEPTH = 64
 /** A card number has 13 to 19 digits (ISO/IEC 7812), written with at most three separators between two digits. */
 const MIN_DIGITS = 13
 const MAX_DIGITS = 19
-const DIGIT_RUN = /\d(?:[\s\p{Pd}\p{Cf}._]{0,3}\d){12,}/gu
+const DIGIT_RUN = /\d(?:[\s\p{Pd}\p{Cf}._/]{0,3}\d){12,}/gu
 
 /** Names after their parent's, in lower case without punctuation: `cardData.cardNo` is `carddatacardno`. */
 const NUMBER_NAME = /(?:card|cc)s?(?:data|info|details?)?(?:number|num|nbr|nr|no)s?$|cardnumber/
@@ -19,7 +19,8 @@ const CVV_NAME = /cvv|cvc|cvn|csc$|(?:card)?(?:security|verification)(?:code|num
 /** RFC 9562, section 4. In one of 350 random ones (version 4) some digits look like a card number. */
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i
 
-const CVV_IN_TEXT = /(cv[vc]2?)(\D{0,16}?)(\d{3,4})(?!\d)/gi
+const CVV_IN_TEXT =
+  /(cv[vcn]2?|csc|(?:security|verification)[\s_-]?(?:code|number|value))(\D{0,16}?)(\d{3,4})(?!\d)/gi
 
 type FieldKind = 'number' | 'cvv' | undefined
 

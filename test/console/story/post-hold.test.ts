@@ -95,16 +95,28 @@ describe('a hold', () => {
     expect(row?.hold).toBeNull()
   })
 
-  it('other than the one that was shown is not released', async () => {
+  it('is not changed by a form that was shown with another one, whose typed reason stays in no other form', async () => {
     const payment = await lab.open()
     const path = `/console/payments/${code}/${payment.id}/hold`
-    await submitAs(lab, visitors.operator, path, { held: 'true', reason: 'the first one' })
-    const since = '2026-01-01T00:00:00.000Z'
-    const fields = { held: 'false', since, reason: 'settled' }
-    const response = await submitBack(lab, visitors.operator, path, fields)
-    expect(readText(await response.text())).toContain('the first one')
-    const [row] = await lab.database.sql`select hold from payments where payment_id = ${payment.id}`
-    expect(row?.hold).not.toBeNull()
+    const { operator, admin } = visitors
+    const hold = async (reason: string) => {
+      await submitAs(lab, operator, path, { held: 'true', reason })
+      const html = await read(payment.transactionId, admin)
+      expect(html).toContain(`<details id="release-payment-${payment.id}"`)
+      return /name="shown" value="([^"]+)"/.exec(html)?.[1] ?? ''
+    }
+    const fields = { held: 'false', reason: 'settled', shown: await hold('checking the receiver') }
+    await submitAs(lab, operator, path, { held: 'false', reason: 'checked' })
+    const shown = await hold('fraud')
+    for (const stale of [fields, { ...fields, held: 'true', shown: '' }]) {
+      const to = (await submitAs(lab, admin, path, stale)).headers.get('location') ?? ''
+      expect(to).toContain('kept=')
+      const page = readText(await (await visitAs(lab, admin, to)).text())
+      expect(page).toContain('this has changed since you opened it')
+      expect(await read(payment.transactionId, admin)).toContain(`value="${shown}"`)
+    }
+    const released = await submitAs(lab, admin, path, { ...fields, shown })
+    expect(released.headers.get('location')).toContain('notice=released')
   })
 
   it('that was released meanwhile is explained on the page', async () => {

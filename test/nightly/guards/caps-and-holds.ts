@@ -137,10 +137,11 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/holds.ts',
-    text: 'if (!held && before.hold?.since !== shownSince) {',
-    mutation: "if (!held && shownSince === '') {",
+    text: 'if (since !== (change.shownSince ?? since)) {',
+    mutation: "if (since === '' && change.shownSince === since.repeat(2)) {",
     test: 'test/console/story/post-hold.test.ts',
-    claim: 'a hold other than the one that was shown is not released',
-    control: 'a hold that was released meanwhile is explained on the page',
+    claim:
+      'a hold is not changed by a form that was shown with another one, whose typed reason stays in no other form',
+    control: 'a hold of a payment is set with a reason, shown with it, and released',
   },
 ]

@@ -49,4 +49,20 @@ export const CARDS: readonly Guard[] = [
     claim: 'a kept token that cannot be had is asked for again after a pause that doubles',
     control: 'a kept token without a stated life is kept until it is refused',
   },
+  {
+    file: 'src/platform/crypto/masking.ts',
+    text: '  /(cv[vcn]2?|csc|(?:security|verification)',
+    mutation: '  /(cv[vc]2?|(?:security|verification)',
+    test: 'test/unit/platform/crypto/masking.test.ts',
+    claim: 'a CVV by another name in a text is hidden: CVN 123',
+    control: 'a CVV in a text is hidden',
+  },
+  {
+    file: 'src/platform/crypto/masking.ts',
+    text: '\\p{Cf}._/]{0,3}',
+    mutation: '\\p{Cf}._]{0,3}',
+    test: 'test/unit/platform/crypto/masking.test.ts',
+    claim: 'a card number in "4111/1111/1111/1111" is masked',
+    control: 'a card number in "4111-1111-1111-1111" is masked',
+  },
 ]

@@ -32,6 +32,7 @@ describe('a card number', () => {
     ['"pay 4111 1111 1111 1111 now"', '"pay 4111 11** **** 1111 now"'],
     ['"order 12 4111 1111 1111 1111"', '"order 12 4111 11** **** 1111"'],
     ['"4111-1111-1111-1111"', '"4111-11**-****-1111"'],
+    ['"4111/1111/1111/1111"', '"4111/11**/****/1111"'],
     ['"4111.1111.1111.1111"', '"4111.11**.****.1111"'],
     ['"4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"', /^"4 1 1 1 1 1( \*){6}( 1){4}"$/],
     ['"4111111111111111 1228 123"', '"411111******1111 1228 123"'],
@@ -129,6 +130,13 @@ describe('a CVV', () => {
       expect(mask(`{"cardCVV":${value}}`)).toBe(`{"cardCVV":${value}}`)
     },
   )
+
+  it.each([
+    ...['CVN 123', 'csc=123', 'security code: 123', 'verification_value 123'],
+    ...['"securityCode":"123"', 'Card Verification Number 123'],
+  ])('by another name in a text is hidden: %s', (text) => {
+    expect(maskCardText(text)).toBe(text.replace('123', '***'))
+  })
 
   it('in a text is hidden', () => {
     expect(maskCardText('wrong CVV: 123, cvc2=4567')).toBe('wrong CVV: ***, cvc2=***')
