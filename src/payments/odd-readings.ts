@@ -192,7 +192,6 @@ function areApart(since: string, asOf: string, apartMs: number): boolean {
   return since !== asOf && measureMs(since, asOf) >= apartMs
 }
 
-/** Between two database times. */
 function measureMs(from: string, to: string): number {
   return Date.parse(toIso(to)) - Date.parse(toIso(from))
 }
