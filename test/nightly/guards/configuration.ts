@@ -171,7 +171,7 @@ export const CONFIGURATION: readonly Guard[] = [
   {
     file: 'src/maintenance/delete-expired.ts',
     text: "(kind = 'refund' and verdict = 'verified' and handled_at is null)",
-    mutation: "(kind = 'refund' and verdict = 'verified' and handled_at < now())",
+    mutation: "(kind = 'refund' and verdict = 'verified' and handled_at is not null)",
     test: 'test/api/maintenance/delete-expired.test.ts',
     claim:
       'a row older than RETENTION_DAYS stays if it is a verified notification of a refund whose payment is not known yet',

@@ -13,8 +13,8 @@ export const DECISIONS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/outcomes.ts',
-    text: 'decidedGrowth: measureUnmatched(payment, locked.drafts)',
-    mutation: 'decidedGrowth: payment.missing ? measureUnmatched(payment, locked.drafts) : null',
+    text: 'decidedGrowth: measure(payment, locked.drafts)',
+    mutation: 'decidedGrowth: payment.missing ? measure(payment, locked.drafts) : null',
     test: 'test/plays/evidence/moved-twice.test.ts',
     claim:
       'a failed refund whose bytes had left is judged again by growth (b) and not by the growth that the person had before them',

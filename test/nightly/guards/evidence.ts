@@ -13,9 +13,9 @@ export const EVIDENCE: readonly Guard[] = [
   },
   {
     file: 'src/payments/odd-readings.ts',
-    text: '  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }',
+    text: '  if (areApart(since, asOf, apartMs)) return { ...NOT_FALLEN, expectedFall: null }',
     mutation:
-      '  if (measureMs(since, asOf) >= 0 * apartMs) return { ...NOT_FALLEN, expectedFall: null }',
+      '  if (areApart(since, asOf, apartMs) || true) return { ...NOT_FALLEN, expectedFall: null }',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is believed once another one, apart, shows the same, and told as an event',

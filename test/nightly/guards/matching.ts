@@ -152,8 +152,8 @@ export const MATCHING: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: '(select true from refunds as r where',
-    mutation: '(select false from refunds as r where',
+    text: 'where (select true from refunds as r where',
+    mutation: 'where (select false from refunds as r where',
     test: 'test/api/sync/commit-batch.test.ts',
     claim:
       'answers that are committed together exclude one for which a refund was requested meanwhile',

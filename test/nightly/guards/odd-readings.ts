@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const ODD_READINGS: readonly Guard[] = [
   {
     file: 'src/payments/odd-readings.ts',
-    text: 'if (measureMs(since, asOf) >= apartMs) return NO_ODD_SUCCESS',
-    mutation: 'if (measureMs(since, asOf) >= apartMs * 0) return NO_ODD_SUCCESS',
+    text: 'if (areApart(since, asOf, apartMs)) return NO_ODD_SUCCESS',
+    mutation: 'if (areApart(since, asOf, apartMs) || true) return NO_ODD_SUCCESS',
     test: 'test/api/payments/odd-readings.test.ts',
     claim:
       'an amount of a success that changes one answer that shows ten times the amount lets no 400 of 100 out',

@@ -121,9 +121,9 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: '  const askedAt = performance.now()\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
+    text: '  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
     mutation:
-      '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const askedAt = performance.now()\n',
+      '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n',
     test: DELIVERY,
     claim: 'a claim that took until its lease had nearly expired is not sent',
     control: VERIFIED,
