@@ -135,7 +135,7 @@ export const cancel = refundRoute('cancel', {
   description: GROWN,
   body: Cancellation,
   shown: 'The refund, `failed` with `failure.source` `merchant`',
-  refusals: ['already_sent', 'not_cancellable', 'growth_may_be_its_own'],
+  refusals: ['already_sent', 'not_cancellable', 'growth_may_be_its_own', 'same_person'],
 })
 
 export const resolve = refundRoute('succeeded', {

@@ -19,7 +19,7 @@ import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
-import { readStanding } from './second-person.ts'
+import { readStanding, requireAnotherToRelease } from './second-person.ts'
 import { decide, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'sql'>
@@ -79,6 +79,12 @@ export async function decideRefund(
         if (isOutcome(request)) requireUnchanged(draft, refund)
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
+        // A restored database does not know whether it was sent: whoever asked would be free to ask again.
+        const isHeldAfterRestore = draft.now.requestedBeforeRestore && draft.now.hold !== null
+        if (isHeldAfterRestore && (decision === 'cancel' || decision === 'decline')) {
+          const held = { merchantCode, target: 'refund', id: refundId } as const
+          await requireAnotherToRelease(tx, access, held)
+        }
         const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
         await saveDraft(tx, ctx.config, draft)
         return {

@@ -17,10 +17,11 @@ import { lockTransaction } from './unit-of-work.ts'
  * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
  * account. Null for neither: it holds back no refund.
  */
-export type HoldsBack = { merchantCode: string } & (
-  | { paymentId: string | null; refundId: string | null }
-  | { ofAccount: true }
-)
+export type HoldsBack = {
+  merchantCode: string
+  /** Of a hold: since when it is set. What was cancelled since counts as well: its principal could ask again at once. */
+  heldSince?: string | null
+} & ({ paymentId: string | null; refundId: string | null } | { ofAccount: true })
 
 const OWN = [
   'merchantCode',
@@ -100,14 +101,17 @@ async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefu
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
-/** Whoever cancels a refund while its payment is held, releases it and asks again would clear the way alone, too. */
-const CANCELLED_SINCE_HELD = `(r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at >= (
-    select (p.hold ->> 'since')::timestamptz from payments as p
-    where ${byKey('p', ['merchant_code', 'payment_id'], 'k')} limit 1))`
+const isCancelledSince = (tx: Tx, since: string | null = null) =>
+  tx`(r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at >= ${since}::timestamptz)`
 
 async function listOf(
   tx: Tx,
-  { merchantCode, paymentId, refundId }: Extract<HoldsBack, { paymentId: string | null }>,
+  {
+    merchantCode,
+    heldSince,
+    paymentId,
+    refundId,
+  }: Extract<HoldsBack, { paymentId: string | null }>,
 ): Promise<OwnRefund[]> {
   return await tx<OwnRefund[]>`
     select ${tx.unsafe(COLUMNS)}
@@ -119,19 +123,26 @@ async function listOf(
       (select * from refunds as o where o.payment_id is distinct from k.payment_id
         and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
     ) as r
-    where ${tx.unsafe(NOT_ENDED)} or ${tx.unsafe(CANCELLED_SINCE_HELD)} order by r.requested_at, r.refund_id`
+    where ${tx.unsafe(NOT_ENDED)} or ${isCancelledSince(tx, heldSince)} order by r.requested_at, r.refund_id`
 }
+
+/** How long before the hold of an account a refund may have been requested that is cancelled during it. */
+const LONGEST_UNSENT = '400 days'
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
 async function listOfAccount(
   tx: Tx,
   { principal }: Principal,
-  { merchantCode }: HoldsBack,
+  { merchantCode, heldSince = null }: HoldsBack,
 ): Promise<OwnRefund[]> {
   return await tx<OwnRefund[]>`
-    select ${tx.unsafe(COLUMNS)} from refunds as r
-    where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
-      and (r.requested_principal = ${principal} or r.on_behalf_of is not null)
+    select ${tx.unsafe(COLUMNS)} from (
+      select * from refunds as r where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
+      union all
+      select * from refunds as r where r.merchant_code = ${merchantCode} and ${isCancelledSince(tx, heldSince)}
+        and r.requested_at >= ${heldSince}::timestamptz - ${LONGEST_UNSENT}::interval
+    ) as r
+    where r.requested_principal = ${principal} or r.on_behalf_of is not null
     order by r.requested_at, r.refund_id`
 }
 
@@ -213,27 +224,30 @@ function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
 }
 
 /**
- * Whether somebody other than the principal set the hold. Whoever sets it again puts their name on it, and takes it
+ * What a hold holds back that somebody other than the principal set; undefined for one that is theirs. Whoever sets it again puts their name on it, and takes it
  * over from nobody: everyone counts who set it since it was last released. What was set on the command line, or is not
  * known at all, is somebody else's.
  */
-async function isSetByAnother(
+async function findSetByAnother(
   tx: Tx,
   who: Principal,
-  { merchantCode, target, id }: Held,
-): Promise<boolean> {
-  const setters = await tx<{ principal: string | null }[]>`
-    select principal from hold_changes as h
+  held: Held,
+): Promise<HoldsBack | undefined> {
+  const { merchantCode, target, id } = held
+  const setters = await tx<{ principal: string | null; at: string }[]>`
+    select principal, at::text from hold_changes as h
     where merchant_code = ${merchantCode} and target = ${target} and target_id = ${id} and held and h.id > (
       select coalesce(max(r.id), 0) from hold_changes as r
-      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)`
-  return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)
+      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)
+    order by h.id`
+  const isOwn = setters.length > 0 && setters.every(({ principal }) => principal === who.principal)
+  return isOwn ? undefined : { ...describeHeld(held), heldSince: setters[0]?.at ?? null }
 }
 
 /** It decides what is offered; the release checks it again. */
 export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promise<MayEnd> {
-  if (!(await isSetByAnother(tx, who, held))) return 'free'
-  return await findMayEnd(tx, who, describeHeld(held))
+  const ends = await findSetByAnother(tx, who, held)
+  return ends ? await findMayEnd(tx, who, ends) : 'free'
 }
 
 /**
@@ -248,7 +262,7 @@ export async function requireAnotherToRelease(
   held: Held,
 ): Promise<OwnRefund[]> {
   // On the command line it is the operator of the machine, who needs no permission.
-  if (actor.id === null || !(await isSetByAnother(tx, actor, held))) return []
-  const deed = `release the hold of ${held.target} ${held.id}`
-  return await requireAnother(tx, actor, describeHeld(held), deed)
+  const ends = actor.id === null ? undefined : await findSetByAnother(tx, actor, held)
+  if (actor.id === null || !ends) return []
+  return await requireAnother(tx, actor, ends, `release the hold of ${held.target} ${held.id}`)
 }

@@ -90,7 +90,8 @@ async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
       order by requested_at limit 100`
     if (rows.length === 0) return held
     for (const { merchantCode, transactionId, refundId: id, paymentId, before } of rows) {
-      const reason = before === null ? REASON : `${REASON}; it was held before: ${before}`
+      const isHeld = before !== null && !before.startsWith(REASON)
+      const reason = isHeld ? `${REASON}; it was held before: ${before}` : (before ?? REASON)
       const hold = { held: true, reason, operation: OPERATION }
       const transaction = { merchantCode, transactionId }
       const subject = { target: 'refund', merchantCode, id, transaction, paymentId } as const

@@ -122,12 +122,16 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
 type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 
-/** Growth that one of them fits settles no refund of ours: it may be another member that the gateway has added. */
+/** Growth that one of them fits, and that is not explained, settles no refund of ours: the gateway may have added a member. */
 const UNDOCUMENTED = `select e.amount::text from (
     select *, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id from ipn_events as e
     where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, 'p')} offset 0) as e
   where e.verdict = 'verified' and not e.documented and coalesce(e.code, '0') = '0' and e.amount > 0
-    and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null`
+    and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null
+    and not exists (select from (
+      select * from external_refunds as f where ${byKey('f', OF_PAYMENT, 'e')} offset 0) as f
+      where f.matched and (lower(f.request_id) = lower(e.request_id) and f.amount = e.amount
+        or f.source = 'person' and f.first_seen_at > e.first_received_at))`
 
 async function lockPaymentRows(
   tx: Tx,

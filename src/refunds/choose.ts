@@ -12,6 +12,7 @@ import {
 } from './lifecycle.ts'
 import {
   explainMayHaveMoved,
+  FORGOTTEN,
   isInferredUnmatched,
   mayBeItsOwnGrowth,
   measureCounted,
@@ -160,15 +161,21 @@ function failUnsent(
   sendToReview(draft, 'may_have_moved', 'contradicted', cause)
 }
 
-/** Fails a pending refund at the check before sending. */
+/** Fails a pending refund at the check before sending. One that a restore may have forgotten is left to a person. */
 export function failCheck(
   draft: RefundDraft,
   failureReason: string,
   failureMessage: string,
   callId?: number,
 ): void {
-  const reason = `check before sending: ${failureMessage}; nothing was sent`
-  const cause = callId === undefined ? { reason } : { reason, callId }
+  const checked = `check before sending: ${failureMessage}`
+  const of = callId === undefined ? {} : { callId }
+  if (draft.now.requestedBeforeRestore) {
+    const cause = { reason: `${checked}; ${FORGOTTEN}`, ...of }
+    sendToReview(draft, 'may_have_moved', 'contradicted', cause)
+    return
+  }
+  const cause = { reason: `${checked}; nothing was sent`, ...of }
   move(draft, 'check_failed', cause, { failureReason, failureMessage })
 }
 

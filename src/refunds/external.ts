@@ -51,6 +51,13 @@ export function countExternal({
   }
 }
 
+/** Whether something has become known about a payment that may explain what was inferred on it. */
+export function hasNewsOf({ external, notifications }: LockedRefunds, paymentId: string): boolean {
+  const changes = external.flatMap((one) => one.changes)
+  const unread = notifications.filter(({ verified, documented }) => verified && !documented)
+  return [...changes, ...unread].some((one) => one.paymentId === paymentId)
+}
+
 const byAge = (a: ExternalRow, b: ExternalRow) => {
   const [first, second] = [a.notifiedAt ?? a.firstSeenAt, b.notifiedAt ?? b.firstSeenAt]
   return first < second ? -1 : Number(first > second)

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { hasNotGrown } from './deadlines.ts'
-import { countExternal, markExternal } from './external.ts'
+import { countExternal, hasNewsOf, markExternal } from './external.ts'
 import {
   type DeltaMatch,
   findDoubtful,
@@ -47,13 +47,12 @@ export function matchPayments(
   snapshot: Snapshot,
   { REFUND_CONFIRM_FAILED_MS: waitMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
 ): MatchedPayments {
-  const { drafts, payments, external } = locked
+  const { drafts, payments } = locked
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
     lowerBaselines(payment, drafts)
     const freed = trackReturns(locked, payment, snapshot, waitMs)
-    const changes = external.flatMap((one) => one.changes)
-    const externalChanged = changes.some(({ paymentId }) => paymentId === payment.paymentId)
+    const externalChanged = hasNewsOf(locked, payment.paymentId)
     const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
@@ -97,10 +96,12 @@ function lowerBaselines(
 
 /** Once the unmatched growth differs from what a person saw when they decided, growth of that amount is news again. */
 function forgetDecidedGrowth(
-  { paymentId }: LockedPayment,
+  { paymentId, countedRefunded }: LockedPayment,
   drafts: readonly RefundDraft[],
   unmatchedDelta: string,
 ): void {
+  // One answer that shows less changes nothing.
+  if (countedRefunded !== null) return
   for (const draft of drafts) {
     const { decidedGrowth } = draft.now
     if (draft.now.paymentId !== paymentId || decidedGrowth === null) continue
@@ -254,7 +255,7 @@ function applyMatch(
     if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
     if (inferred === refundId) {
       const grew = `the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
-      if (draft.now.requestedBeforeRestore) {
+      if (draft.now.requestedBeforeRestore && draft.now.status !== 'accepted') {
         const reason = `${grew}, but the database was restored: it may be that of a refund whose row was lost`
         sendToReview(draft, 'given_up', 'contradicted', { reason, callId })
       } else move(draft, 'inferred', { reason: `inferred: ${grew}`, callId }, { inferred: true })

@@ -100,14 +100,14 @@ function isCounted(one: RefundRow): boolean {
 
 type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
 
+export const FORGOTTEN = 'the database was restored since, and may have forgotten that it was sent'
+
 /**
  * Why a refund that was never sent from here is left to a person instead of failing: a row of it that was lost may have
  * been sent. Undefined when nothing speaks for that. The caller holds the rows.
  */
 export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
-  if (row.requestedBeforeRestore) {
-    return 'the database was restored since, and may have forgotten that it was sent'
-  }
+  if (row.requestedBeforeRestore) return FORGOTTEN
   const payment = findPayment(locked, row)
   if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
   return describeOwnGrowth(payment, locked, row)

@@ -11,7 +11,7 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import { countExternal, releaseOtherReadings } from './external.ts'
+import { countExternal, hasNewsOf, releaseOtherReadings } from './external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -154,9 +154,8 @@ function judgeNotifications(
   const findings = handleNotifications(locked)
   releaseOtherReadings(locked)
   countExternal(locked)
-  const changes = locked.external.flatMap((one) => one.changes)
   for (const payment of locked.payments) {
-    const isChanged = changes.some(({ paymentId }) => paymentId === payment.paymentId)
+    const isChanged = hasNewsOf(locked, payment.paymentId)
     const isMatchedNext = snapshot !== undefined && payment.listed
     if (isChanged && !isMatchedNext) rejudgeInferred(payment, locked.drafts)
   }

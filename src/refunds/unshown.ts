@@ -4,22 +4,28 @@ import type { ExternalDraft, Finding, LockedRefunds } from './types.ts'
 
 type Settings = Pick<Config, 'REFUND_RESOLVE_FOR_MS'>
 
-const isOwnUnshown = ({ now }: RefundDraft) => now.status === 'succeeded' && !isShownByPayment(now)
+const isOwnUnshown = ({ now }: RefundDraft) => !isShownByPayment(now)
 
 const isExternalUnshown = ({ now }: ExternalDraft) => now.outcome === null && !now.matched
 
 /** The side of this service, of a refund that was notified and does not show. */
 export const NO_GROWTH = 'no increase of the refunded amount shows it'
 
+const NO_FALL = 'no decrease of the refunded amount shows it'
+
 /**
- * Lists refunds that happened, as the gateway says, and that no growth of the refunded amount shows, each with how long
- * until a person is told (ms): `REFUND_RESOLVE_FOR_MS` after ours was sent, or another is known.
+ * Lists refunds that happened, or came back, as the gateway or a person says, and that the refunded amount does not
+ * show, each with how long until a person is told (ms): `REFUND_RESOLVE_FOR_MS` after ours was sent or decided, or
+ * another is known.
  */
 function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
-  const own = drafts.filter(isOwnUnshown).map(({ now: { refundId, paymentId, sinceSentMs } }) => {
-    const sides = { ours: 'succeeded', theirs: NO_GROWTH }
+  const own = drafts.filter(isOwnUnshown).map(({ now }) => {
+    const { refundId, paymentId, status } = now
+    const isBack = status === 'returned'
+    const sides = { ours: status, theirs: isBack ? NO_FALL : NO_GROWTH }
     const finding: Finding = { kind: 'refund_without_growth', ...sides, paymentId, refundId }
-    return { finding, sinceMs: sinceSentMs ?? 0 }
+    const sinceMs = (isBack ? now.sinceResolvedMs : now.sinceSentMs) ?? now.sinceRequestedMs
+    return { finding, sinceMs }
   })
   const others = external
     .filter(isExternalUnshown)

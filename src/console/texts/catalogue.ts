@@ -241,7 +241,7 @@ export const TEXTS = {
   'discrepancies.kinds.failure_after_success': ['A refund that succeeded here was notified as failed', 'Lệnh hoàn tiền thành công ở đây được thông báo là thất bại'],
   'discrepancies.kinds.notification_mismatch': ['A notification names another payment or amount than the refund', 'Thông báo nêu khoản thanh toán hoặc số tiền khác với lệnh hoàn tiền'],
   'discrepancies.kinds.refund_without_end': ['The gateway accepted a refund, and nothing followed', 'Cổng đã tiếp nhận lệnh hoàn tiền nhưng không có gì tiếp theo'],
-  'discrepancies.kinds.refund_without_growth': ['A refund that succeeded does not show in the refunded amount', 'Lệnh hoàn tiền thành công không có trong số tiền đã hoàn'],
+  'discrepancies.kinds.refund_without_growth': ['A refund that succeeded or came back does not show in the refunded amount', 'Lệnh hoàn tiền thành công hoặc bị trả lại không thể hiện trong số tiền đã hoàn'],
   'discrepancies.kinds.external_refund_unmatched': ['A refund made elsewhere does not show in the refunded amount', 'Khoản hoàn tiền tạo nơi khác không có trong số tiền đã hoàn'],
   'discrepancies.kinds.external_refund_contradicted': ['A refund made elsewhere was notified as succeeded and as failed', 'Khoản hoàn tiền tạo nơi khác được thông báo vừa thành công vừa thất bại'],
   'discrepancies.kinds.refund_rule_missing': ['The service has no rule for what happened to a refund', 'Dịch vụ không có quy tắc cho điều đã xảy ra với một lệnh hoàn tiền'],
@@ -614,7 +614,7 @@ export const TEXTS = {
   'discrepancyHelp.notification_mismatch.steps': ['Ask the gateway’s support which refund the notification is about.', 'Hỏi bộ phận hỗ trợ của cổng thông báo này về lệnh hoàn tiền nào.'],
   'discrepancyHelp.refund_without_end.meaning': ['The gateway accepted this refund, and neither confirmed nor refused it since.', 'Cổng đã tiếp nhận lệnh hoàn tiền này, từ đó không xác nhận cũng không từ chối.'],
   'discrepancyHelp.refund_without_end.steps': ['Ask the gateway’s support about the request id, then open the refund and decide it.', 'Hỏi bộ phận hỗ trợ của cổng theo mã yêu cầu, rồi mở lệnh hoàn tiền và kết luận.'],
-  'discrepancyHelp.refund_without_growth.meaning': ['This refund succeeded, and the refunded amount of its payment does not show it. The amount stays reserved.', 'Lệnh hoàn tiền này đã thành công nhưng số tiền đã hoàn của khoản thanh toán không thể hiện. Số tiền vẫn được giữ.'],
+  'discrepancyHelp.refund_without_growth.meaning': ['This refund succeeded or came back, and the refunded amount of its payment does not show it. The amount stays reserved.', 'Lệnh hoàn tiền này đã thành công hoặc bị trả lại nhưng số tiền đã hoàn của khoản thanh toán không thể hiện. Số tiền vẫn được giữ.'],
   'discrepancyHelp.refund_without_growth.steps': [
     'Look for a refund made elsewhere that was entered for the same money, and decide it as one that never happened. Otherwise ask the gateway’s support.',
     'Tìm khoản hoàn tiền tạo nơi khác đã nhập cho cùng số tiền và kết luận là không xảy ra. Nếu không có, hỏi bộ phận hỗ trợ của cổng.',

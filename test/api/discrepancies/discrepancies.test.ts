@@ -156,6 +156,19 @@ const PLAYED = {
     await lab.passSettled(payment, refundId)
     expect((await readOnly('refund_without_end')).open).toBe(false)
   },
+  async refund_without_growth() {
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30')
+    await lab.age(refundId, 3 * DAY_MS)
+    await lab.pass(payment)
+    expect(await readOnly('refund_without_growth')).toMatchObject({
+      ...{ refundId, open: true },
+      ours: { source: 'service', says: 'succeeded' },
+      theirs: { source: 'query', says: 'no increase of the refunded amount shows it' },
+    })
+    await lab.passShowing(payment, '30')
+    expect((await readOnly('refund_without_growth')).open).toBe(false)
+  },
   async external_refund_unmatched() {
     const payment = await lab.open()
     await lab.show(payment, '0')

@@ -123,4 +123,12 @@ export const DECISIONS: readonly Guard[] = [
     control:
       'a person decides about a refund that stays accepted, only after REFUND_RESOLVE_FOR_MS',
   },
+  {
+    file: 'src/refunds/match.ts',
+    text: 'if (countedRefunded !== null) return\n  for (const draft of drafts) {\n    const { decidedGrowth }',
+    mutation: 'for (const draft of drafts) {\n    const { decidedGrowth }',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim: 'a decision against growth stays, also where one answer more shows less before',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
 ]

@@ -111,8 +111,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/unshown.ts',
-    text: "now.status === 'succeeded' && !isShownByPayment(now)",
-    mutation: "now.status === 'succeeded' && !isShownByPayment(now) && now.amount === ''",
+    text: '=> !isShownByPayment(now)',
+    mutation: "=> !isShownByPayment(now) && now.amount === ''",
     test: 'test/plays/external/entered.test.ts',
     claim:
       'growth that is entered and was a refund of ours is told once that succeeds and nothing shows it',
@@ -166,5 +166,23 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'a verified success of a refund at the portal is later than the first answer, also by a clock that has gone back since',
     control:
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
+  {
+    file: 'src/refunds/external.ts',
+    text: 'return [...changes, ...unread].some(',
+    mutation: 'return [...changes, ...unread.slice(0, 0)].some(',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'a success that was inferred is judged again by a later undocumented one that its growth fits',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/refunds/unshown.ts',
+    text: 'now.sinceSentMs) ?? now.sinceRequestedMs',
+    mutation: 'now.sinceSentMs) ?? 0',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'a refund that was not sent from here, succeeded by its notification and shows in no growth is told',
+    control: 'a restore that is repeated keeps the reason of before once',
   },
 ]

@@ -188,8 +188,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/match.ts',
-    text: 'if (draft.now.requestedBeforeRestore) {',
-    mutation: "if (draft.now.requestedBeforeRestore && draft.now.amount === '') {",
+    text: "if (draft.now.requestedBeforeRestore && draft.now.status !== 'accepted') {",
+    mutation: "if (draft.now.requestedBeforeRestore && draft.now.status === 'failed') {",
     test: 'test/api/maintenance/restored.test.ts',
     claim:
       'a restore that is confirmed leaves a refund with an unknown outcome to a person where growth may be its own',
@@ -197,8 +197,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/measure.ts',
-    text: 'if (row.requestedBeforeRestore) {',
-    mutation: "if (row.requestedBeforeRestore && row.amount === '') {",
+    text: 'if (row.requestedBeforeRestore) return FORGOTTEN',
+    mutation: "if (row.requestedBeforeRestore && row.amount === '') return FORGOTTEN",
     test: 'test/api/maintenance/restored.test.ts',
     claim:
       'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
@@ -212,5 +212,21 @@ export const RESTORES: readonly Guard[] = [
     claim:
       'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
     control: 'a server that is not the one of before and is the same: stops sending or not',
+  },
+  {
+    file: 'src/decisions/refunds.ts',
+    text: 'if (isHeldAfterRestore && (',
+    mutation: "if (isHeldAfterRestore && access.name === '' && (",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim: 'what a restore holds is not cancelled by whoever asked for it, who could ask again',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/refunds/choose.ts',
+    text: 'if (draft.now.requestedBeforeRestore) {',
+    mutation: "if (draft.now.requestedBeforeRestore && failureReason === '') {",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim: 'a refund that a restore may have forgotten fails at no check, and is left to a person',
+    control: 'a restore that is repeated keeps the reason of before once',
   },
 ]

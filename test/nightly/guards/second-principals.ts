@@ -115,12 +115,30 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'or ${tx.unsafe(CANCELLED_SINCE_HELD)}',
-    mutation: 'or (${tx.unsafe(CANCELLED_SINCE_HELD)} and false)',
+    text: 'or ${isCancelledSince(tx, heldSince)} order by',
+    mutation: 'or (${isCancelledSince(tx, heldSince)} and false) order by',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever cancels a refund whose payment somebody else has held does not release that hold either',
     control:
       'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'heldSince: setters[0]?.at ?? null',
+    mutation: 'heldSince: setters.at(-1)?.at ?? null',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'whoever cancels a refund whose payment another has held does not release that hold, also once they have set it again',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'and ${isCancelledSince(tx, heldSince)}\n',
+    mutation: 'and ${isCancelledSince(tx, heldSince)} and false\n',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'whoever cancels a refund does not release the hold that another has set on the account since',
+    control: 'a restore that is repeated keeps the reason of before once',
   },
 ]
