@@ -137,8 +137,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: 'if (isFirst && !(await',
-    mutation: 'if (isFirst && attempts > 0 && !(await',
+    text: 'if (isFirst && surplus && !(await',
+    mutation: 'if (isFirst && surplus && attempts > 0 && !(await',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent a success of the other transaction that is withdrawn makes it fail',
@@ -276,7 +276,7 @@ export const ATTEMPTS: readonly Guard[] = [
   {
     file: 'src/platform/concurrency/timing.ts',
     text: 'Math.min(monotonicEnd - performance.now(), end - Date.now())',
-    mutation: 'Math.max(monotonicEnd - performance.now(), end - Date.now())',
+    mutation: 'Math.min(monotonicEnd - performance.now(), end - monotonicEnd + 1e15)',
     test: 'test/unit/platform/concurrency/backoff.test.ts',
     claim: 'a time that passes while the machine is paused is counted by the other clock',
     control: 'a time runs by the monotonic clock where the other one is set back',
