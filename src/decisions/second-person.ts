@@ -224,9 +224,9 @@ function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
 }
 
 /**
- * What a hold holds back that somebody other than the principal set; undefined for one that is theirs. Whoever sets it again puts their name on it, and takes it
- * over from nobody: everyone counts who set it since it was last released. What was set on the command line, or is not
- * known at all, is somebody else's.
+ * What a hold holds back that somebody other than the principal set; undefined for one that is theirs. Whoever sets it
+ * again puts their name on it, and takes it over from nobody: everyone counts who set it since it was last released. What
+ * was set on the command line, or is not known at all, is somebody else's.
  */
 async function findSetByAnother(
   tx: Tx,

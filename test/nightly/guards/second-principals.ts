@@ -53,8 +53,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)',
-    mutation: 'return setters.some(({ principal }) => principal !== who.principal)',
+    text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+    mutation: 'setters.every(({ principal }) => principal === who.principal)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
@@ -63,9 +63,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'return setters.length === 0 || setters.some(({ principal }) => principal !== who.principal)',
-    mutation:
-      'return setters.length === 0 || setters.every(({ principal }) => principal !== who.principal)',
+    text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+    mutation: 'setters.length > 0 && setters.some(({ principal }) => principal === who.principal)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
