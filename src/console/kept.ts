@@ -1,3 +1,4 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { z } from 'zod'
 import type { ConsoleContext } from './env.ts'
 
@@ -10,6 +11,7 @@ export const KEPT_S = 3_600
 
 /** With all else that a request carries it has to fit into what servers and proxies take. */
 const MAX_LENGTH = 6_000
+const MAX_TEXT = 100_000
 
 const placeOf = ({ personId, path }: Owner) =>
   ({ column: 'console.kept', row: `${personId} ${path}` }) as const
@@ -25,7 +27,8 @@ export function seal(
   owner: Owner,
   content: unknown,
 ): string | undefined {
-  const text = JSON.stringify({ at: now().getTime(), content })
+  // Compressed: a long list in Vietnamese fits as well.
+  const text = deflateRawSync(JSON.stringify({ at: now().getTime(), content })).toString('base64')
   const sealed = encryption.encrypt(text, placeOf(owner)).toString('base64url')
   return sealed.length > MAX_LENGTH ? undefined : sealed
 }
@@ -41,7 +44,8 @@ export function open<T>(
     const sealed = Buffer.from(token, 'base64url')
     // Decoding skips what is not Base64: only the text that was issued is taken.
     if (sealed.toString('base64url') !== token) return undefined
-    const text = encryption.decrypt(sealed, placeOf(owner))
+    const compressed = Buffer.from(encryption.decrypt(sealed, placeOf(owner)), 'base64')
+    const text = inflateRawSync(compressed, { maxOutputLength: MAX_TEXT }).toString()
     const { at, content } = Content.parse(JSON.parse(text))
     return now().getTime() - at <= KEPT_S * 1000 ? schema.parse(content) : undefined
   } catch {

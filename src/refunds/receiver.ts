@@ -75,7 +75,8 @@ function maskValue(value: unknown, accountNumber: string): unknown {
   const mask = (text: string) => maskIn(text, accountNumber)
   if (typeof value === 'string') return mask(value)
   if (isLosslessNumber(value)) {
-    return value.value.includes(accountNumber) ? mask(value.value) : value
+    const masked = mask(value.value)
+    return masked === value.value ? value : masked
   }
   if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
   if (typeof value !== 'object' || value === null) return value
@@ -101,9 +102,19 @@ export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCa
   }
 }
 
+/** Longer ones are found however they are grouped; a short one grouped may be part of a date. */
+const MIN_GROUPED = 6
+const GAPS = /[\s.-]/g
+const SPECIAL = /[\\^$.*+?()[\]{}|/-]/
+
 /** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
-const maskIn = (text: string, accountNumber: string) =>
-  text.replaceAll(accountNumber, () => maskAccount(accountNumber))
+function maskIn(text: string, accountNumber: string): string {
+  const mask = () => maskAccount(accountNumber)
+  const characters = [...accountNumber.replaceAll(GAPS, '')]
+  if (characters.length < MIN_GROUPED) return text.replaceAll(accountNumber, mask)
+  const grouped = characters.map((one) => one.replace(SPECIAL, '\\$&')).join('[\\s.-]?')
+  return text.replaceAll(new RegExp(grouped, 'g'), mask)
+}
 
 type ReceiverColumn = 'receiver' | 'receiver_shown'
 

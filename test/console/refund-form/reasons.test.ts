@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { seedPaid } from '../../support/ask.ts'
@@ -67,6 +68,20 @@ describe('the reasons of an account', () => {
       order by id desc limit 1`
     const operation = 'POST /console/reasons'
     expect(entry).toEqual({ actor: 'Hoa', operation, merchant, object: merchant })
+  })
+
+  it('of a long list in Vietnamese come back whole with what is wrong', async () => {
+    // Hardly compressible, as people write.
+    const line = (n: number) =>
+      `${n} Khách trả hàng ${createHash('sha256').update(`${n}`).digest('base64')} quá hạn`
+    const lines = Array.from({ length: 45 }, (_, n) => line(n))
+    const back = await followBack(
+      rig,
+      admin,
+      await save(admin, [...lines, 'x'.repeat(81)].join('\n')),
+    )
+    const html = await back.text()
+    for (const one of lines) expect(html).toContain(one)
   })
 
   it.each([

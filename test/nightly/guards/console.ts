@@ -203,4 +203,13 @@ export const CONSOLE: readonly Guard[] = [
     claim: 'the language of a page is that of a refusal, too, around what is said in English',
     control: 'the language of a page is that of the person, with its numbers, times and zone',
   },
+  {
+    file: 'src/console/kept.ts',
+    text: 'deflateRawSync(JSON.stringify({ at: now().getTime(), content }))',
+    mutation: 'deflateRawSync(JSON.stringify({ at: now().getTime(), content }), { level: 0 })',
+    test: 'test/console/refund-form/reasons.test.ts',
+    claim:
+      'the reasons of an account of a long list in Vietnamese come back whole with what is wrong',
+    control: 'the reasons of an account are changed under the name of the admin',
+  },
 ]
