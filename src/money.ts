@@ -21,7 +21,7 @@ const GROUPED = /^[1-9]\d{0,2}([., \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]
 const CURRENCY = /^(?:[A-Z]{3}|[₫đĐ])\s*|\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu
 
 /**
- * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits behind a single
+ * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits behind one
  * separator are a group: currencies with as many decimals are rare, and nobody writes them to the last one.
  * @returns a decimal string, or `undefined` if the text is not an amount
  */
@@ -71,8 +71,11 @@ const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
 const knownDecimals = new Map<string, number>()
 
 /** The decimals of a currency (ISO 4217); undefined if it is not known, or not verified. */
-export function findDecimals(currency: string | null): number | undefined {
-  if (currency === null || !CURRENCIES.has(currency)) return undefined
+export const findDecimals = (currency: string | null): number | undefined =>
+  currency === null || !CURRENCIES.has(currency) ? undefined : readDecimals(currency)
+
+/** @param currency three letters; one that nobody knows has two decimals */
+function readDecimals(currency: string): number {
   const known = knownDecimals.get(currency)
   if (known !== undefined) return known
   const format = new Intl.NumberFormat('en', { style: 'currency', currency })
@@ -100,6 +103,6 @@ const LEAST_OF_UNKNOWN = '0.01'
 
 /** Returns the smallest unit of a currency (ISO 4217), in which amounts are paid: 1 for VND, 0.01 for USD and unknown ones. */
 export function findLeastAmount(currency: string | null): string {
-  const decimals = findDecimals(currency)
-  return decimals === undefined ? LEAST_OF_UNKNOWN : new Big(10).pow(-decimals).toFixed()
+  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return LEAST_OF_UNKNOWN
+  return new Big(10).pow(-readDecimals(currency)).toFixed()
 }

@@ -14,7 +14,9 @@ import { PATIENT_REFUNDS } from '../../support/refunds.ts'
 import { KEY } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
-const rig = useRefundRig({ settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000' } })
+const rig = useRefundRig({
+  settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000,USD:1000000' },
+})
 
 function connect(options: { retries?: number } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
@@ -97,6 +99,7 @@ describe('a refund', () => {
     const { client } = connect()
     const paymentId = await pay({ amount: '20000.50', paymentMethod: 'QR' })
     await rig.database.sql`update transactions set currency = 'USD'`
+    await rig.database.sql`update ipn_events set currency = 'USD'`
     const params = { amount: '10000.50', receiver: RECEIVER }
     const { id } = await client.refunds.create(paymentId, params)
     expect(await client.refunds.wait(id)).toMatchObject({ amount: '10000.50', receiver: MASKED })
