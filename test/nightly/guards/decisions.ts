@@ -126,7 +126,8 @@ export const DECISIONS: readonly Guard[] = [
   {
     file: 'src/refunds/match.ts',
     text: 'if (countedRefunded !== null) return\n  for (const draft of drafts) {\n    const { decidedGrowth }',
-    mutation: 'for (const draft of drafts) {\n    const { decidedGrowth }',
+    mutation:
+      "if (countedRefunded === '') return\n  for (const draft of drafts) {\n    const { decidedGrowth }",
     test: 'test/plays/evidence/late-news.test.ts',
     claim: 'a decision against growth stays, also where one answer more shows less before',
     control: 'a restore that is repeated keeps the reason of before once',
