@@ -264,7 +264,11 @@ export const decideExternal = defineStep(
     const right = findRightExternal(world, one.requestId)
     const outcome = isRight ? right : 'never_happened'
     if (outcome === undefined) return undefined
-    const refused = await postExternal(world, one, { outcome })
+    let refused = await postExternal(world, one, { outcome })
+    // Its failure was notified as well, or growth that nothing else explains stands against it.
+    if (refused === 'against_evidence') {
+      refused = await postExternal(world, one, { outcome, againstEvidence: true })
+    }
     if (refused === undefined) {
       if (outcome === right) return 'decided about an external refund'
       world.overdrawn.add(one.paymentId)
