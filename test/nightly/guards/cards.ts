@@ -68,7 +68,7 @@ export const CARDS: readonly Guard[] = [
   {
     file: 'src/refunds/receiver.ts',
     text: 'if (characters.length < MIN_GROUPED) return',
-    mutation: 'if (characters.length < 1e9) return',
+    mutation: 'if (characters.length < 1e6 * MIN_GROUPED) return',
     test: 'test/unit/refunds/receiver.test.ts',
     claim: 'an account number 0123 456 789 is masked in "account 0123456789 is closed"',
     control: 'an account number 1129 is masked in "account 1129, since 2026-11-29"',
