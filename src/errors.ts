@@ -116,8 +116,5 @@ export function requireOnly<T>(
   if (first === undefined) throw new DomainError(`${kind}_not_found`, `No ${kind} ${id}`)
   if (second === undefined) return first
   const what = `Several merchant accounts have a ${kind} with this id`
-  throw new DomainError(
-    'ambiguous_merchant',
-    `${what}: name one with ?merchantCode=, or --merchant`,
-  )
+  throw new DomainError('ambiguous_merchant', `${what}: name one with ?merchantCode=`)
 }

@@ -89,11 +89,10 @@ function describe(error: unknown, name: string): { lines: readonly string[]; cod
   }
   // The command was right, but not for this database.
   if (error === WRONG_KEY) return { lines: WRONG_KEY.lines, code: EXIT.finding }
-  if (
-    error instanceof DomainError ||
-    error instanceof MigrationError ||
-    error instanceof RefusedError
-  )
+  if (error instanceof DomainError) {
+    return { lines: [error.message.replace('?merchantCode=', '--merchant')], code: EXIT.finding }
+  }
+  if (error instanceof MigrationError || error instanceof RefusedError)
     return { lines: [error.message], code: EXIT.finding }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }

@@ -37,6 +37,17 @@ it('holds sets, lists and releases a hold, and shows it on the payment', async (
   expect(audited).toMatchObject({ operation: 'holds release', key: null })
 })
 
+it('holds names the option that tells two payments of one id apart', async () => {
+  await rig.database.sql`insert into merchant_accounts (merchant_code) values ('OTHER2')`
+  await seedPaid(rig.database, { merchantCode: 'OTHER2', paymentId: payment.id })
+  const set = await run('set', 'payment', payment.id, '--reason', 'x')
+  const several = 'Several merchant accounts have a payment with this id'
+  expect(set).toMatchObject({ code: 1, err: `error: ${several}: name one with --merchant\n` })
+  const one = ['--reason', 'x', '--merchant', 'OTHER2']
+  expect(await run('set', 'payment', payment.id, ...one)).toMatchObject({ code: 0 })
+  await rig.database.sql`delete from payments where merchant_code = 'OTHER2'`
+})
+
 it('holds exits with 1 for what is not there or not held, and with 2 for wrong use', async () => {
   expect(await run('set', 'payment', 'nope', '--reason', 'x')).toMatchObject({
     code: 1,
