@@ -534,7 +534,7 @@ export type ExternalRefund = {
 
 export type Discrepancy = {
   id: string
-  kind: 'unexplained_growth' | 'refunded_amount_fell' | 'success_after_failure' | 'failure_after_success' | 'notification_mismatch' | 'refund_without_end' | 'refund_without_growth' | 'external_refund_unmatched' | 'external_refund_contradicted' | 'refund_rule_missing' | 'decided_against_evidence' | 'answer_went_backwards' | 'payment_unreadable' | 'amount_rounded' | 'order_conflict' | 'amount_mismatch' | 'currency_changed' | 'payment_elsewhere' | 'payment_moved' | 'payment_missing' | 'order_paid_twice' | 'duplicate_payment' | 'ipn_contradicts_query' | 'account_missing' | 'ipn_missing'
+  kind: 'unexplained_growth' | 'refunded_amount_fell' | 'success_after_failure' | 'failure_after_success' | 'notification_mismatch' | 'refund_without_end' | 'refund_without_growth' | 'external_refund_unmatched' | 'external_refund_contradicted' | 'external_refund_unreadable' | 'refund_rule_missing' | 'decided_against_evidence' | 'answer_went_backwards' | 'payment_unreadable' | 'amount_rounded' | 'order_conflict' | 'amount_mismatch' | 'currency_changed' | 'payment_elsewhere' | 'payment_moved' | 'payment_missing' | 'order_paid_twice' | 'duplicate_payment' | 'ipn_contradicts_query' | 'account_missing' | 'ipn_missing'
   merchantCode: string
   /** An id that the gateway assigned, or one it knows */
   transactionId: string
@@ -1091,7 +1091,7 @@ export type Queries = {
   }
   listDiscrepancies: {
     /** Only discrepancies of this kind */
-    kind?: 'unexplained_growth' | 'refunded_amount_fell' | 'success_after_failure' | 'failure_after_success' | 'notification_mismatch' | 'refund_without_end' | 'refund_without_growth' | 'external_refund_unmatched' | 'external_refund_contradicted' | 'refund_rule_missing' | 'decided_against_evidence' | 'answer_went_backwards' | 'payment_unreadable' | 'amount_rounded' | 'order_conflict' | 'amount_mismatch' | 'currency_changed' | 'payment_elsewhere' | 'payment_moved' | 'payment_missing' | 'order_paid_twice' | 'duplicate_payment' | 'ipn_contradicts_query' | 'account_missing' | 'ipn_missing' | undefined
+    kind?: 'unexplained_growth' | 'refunded_amount_fell' | 'success_after_failure' | 'failure_after_success' | 'notification_mismatch' | 'refund_without_end' | 'refund_without_growth' | 'external_refund_unmatched' | 'external_refund_contradicted' | 'external_refund_unreadable' | 'refund_rule_missing' | 'decided_against_evidence' | 'answer_went_backwards' | 'payment_unreadable' | 'amount_rounded' | 'order_conflict' | 'amount_mismatch' | 'currency_changed' | 'payment_elsewhere' | 'payment_moved' | 'payment_missing' | 'order_paid_twice' | 'duplicate_payment' | 'ipn_contradicts_query' | 'account_missing' | 'ipn_missing' | undefined
     /** Only what was first seen at this time or later: ISO 8601 with an offset */
     from?: string | Date | undefined
     /** Only what was first seen before this time: ISO 8601 with an offset */

@@ -29,7 +29,6 @@ import {
 } from '../refunds/measure.ts'
 import { saveDraft, saveExternalRefunds } from '../refunds/save.ts'
 import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
-import { NO_GROWTH } from '../refunds/unshown.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
 import { describeSelfDecided, requireAnother } from './second-person.ts'
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
@@ -79,7 +78,7 @@ export async function resolveExternalRefund(
         ours: `${name} decided as ${resolution.outcome} by ${resolution.by}`,
         // Those of other external refunds are found again by the next answer.
         answered: [
-          { kind: 'external_refund_unmatched', ours: NO_GROWTH },
+          { kind: 'external_refund_unmatched' },
           { kind: 'external_refund_contradicted', ours: name },
         ],
       })

@@ -101,6 +101,7 @@ async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefu
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
+/** Whether the refund `r` was cancelled or declined since then; never without a time. */
 const isCancelledSince = (tx: Tx, since: string | null = null) =>
   tx`(r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at >= ${since}::timestamptz)`
 

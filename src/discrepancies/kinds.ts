@@ -65,6 +65,7 @@ export const DISCREPANCY_KINDS = {
   refund_without_growth: ofRefund('service', 'query', 'medium'),
   external_refund_unmatched: ofRefund('service', 'notification', 'medium'),
   external_refund_contradicted: ofRefund('service', 'notification', 'high'),
+  external_refund_unreadable: ofRefund('service', 'notification', 'high'),
   refund_rule_missing: ofRefund('service', 'service', 'high'),
   decided_against_evidence: ofRefund('person', 'service', 'high'),
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query', severity: 'high' },

@@ -125,13 +125,11 @@ function tellUnreadable(
   { requestId, paymentId }: RefundNotification,
 ): Finding[] {
   const ours = 'nothing is reserved for it'
-  const theirs = `success notification, request ${requestId}, an amount that cannot be read`
-  return payments
-    .filter((payment) => payment.paymentId === paymentId)
-    .map((payment) => ({
-      kind: 'external_refund_unmatched',
-      ...{ ours, theirs, paymentId: payment.paymentId },
-    }))
+  const theirs = `success notification, request ${requestId}`
+  const kind = 'external_refund_unreadable'
+  return payments.flatMap((payment) =>
+    payment.paymentId === paymentId ? [{ kind, ours, theirs, paymentId }] : [],
+  )
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

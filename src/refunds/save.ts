@@ -16,7 +16,6 @@ import { recordExternalChanges } from './events.ts'
 import { isShownByPayment, type RefundDraft, STATES } from './lifecycle.ts'
 import type { MatchedPayments } from './match.ts'
 import type { ExternalChange, ExternalDraft, LockedRefunds } from './types.ts'
-import { NO_GROWTH } from './unshown.ts'
 
 export type SavedRefunds = {
   /** Something visible to readers has changed. */
@@ -137,7 +136,7 @@ async function saveFindings(
   return recorded
 }
 
-type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId' | 'ours'>
+type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId'>
 
 /** Lists the discrepancies that are over. What is still unmatched is among the findings. */
 function listOver(
@@ -150,7 +149,7 @@ function listOver(
   const shown = drafts.filter((one) => !isShownByPayment(one.before) && isShownByPayment(one.now))
   return [
     ...(externalChanged ? payments : []).map(
-      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId, ours: NO_GROWTH }),
+      ({ paymentId }): Over => ({ kind: 'external_refund_unmatched', paymentId }),
     ),
     ...rematched.flatMap((paymentId): Over[] => [
       { kind: 'unexplained_growth', paymentId },

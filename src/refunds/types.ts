@@ -69,7 +69,10 @@ export type LockedPayment = {
   external: ExternalRefund[]
   /** Of verified successes that are no documented reading, and of no refund of ours: nothing is reserved for them. */
   undocumented: string[]
-  /** What growth may be all the same: also external refunds that a person decided never to have happened, or that another reading replaced. */
+  /**
+   * What growth may be all the same: these, and external refunds that a person decided never to have happened, or that
+   * another reading replaced.
+   */
   released: string[]
   /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined

@@ -9,7 +9,7 @@ const isOwnUnshown = ({ now }: RefundDraft) => !isShownByPayment(now)
 const isExternalUnshown = ({ now }: ExternalDraft) => now.outcome === null && !now.matched
 
 /** The side of this service, of a refund that was notified and does not show. */
-export const NO_GROWTH = 'no increase of the refunded amount shows it'
+const NO_GROWTH = 'no increase of the refunded amount shows it'
 
 const NO_FALL = 'no decrease of the refunded amount shows it'
 

@@ -189,6 +189,15 @@ const PLAYED = {
     await lab.passShowing(payment, null)
     expect((await readOnly('external_refund_unmatched')).open).toBe(false)
   },
+  async external_refund_unreadable() {
+    const payment = await lab.open()
+    await lab.passNotified(payment, 'portal-1', '30', { amount: 30.12345 })
+    expect(await readOnly('external_refund_unreadable')).toMatchObject({
+      ...{ paymentId: payment.id, open: true },
+      ours: { source: 'service', says: 'nothing is reserved for it' },
+      theirs: { source: 'notification', says: 'success notification, request portal-1' },
+    })
+  },
   async external_refund_contradicted() {
     const payment = await lab.open()
     for (const code of [0, 5]) {

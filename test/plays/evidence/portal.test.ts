@@ -162,7 +162,7 @@ describe('a verified success of a refund at the portal', () => {
   it('whose amount cannot be read is told', async () => {
     const payment = await lab.open()
     await lab.passNotified(payment, 'portal-1', '30', { amount: 30.12345 })
-    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_unreadable'])
   })
 
   it('is later than the first answer, also by a clock that has gone back since', async () => {
