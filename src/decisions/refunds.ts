@@ -19,7 +19,7 @@ import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
-import { readStanding, requireAnotherToRelease } from './second-person.ts'
+import { readStanding, requireAnother } from './second-person.ts'
 import { decide, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'sql'>
@@ -80,10 +80,10 @@ export async function decideRefund(
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
         // A restored database does not know whether it was sent: whoever asked would be free to ask again.
-        const isHeldAfterRestore = draft.now.requestedBeforeRestore && draft.now.hold !== null
-        if (isHeldAfterRestore && (decision === 'cancel' || decision === 'decline')) {
-          const held = { merchantCode, target: 'refund', id: refundId } as const
-          await requireAnotherToRelease(tx, access, held)
+        if (draft.now.requestedBeforeRestore && decision === 'cancel') {
+          const deed =
+            'cancel it, because the restored database may have forgotten that it was sent'
+          await requireAnother(tx, access, { merchantCode, paymentId: null, refundId }, deed)
         }
         const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
         await saveDraft(tx, ctx.config, draft)

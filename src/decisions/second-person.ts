@@ -19,7 +19,7 @@ import { lockTransaction } from './unit-of-work.ts'
  */
 export type HoldsBack = {
   merchantCode: string
-  /** Of a hold: since when it is set. What was cancelled since counts as well: its principal could ask again at once. */
+  /** Of a hold: since when it is set. What ended unsent since counts as well: its principal could ask again at once. */
   heldSince?: string | null
 } & ({ paymentId: string | null; refundId: string | null } | { ofAccount: true })
 
@@ -101,9 +101,9 @@ async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefu
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
-/** Whether the refund `r` was cancelled or declined since then; never without a time. */
-const isCancelledSince = (tx: Tx, since: string | null = null) =>
-  tx`(r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at >= ${since}::timestamptz)`
+/** Whether the refund `r` ended since then without being sent; never without a time. */
+const isEndedUnsentSince = (tx: Tx, since: string | null = null) =>
+  tx`(r.status = 'failed' and r.attempts = 0 and r.updated_at >= ${since}::timestamptz)`
 
 async function listOf(
   tx: Tx,
@@ -124,10 +124,10 @@ async function listOf(
       (select * from refunds as o where o.payment_id is distinct from k.payment_id
         and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
     ) as r
-    where ${tx.unsafe(NOT_ENDED)} or ${isCancelledSince(tx, heldSince)} order by r.requested_at, r.refund_id`
+    where ${tx.unsafe(NOT_ENDED)} or ${isEndedUnsentSince(tx, heldSince)} order by r.requested_at, r.refund_id`
 }
 
-/** How long before the hold of an account a refund may have been requested that is cancelled during it. */
+/** How long before the hold of an account a refund may have been requested that ends unsent during it. */
 const LONGEST_UNSENT = '400 days'
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
@@ -140,7 +140,7 @@ async function listOfAccount(
     select ${tx.unsafe(COLUMNS)} from (
       select * from refunds as r where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
       union all
-      select * from refunds as r where r.merchant_code = ${merchantCode} and ${isCancelledSince(tx, heldSince)}
+      select * from refunds as r where r.merchant_code = ${merchantCode} and ${isEndedUnsentSince(tx, heldSince)}
         and r.requested_at >= ${heldSince}::timestamptz - ${LONGEST_UNSENT}::interval
     ) as r
     where r.requested_principal = ${principal} or r.on_behalf_of is not null

@@ -88,7 +88,10 @@ export function* chooseSendable(
     if (isReadOddly(payment)) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
-    if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
+    const isReturnSeen = own.some(
+      ({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0,
+    )
+    if (payment.countedRefunded !== null || isReturnSeen) continue
     for (const draft of pickSendable(settings, payment, own, snapshot)) yield { draft, payment }
   }
 }
@@ -185,17 +188,16 @@ function showsNothing(
   own: readonly RefundDraft[],
   { now }: RefundDraft,
 ): boolean {
-  const { unmatchedDelta, refundedNow, refundedAtFirst, returning, countedRefunded } = payment
-  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
+  const { unmatchedDelta, countedRefunded } = payment
   if (countedRefunded !== null || unmatchedDelta === undefined) return false
   if (measureUnexplained(payment, own) !== '0') return false
-  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
+  return hasNotGrown(now, { ...payment, unmatchedDelta })
 }
 
 /** Begins an attempt whose record is written: from now on its bytes may leave. */
 export function startAttempt(
   draft: RefundDraft,
-  { countedRefunded, refundedNow }: LockedPayment,
+  { refundedNow }: LockedPayment,
   { recordedAt, callId }: { recordedAt: string; callId: number },
 ): void {
   const { attempts, firstSentAt, refundedBefore } = draft.now
@@ -203,7 +205,7 @@ export function startAttempt(
   const cause = { reason: 'attempt recorded before sending', callId }
   move(draft, 'attempt_recorded', cause, {
     attempts: attempts + 1,
-    refundedBefore: isFirst ? (countedRefunded ?? refundedNow) : refundedBefore,
+    refundedBefore: isFirst ? refundedNow : refundedBefore,
     firstSentAt: firstSentAt ?? recordedAt,
     lastSentAt: recordedAt,
     noGrowthSince: null,

@@ -29,11 +29,13 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** What an answer shows about a payment once its refunded delta is matched. */
-export type SnapshotView = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
-  callId: number
+/** How much of a payment was refunded, and what of that is matched to no refund. */
+type Growth = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
   unmatchedDelta: string
 }
+
+/** What an answer shows about a payment once its refunded delta is matched. */
+export type SnapshotView = Growth & Pick<LockedPayment, 'countedRefunded'> & { callId: number }
 
 /** How long a refund that was never sent may wait in a status, and the move that ends it then. */
 const UNSENT_FOR = {
@@ -104,7 +106,9 @@ function noteGrowth(draft: RefundDraft, snapshot: SnapshotView): void {
   const { now } = draft
   const isLater = now.failureCode !== null ? now.failureBeforeSnapshot : now.refusedBeforeSnapshot
   if (!isLater) return
-  const noGrowthSince = hasNotGrown(now, snapshot) ? (now.noGrowthSince ?? now.lockedAt) : null
+  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
+  const isShown = snapshot.countedRefunded === null && hasNotGrown(now, snapshot)
+  const noGrowthSince = isShown ? (now.noGrowthSince ?? now.lockedAt) : null
   if (noGrowthSince !== now.noGrowthSince) draft.now = { ...now, noGrowthSince }
 }
 
@@ -185,7 +189,7 @@ function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow)
  */
 export function hasNotGrown(
   { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,
-  { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Omit<SnapshotView, 'callId'>,
+  { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Growth,
 ): boolean {
   if (new Big(unmatchedDelta).lt(0)) return false
   const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).plus(returning)

@@ -80,12 +80,14 @@ export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundD
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
 }
 
-/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from it. */
+/**
+ * The growth of what was sent is measured from the least that an answer has shown since: where the refunded amount fell
+ * and grew again, nobody can say that the growth is not the refund's.
+ */
 function lowerBaselines(
-  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+  { paymentId, refundedNow }: LockedPayment,
   drafts: readonly RefundDraft[],
 ): void {
-  if (countedRefunded !== null) return
   for (const draft of drafts) {
     const { refundedBefore } = draft.now
     if (draft.now.paymentId !== paymentId || refundedBefore === null) continue

@@ -54,6 +54,8 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     // Sent from a row that was lost: sent once more, it would move twice.
     if (isUnsent(draft.now))
       sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })
+    else if (draft.now.status === 'failed' && readResult(one.code) === 'success')
+      sendToReview(draft, 'notified_contradiction', 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,

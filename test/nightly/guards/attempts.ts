@@ -236,11 +236,22 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/choose.ts',
-    text: '? (countedRefunded ?? refundedNow)',
-    mutation: '? (refundedNow ?? countedRefunded)',
+    text: 'if (payment.countedRefunded !== null || isReturnSeen) continue',
+    mutation: "if (payment.countedRefunded === '' || isReturnSeen) continue",
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
-      'an answer from a stale replica is not what the growth of a refund sent after it is measured from',
+      'an answer from a stale replica has no refund sent for the first time: growth could not be measured from it',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/match.ts',
+    text: '  { paymentId, refundedNow }: LockedPayment,\n  drafts: readonly RefundDraft[],\n): void {\n',
+    mutation:
+      '  { paymentId, refundedNow, countedRefunded }: LockedPayment,\n  drafts: readonly RefundDraft[],\n): void {\n  if (countedRefunded !== null) return\n',
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica hides the growth of a refund that was sent before it: neither failed nor sent again',
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },

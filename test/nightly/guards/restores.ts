@@ -215,10 +215,12 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/decisions/refunds.ts',
-    text: 'if (isHeldAfterRestore && (',
-    mutation: "if (isHeldAfterRestore && access.name === '' && (",
+    text: "if (draft.now.requestedBeforeRestore && decision === 'cancel') {",
+    mutation:
+      "if (draft.now.requestedBeforeRestore && draft.now.hold !== null && decision === 'cancel') {",
     test: 'test/plays/evidence/late-news.test.ts',
-    claim: 'what a restore holds is not cancelled by whoever asked for it, who could ask again',
+    claim:
+      'what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again',
     control: 'a restore that is repeated keeps the reason of before once',
   },
   {

@@ -114,8 +114,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'or ${isCancelledSince(tx, heldSince)} order by',
-    mutation: 'or (${isCancelledSince(tx, heldSince)} and false) order by',
+    text: 'or ${isEndedUnsentSince(tx, heldSince)} order by',
+    mutation: 'or (${isEndedUnsentSince(tx, heldSince)} and false) order by',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever cancels a refund whose payment somebody else has held does not release that hold either',
@@ -133,11 +133,29 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'and ${isCancelledSince(tx, heldSince)}\n',
-    mutation: 'and ${isCancelledSince(tx, heldSince)} and false\n',
+    text: 'and ${isEndedUnsentSince(tx, heldSince)}\n',
+    mutation: 'and ${isEndedUnsentSince(tx, heldSince)} and false\n',
     test: 'test/plays/evidence/late-news.test.ts',
     claim:
       'whoever cancels a refund does not release the hold that another has set on the account since',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: "r.status = 'failed' and r.attempts = 0 and",
+    mutation: "r.status = 'failed' and r.failure_source = 'merchant' and",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'whoever waits until their refund is over does not release the hold that another has set',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: "else if (draft.now.status === 'failed' && readResult(one.code) === 'success')",
+    mutation: "else if (draft.now.status === 'returned' && readResult(one.code) === 'success')",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'a success that is notified of a cancelled refund, with another amount, reserves the refund again',
     control: 'a restore that is repeated keeps the reason of before once',
   },
 ]

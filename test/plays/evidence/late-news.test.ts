@@ -1,5 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
+import { stopSending } from '../../../src/db/installation.ts'
 import { confirmRestore } from '../../../src/maintenance/restore.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
@@ -86,12 +88,34 @@ it('whoever cancels a refund does not release the hold that another has set on t
   expect((await call('DELETE', path, anh)).status).toBe(403)
 })
 
-it('what a restore holds is not cancelled by whoever asked for it, who could ask again', async () => {
+it('whoever waits until their refund is over does not release the hold that another has set', async () => {
   const payment = await lab.open()
   const id = await request(payment, anh)
+  const path = `holds/payment/${payment.id}`
+  expect((await call('PUT', path, mai)).status).toBe(200)
+  await lab.database.sql`update refunds set requested_at = requested_at - interval '8 days'`
+  await lab.pass(payment)
+  expect(await lab.row(id)).toMatchObject({ failureReason: 'not_sent_in_time' })
+  expect((await call('DELETE', path, anh)).status).toBe(403)
+})
+
+it('what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again', async () => {
+  const payment = await lab.open()
+  const id = await request(payment, anh)
+  // Before the operator says that commits are lost nothing is held: nothing is sent at all.
+  await runInTransaction(lab.database.sql, (tx) => stopSending(tx, 'the timeline has changed'))
+  expect((await call('POST', `refunds/${id}/cancellation`, anh)).status).toBe(403)
   await restore()
   expect((await call('POST', `refunds/${id}/cancellation`, anh)).status).toBe(403)
   expect((await call('POST', `refunds/${id}/cancellation`, mai)).status).toBe(200)
+})
+
+it('a success that is notified of a cancelled refund, with another amount, reserves the refund again', async () => {
+  const { payment, refundId } = await lab.openAsked()
+  expect((await lab.post(`/refunds/${refundId}/cancellation`, { reason: 'x' })).status).toBe(200)
+  await lab.passNotified(payment, refundId, '30', { amount: 25 })
+  expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
+  expect([await lab.status(refundId), await lab.left(payment)]).toEqual(['needs_review', '70'])
 })
 
 it('a refund that a restore may have forgotten fails at no check, and is left to a person', async () => {

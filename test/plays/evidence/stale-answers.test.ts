@@ -99,12 +99,28 @@ describe('an answer from a stale replica', () => {
     expect(await lab.sent(refundId)).toBe(0)
   })
 
-  it('is not what the growth of a refund sent after it is measured from', async () => {
+  it('has no refund sent for the first time: growth could not be measured from it', async () => {
     const payment = await openStale()
     const refundId = await lab.send(payment, '40')
+    expect([await lab.status(refundId), await lab.sent(refundId)]).toEqual(['pending', 0])
+    await wait(payment)
+    await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
-    await lab.passShowing(payment, '40')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', inferred: false })
+  })
+
+  it('hides the growth of a refund that was sent before it: neither failed nor sent again', async () => {
+    const { payment, refundId } = await lab.openSent()
+    await lab.show(payment, '30')
+    await lab.passNotified(payment, refundId, '30')
+    await lab.fault('acceptThenCode', { code: 31 })
+    const another = await lab.send(payment, '30')
+    expect(await lab.status(another)).toBe('unknown')
+    // The first one bounces, and the second is booked.
+    await lab.passShowing(payment, '0')
+    await lab.show(payment, '30')
+    await lab.age(another, 600_000)
+    await lab.passTwice(payment, another)
+    expect([await lab.status(another), await lab.sent(another)]).toEqual(['unknown', 1])
   })
 
   it('sends no refund again whose growth an earlier answer may have shown', async () => {

@@ -20,6 +20,7 @@ const QUIET = {
   refundedNow: '0',
   refundedAtFirst: '0',
   returning: '0',
+  countedRefunded: null,
 }
 const SUCCESS = { id: 7, code: '0', receivedAt: '2026-01-02', beforeSnapshot: true }
 const {
