@@ -13,7 +13,7 @@ export const HEADERS = {
   'X-Request-Id': always(
     'The id that the client sent, or a new one; it is also in problems, the log and the audit log',
   ),
-  ETag: always('For `If-None-Match`; weak, because counters and times may change without it'),
+  ETag: always('For `If-None-Match`; weak where counters and times may change without it'),
   Location: always('The path of the new object'),
   Link: {
     description:
@@ -63,7 +63,8 @@ export function describeResponse<T extends z.ZodType>(
 export const describeTextResponse = (
   description: string,
   schema: z.ZodType,
-): { description: string } => describeResponse(description, schema)
+  ...headers: HeaderName[]
+): { description: string } => describeResponse(description, schema, ...headers)
 
 /** Server-sent events whose data is JSON. */
 export function describeEventStream(description: string, schema: z.ZodType) {

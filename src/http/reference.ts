@@ -6,7 +6,7 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { DomainError } from '../errors.ts'
 import { createRouter } from './app.ts'
-import { describePublicRefusals, describeTextResponse } from './describe.ts'
+import { describeEmptyResponse, describePublicRefusals, describeTextResponse } from './describe.ts'
 import { type ApiInfo, buildDocument } from './openapi.ts'
 import { type HttpEnv, Problem } from './problems.ts'
 import { matchesEtag } from './raw-response.ts'
@@ -78,8 +78,8 @@ const documentRoute = createRoute({
   description:
     'Generated from the schemas that parse the requests and describe the responses. `/docs` shows it as a page.',
   responses: {
-    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
-    304: { description: 'Not changed: `If-None-Match` has its `ETag`' },
+    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() }), 'ETag'),
+    304: describeEmptyResponse('Not changed: `If-None-Match` has its `ETag`', 'ETag'),
     ...describePublicRefusals('rate_limited'),
   },
 })

@@ -21,7 +21,7 @@ const shared = {
   403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
   404: refuse('No such merchant account'),
   429: refuse('Too many malformed or wrongly signed ones from this network', 'Retry-After'),
-  500: refuse('Storing it failed: send it again'),
+  500: refuse('Storing it failed: send it again', 'Retry-After'),
   503: refuse('Too many of this network were refused, or the database is behind', 'Retry-After'),
 }
 

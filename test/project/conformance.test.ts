@@ -65,7 +65,10 @@ function checkAnswer({
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 }
-const refused = { status: 404, headers: { 'content-type': PROBLEM_TYPE }, body: PROBLEM }
+const refused = {
+  ...{ status: 404, headers: { 'content-type': PROBLEM_TYPE } },
+  ...{ body: PROBLEM, without: 'etag' },
+}
 
 const NOT_ALLOWED = { ...refused, method: 'PUT', status: 405 }
 const transaction = (more: object) => ({ body: { ...TRANSACTION, ...more } })
@@ -101,6 +104,7 @@ it.each<[string, AnswerOverrides, RegExp]>([
   ['with an invalid time', transaction({ updatedAt: 'now' }), /must match format/],
   ['with an unknown state', transaction({ state: 'lost' }), /state must be equal/],
   ['without a declared header', { without: 'etag' }, /^has no ETag$/],
+  ['with a header that is not declared', { headers: { location: '/' } }, /^has Location, which/],
   ['with a problem of another operation', problem({ code: 'payment_not_found' }), /code/],
   ['with a problem of another status', problem({ status: 400 }), /status/],
   ['with an undeclared member of a problem', problem({ stack: 'x' }), /additional properties/],

@@ -75,6 +75,10 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
         !(name.toLowerCase() in answer.headers),
     )
     if (missing.length > 0) return `has no ${missing.map(([name]) => name).join(', ')}`
+    const undeclared = Object.keys(components.headers).filter(
+      (name) => name.toLowerCase() in answer.headers && !Object.hasOwn(declared.headers, name),
+    )
+    if (undeclared.length > 0) return `has ${undeclared.join(', ')}, which is not in the document`
     const type = answer.headers['content-type']?.split(';')[0] ?? ''
     if (!Object.hasOwn(declared.content, type)) {
       const bare = Object.keys(declared.content).length === 0 && answer.body === ''
