@@ -76,12 +76,19 @@ function listen(message: unknown): void {
   const check = watched.get(request.socket.localPort ?? 0)
   if (!check) return
   const parts: Buffer[] = []
-  const { write, end } = response
+  const { write, end, writeHead } = response
+  const lines: [string, string][] = []
   const take = (part: unknown) => {
     if (typeof part === 'string' || part instanceof Uint8Array) parts.push(Buffer.from(part))
   }
   // Checked before the last byte is sent, so that the violation is recorded when the client has the response.
   Object.assign(response, {
+    // Names and values in turn, as /ipn sends them, are in no `getHeaders()`.
+    writeHead: (...given: unknown[]) => {
+      const flat = z.array(z.string()).safeParse(given.at(-1)).data ?? []
+      for (let at = 0; at < flat.length; at += 2) lines.push([flat[at] ?? '', flat[at + 1] ?? ''])
+      return Reflect.apply(writeHead, response, given)
+    },
     write: (...given: unknown[]) => {
       take(given[0])
       return Reflect.apply(write, response, given)
@@ -89,9 +96,8 @@ function listen(message: unknown): void {
     end: (...given: unknown[]) => {
       take(given[0])
       const { method = '', url: target = '' } = request
-      const headers = Object.fromEntries(
-        Object.entries(response.getHeaders()).map(([name, value]) => [name, `${value}`]),
-      )
+      const set = Object.entries(response.getHeaders()).map(([name, value]) => [name, `${value}`])
+      const headers: Record<string, string> = Object.fromEntries([...set, ...lines])
       // Node itself refuses what is not HTTP/1.1, before any of our headers are set.
       const ours = 'content-security-policy' in headers
       const { statusCode: status } = response
