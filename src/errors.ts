@@ -16,7 +16,7 @@ const TABLE = {
   invalid_json: { status: 400, title: 'The body is not JSON' },
   body_too_slow: { status: 408, title: 'The body did not arrive in time' },
   body_too_large: { status: 413, title: 'The body is too large' },
-  unsupported_media_type: { status: 415, title: 'The Content-Type is not JSON' },
+  unsupported_media_type: { status: 415, title: 'The body is not sent as plain JSON' },
   invalid_request: { status: 422, title: 'The request is not valid' },
   not_found: { status: 404, title: 'The path does not exist' },
   transaction_not_found: { status: 404, title: 'No such transaction' },

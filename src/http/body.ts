@@ -55,6 +55,11 @@ export function readBody(
   })
 }
 
+/** Whether a body is compressed, or encoded otherwise: none is decoded (RFC 9110, 15.5.16). */
+export function isEncoded(headers: IncomingMessage['headers']): boolean {
+  return !/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')
+}
+
 /** How long a body may be (bytes). */
 export const MAX_BODY_BYTES = 64 * 1024
 
@@ -118,6 +123,9 @@ async function readText(
   const given = incoming.headers['content-type']?.split(';')[0]?.trim() ?? ''
   if (body.bytes.length > 0 && !type.test(given)) {
     throw new DomainError('unsupported_media_type', advice)
+  }
+  if (body.bytes.length > 0 && isEncoded(incoming.headers)) {
+    throw new DomainError('unsupported_media_type', 'Send the body uncompressed')
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body.bytes)

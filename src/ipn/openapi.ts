@@ -55,7 +55,7 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
         ...shared,
         408: refuse('The body did not arrive in time'),
         413: refuse('The body is larger than 64 KiB'),
-        415: refuse('The content type is neither JSON nor a form'),
+        415: refuse('The content type is neither JSON nor a form, or the body is compressed'),
       },
     },
   ]

@@ -4,7 +4,7 @@ import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
 import { attempt } from '../gateway/parse-body.ts'
 import { describeMethod } from '../http/app.ts'
-import { readBody } from '../http/body.ts'
+import { isEncoded, readBody } from '../http/body.ts'
 import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
@@ -145,6 +145,7 @@ async function readRequest(
   }
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) return refuse('content_type')
+  if (isEncoded(incoming.headers)) return refuse('content_type', 'send the body uncompressed')
   const body = await readBody(incoming, limits)
   if (body.kind === 'whole') {
     const text = attempt(() => UTF8.decode(body.bytes))

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import type { Service } from '../../../../src/service.ts'
 import { expectProblem, withKey } from '../../../support/api.ts'
@@ -28,6 +29,7 @@ const PROTECTION = {
   'x-content-type-options': 'nosniff',
 }
 const json = { 'content-type': 'application/json' }
+const zipped = { ...json, 'content-encoding': 'gzip' }
 const SIGNED = JSON.stringify(signIpn({ svc_TransactionID: 'T-1' }))
 
 /** One request for every kind of response. */
@@ -42,6 +44,12 @@ const KINDS: [status: number, path: string, init?: RequestInit][] = [
   [401, '/ipn', { method: 'POST', headers: json, body: SIGNED.replace('T-1', 'T-2') }],
   [405, '/ipn', { method: 'PUT' }],
   [415, '/ipn', { method: 'POST', body: SIGNED }],
+  [415, '/ipn', { method: 'POST', headers: zipped, body: gzipSync(SIGNED) }],
+  [
+    415,
+    '/v1/transactions/T-1/sync',
+    { method: 'POST', body: gzipSync('{}'), ...withKey(KEY, zipped) },
+  ],
   [401, '/v1/transactions'],
   [401, '/v1/no'],
   [404, '/v1/transactions/T-1/nothing', withKey()],
