@@ -70,7 +70,7 @@ export function createRouter() {
               path: [...issue.path, key].join('.'),
               message: 'is not known here',
             }))
-          : [{ path: issue.path.join('.') || 'body', message: explainIssue(issue) }],
+          : [{ path: issue.path.join('.') || 'body', message: explainIssue(issue, result.target) }],
       )
       const detail = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
       throw new DomainError('invalid_request', detail, { errors })
@@ -79,11 +79,13 @@ export function createRouter() {
 }
 
 /** Phrases an issue so that it can follow the field's name. A schema's own message is more precise. */
-function explainIssue(issue: z.core.$ZodIssue): string {
+function explainIssue(issue: z.core.$ZodIssue, target: string): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message
   if (issue.code === 'invalid_type') {
     const isMissing = issue.message.endsWith('received undefined')
-    return isMissing ? 'is missing' : `must be of type ${issue.expected}`
+    if (isMissing) return 'is missing'
+    if (target === 'query') return 'must be given once'
+    return `must be of type ${issue.expected === 'record' ? 'object' : issue.expected}`
   }
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
   return issue.message

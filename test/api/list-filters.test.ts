@@ -114,6 +114,11 @@ describe('a filter is refused', () => {
     expect(text).toContain(values)
   })
 
+  it.each(['limit', 'orderId'])('with %s twice, as such', async (name) => {
+    const response = await rig.api(`/v1/payments?${name}=1&${name}=2`)
+    expect((await expectInvalid(response, name)).detail).toBe(`${name}: must be given once`)
+  })
+
   it.each(['abc', '', '-1', '1,000', '1e400', '0x10', '1.23456'])(
     'with the amount %j, which is none',
     async (amount) => {

@@ -77,4 +77,10 @@ describe('at its limits', () => {
     const { id } = await seedPaid(rig.database)
     await expectInvalid(await ask({ url }, id, { metadata }), field)
   })
+
+  it('a list is told that it is no object', async () => {
+    const { id } = await seedPaid(rig.database)
+    const problem = await expectInvalid(await ask({ url }, id, { metadata: [] }), 'metadata')
+    expect(problem.detail).toBe('metadata: must be of type object')
+  })
 })
