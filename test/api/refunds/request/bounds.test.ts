@@ -68,6 +68,13 @@ describe('the least amount of a refund', () => {
     await expectTaken(await request(left.id, { amount: '10000' }))
     expect((await expectTaken(await request(left.id))).amount).toBe('0.50')
   })
+
+  it('is no reason to refuse all that is left by its amount, which is sent without one', async () => {
+    const { id } = await seedIn('VND', '10000.50')
+    const preview = await request(id, {}, { query: '?dryRun=true' })
+    expect(await preview.json()).toMatchObject({ wouldSend: { amount: '10000.50' } })
+    await expectTaken(await request(id, { amount: '10000.50' }))
+  })
 })
 
 /** Stores refunds of a payment that have not ended, as requests would have. */
