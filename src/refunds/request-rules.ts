@@ -137,15 +137,15 @@ function judgePrior(
 /**
  * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise
  * a payment could be refunded in a million parts, each of them a call of the gateway.
- * @param whole all that is left, and all of a surplus: either may be refunded however small it is
+ * @param whole all that is left, and all of a surplus: either may be refunded as the gateway gave it, however small
  */
 function requireAmount(amount: string, currency: string | null, whole: readonly string[]): void {
+  if (whole.some((all) => compareAmounts(amount, all) === 0)) return
   if (currency !== null && exceedsDecimals(amount, currency)) {
     throw invalidField('amount', `has more decimals than ${currency} has`)
   }
   const least = findLeastAmount(currency)
   if (compareAmounts(amount, least) >= 0) return
-  if (whole.some((all) => compareAmounts(amount, all) === 0)) return
   throw invalidField('amount', `must be at least ${least}, or all that is left`)
 }
 

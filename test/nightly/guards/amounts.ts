@@ -58,4 +58,14 @@ export const AMOUNTS: readonly Guard[] = [
     claim: 'the amount of a part "150 USD" is refused where the payment is in another currency',
     control: 'the amount of a part "150,000 vnd" is read as people write it',
   },
+  {
+    file: 'src/refunds/request-rules.ts',
+    text: 'if (whole.some((all) => compareAmounts(amount, all) === 0)) return',
+    mutation: 'if (whole.some((all) => compareAmounts(amount, all) < 0)) return',
+    test: 'test/api/refunds/request/bounds.test.ts',
+    claim:
+      'the least amount of a refund is no reason to refuse all that is left by its amount, which is sent without one',
+    control:
+      'the least amount of a refund is the smallest unit of the currency, and 0.01 of an unknown one',
+  },
 ]
