@@ -115,7 +115,7 @@ export async function prepareAttempt(
     const { surplus, attempts } = draft.now
     const isFirst = attempts === 0
     if (isFirst && !(await isInSameCurrency(tx, draft))) continue
-    if (isFirst && surplus && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
+    if (isFirst && surplus && !(await isStillSurplus(ctx, tx, draft, locked, snapshot))) continue
     const attempt = await recordAttempt(ctx, tx, { draft, payment }, snapshot, permit)
     if (attempt) return attempt
   }

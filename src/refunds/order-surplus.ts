@@ -1,8 +1,10 @@
 import { Big } from 'big.js'
+import type { Config } from '../config/config.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
@@ -14,7 +16,7 @@ import { measureRefundable } from './measure.ts'
 import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
 
-/** A payment of an order that counts as successful, and that the newest answer lists readably. */
+/** A payment of an order that counts as successful. */
 export type OrderPayment = {
   transactionId: string
   paymentId: string
@@ -30,9 +32,10 @@ export type OrderPayment = {
   own: boolean
   /** The newest answer gives it a status that nobody knows: it counts, and cannot be refunded. */
   unrecognised: boolean
-  /** Its status is unrecognised, or its amount changed and is not confirmed yet. */
-  doubtful: boolean
-  /** Not doubtful, and shown by a query that was sent after the surplus refund was requested, or approved. */
+  /**
+   * Of a check before sending: the newest answer of its transaction lists it, nothing about it is odd, and that answer
+   * was asked for after the surplus refund was requested, or approved, and is not too old.
+   */
   confirmed: boolean
 }
 
@@ -63,9 +66,6 @@ const OTHERS = `
     and t.order_verified and o.order_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
-
-const IS_DOUBTFUL =
-  '(payments.counted_status is not null or payments.amount_changed_at is not null)'
 
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
@@ -101,19 +101,23 @@ export async function readOrderVersion(
   return row?.version ?? ''
 }
 
+/** A check before sending: of which surplus refund, and how old an answer may be that it relies on (ms). */
+type Check = { refundId: string; maxAgeMs: number }
+
 /**
  * Reads the successful payments of a transaction and of the others of its order. Read them after `lockOrder`, in a
  * statement of its own: sums from before a wait would be stale.
- * @param refundId the surplus refund that is checked before it is sent; none when one is requested
+ * @param check with it also those that the newest answer omits or lists unreadably: they are not believed gone yet
  */
 export async function readOrderPayments(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  refundId: string | null = null,
+  check?: Check,
 ): Promise<OrderPayment[]> {
   return await tx.unsafe<OrderPayment[]>(
     `with asked as materialized (
-      select requested_at, coalesce(approved_at, requested_at) as since from (
+      select requested_at, greatest(coalesce(approved_at, requested_at),
+        clock_timestamp() - $4::float8 * interval '1 millisecond') as since from (
         select $1::text as merchant_code, $3::uuid as refund_id
       ) as k cross join lateral (
         select * from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'k')} limit 1) as r
@@ -128,14 +132,15 @@ export async function readOrderPayments(
         where r.requested_at > (select requested_at from asked) and not r.surplus
           and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
       m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
-      payments.counted_status is not null as unrecognised, ${IS_DOUBTFUL} as doubtful,
-      not ${IS_DOUBTFUL} and (m.transaction_id = $2 or coalesce(m.as_of > (select since from asked), true)) as confirmed
+      payments.counted_status is not null as unrecognised,
+      coalesce(payments.counted_status is null and payments.amount_changed_at is null
+        and payments.as_of >= m.as_of and payments.as_of > (select since from asked), false) as confirmed
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
-    where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing and payments.unlisted_since is null
-      and not payments.unreadable
+    where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing
+      and ($3 is not null or payments.unlisted_since is null and not payments.unreadable)
     order by payments.first_seen_at, payments.payment_id`,
-    [merchantCode, transactionId, refundId],
+    [merchantCode, transactionId, check?.refundId ?? null, check?.maxAgeMs ?? null],
     { prepare: true },
   )
 }
@@ -199,30 +204,29 @@ type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPa
 
 /**
  * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
- * withdrawn since it was requested. If none is left, the refund fails. While only another transaction's answer from
- * before the request speaks for it, that transaction is queried, and the refund waits; so it does while anything about
- * a payment of the order is doubtful.
+ * withdrawn since it was requested. It is sent, or fails, only when every payment of the order is confirmed. Until then
+ * it waits, and the other transactions are queried.
  *
  * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
  */
 export async function isStillSurplus(
+  { config }: { config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS' | 'REFUND_BACKOFF_MAX_MS'> },
   tx: Tx,
   draft: RefundDraft,
   locked: LockedOrder,
-  callId: number,
+  { callId }: SnapshotRef,
 ): Promise<boolean> {
   const { now } = draft
-  const stored = await readOrderPayments(tx, now, now.refundId)
+  // What one check asks for is young enough for the next one, which comes within REFUND_BACKOFF_MAX_MS.
+  const maxAgeMs = config.REFUND_CONFIRM_FAILED_MS + config.REFUND_BACKOFF_MAX_MS
+  const stored = await readOrderPayments(tx, now, { refundId: now.refundId, maxAgeMs })
   const payments = stored.flatMap((one) => (one.own ? measureOwn(one, draft, locked) : [one]))
-  const isSurplus = (some: readonly OrderPayment[]) => {
-    const { amount, unpaid } = countSurplus(some)
-    return !unpaid && compareAmounts(amount, '0') >= 0
-  }
-  if (isSurplus(payments.filter(({ confirmed }) => confirmed))) return true
-  if (isSurplus(payments) || payments.some(({ doubtful }) => doubtful)) {
+  if (!payments.every(({ confirmed }) => confirmed)) {
     if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
     return false
   }
+  const { amount, unpaid } = countSurplus(payments)
+  if (!unpaid && compareAmounts(amount, '0') >= 0) return true
   const message = 'nothing is left of what was paid beyond one success of the order'
   failCheck(draft, 'not_surplus', message, callId)
   return false
@@ -244,5 +248,6 @@ function measureOwn(
   const refundable = measureRefundable(payment, rows, amount)
   const isTaken = (one: RefundRow) => one.status !== 'failed' && !isFreed(one) && !one.surplus
   const refundedLater = addAmounts(later.filter(isTaken).map((one) => one.amount))
-  return [{ ...stored, refundable, refundedLater }]
+  const confirmed = stored.confirmed && payment.listed
+  return [{ ...stored, refundable, refundedLater, confirmed }]
 }

@@ -72,8 +72,8 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
-    text: 'payments.filter(({ confirmed }) => confirmed)',
-    mutation: 'payments.filter(({ confirmed }) => confirmed || !confirmed)',
+    text: 'payments.every(({ confirmed }) => confirmed)',
+    mutation: 'payments.every(({ confirmed }) => confirmed || !confirmed)',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent another transaction of the order is asked about, and then it is sent',
@@ -81,11 +81,56 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
-    text: 'coalesce(m.as_of > (select since from asked), true)',
-    mutation: 'coalesce(m.as_of is not null, true)',
+    text: 'payments.as_of > (select since from asked)',
+    mutation: 'payments.as_of is not null',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent another transaction of the order is asked about, and then it is sent',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'payments.as_of >= m.as_of',
+    mutation: 'payments.as_of is not null',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent an entry without an id in place of the other success of the other transaction makes it wait',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'stored.confirmed && payment.listed',
+    mutation: "stored.confirmed && payment.status !== ''",
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent an entry without an id in place of the other success of the same transaction makes it wait',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: '($3 is not null or payments.unlisted_since',
+    mutation: '($3 is null or payments.unlisted_since',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent one answer in which the other success is unlisted makes it wait, neither sent nor failed',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'clock_timestamp() - $4::float8',
+    mutation: 'requested_at - $4::float8',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent the other transaction is asked about again if that was days ago',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'config.REFUND_CONFIRM_FAILED_MS + config.REFUND_BACKOFF_MAX_MS',
+    mutation: 'config.REFUND_CONFIRM_FAILED_MS',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent what it asked for is young enough at its next check, however seldom that is',
     control: 'at the same time copies of one request are one refund',
   },
   {

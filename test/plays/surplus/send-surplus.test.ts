@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { expectTaken } from '../../support/ask.ts'
+import { makeEntry, startListingGateway, writeEntry } from '../../support/listing-gateway.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
@@ -15,6 +16,22 @@ const NOT_SURPLUS = {
 
 function pick({ payments }: PaidOrder, place = 0): LabPayment {
   return payments[place] ?? expect.fail('no such payment')
+}
+
+const hold = (method: 'PUT' | 'DELETE', refundId: string) =>
+  lab.api(`/v1/holds/refund/${refundId}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: '{"reason":"disputed"}',
+  })
+
+/** As if the newest answer about a transaction had been asked for at another time. */
+async function shiftAnswer({ transactionId }: PaidOrder, by: string): Promise<void> {
+  const { sql } = lab.database
+  for (const table of ['transactions', 'payments']) {
+    await sql`
+      update ${sql(table)} set as_of = as_of + ${by}::interval where transaction_id = ${transactionId}`
+  }
 }
 
 const fail = (payment: LabPayment) =>
@@ -60,6 +77,79 @@ describe('before a surplus refund is sent', () => {
     expect(asked).toEqual({ due: true })
     await lab.pass(pick(first))
     await lab.pass(pick(second))
+    expect(await lab.sent(id)).toBe(1)
+  })
+
+  it.each(['unlisted', 'unreadable'])(
+    'one answer in which the other success is %s makes it wait, neither sent nor failed',
+    async (odd) => {
+      const gateway = await startListingGateway(lab)
+      gateway.list(makeEntry('p1'), makeEntry('p2'))
+      await gateway.sync('T-1')
+      const { id } = await expectTaken(await askSurplus(lab, 'T-1'))
+      const unreadable = writeEntry('p1', '"amount":10', '"amount":"ten"')
+      gateway.list(makeEntry('p2'), ...(odd === 'unreadable' ? [unreadable] : []))
+      await gateway.sync('T-1')
+      expect([(await lab.readRefund(id)).status, gateway.received('REFUND')]).toEqual([
+        'pending',
+        [],
+      ])
+      gateway.list(makeEntry('p1'), makeEntry('p2'))
+      await gateway.sync('T-1')
+      expect(gateway.received('REFUND')).toHaveLength(1)
+    },
+  )
+
+  it.each(['of the same transaction', 'of the other transaction'])(
+    'an entry without an id in place of the other success %s makes it wait',
+    async (where) => {
+      const isSame = where === 'of the same transaction'
+      const first = await payOrder(lab, 'DH1', isSame ? TWICE : [{}])
+      const second = isSame ? first : await payOrder(lab, 'DH1')
+      const { id, paymentId } = await expectTaken(await askSurplus(lab, second.transactionId))
+      expect((await hold('PUT', id)).status).toBe(200)
+      await lab.pass(pick(first))
+      await lab.pass(pick(second))
+      const gateway = await startListingGateway(lab)
+      const entry = writeEntry('p1', '"id":"p1",', '')
+      gateway.list(entry, ...(isSame ? [makeEntry(paymentId, { amount: 100 })] : []))
+      if (!isSame) await gateway.sync(first.transactionId)
+      expect((await hold('DELETE', id)).status).toBe(200)
+      await (isSame ? gateway.sync(first.transactionId) : lab.pass(pick(second)))
+      const sent = (await lab.sent(id)) + gateway.received('REFUND').length
+      expect([(await lab.readRefund(id)).status, sent]).toEqual(['pending', 0])
+    },
+  )
+
+  it('the other transaction is asked about again if that was days ago', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    expect((await hold('PUT', id)).status).toBe(200)
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '5 days'`
+    await shiftAnswer(first, '-4 days')
+    await fail(pick(first))
+    expect((await hold('DELETE', id)).status).toBe(200)
+    await lab.pass(pick(second))
+    expect([(await lab.readRefund(id)).status, await lab.sent(id)]).toEqual(['pending', 0])
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+  })
+
+  it('what it asked for is young enough at its next check, however seldom that is', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '5 days'`
+    await lab.pass(pick(first))
+    await shiftAnswer(first, '-15 minutes')
+    const { config } = lab.service.ctx
+    const { REFUND_BACKOFF_MAX_MS } = config
+    config.REFUND_BACKOFF_MAX_MS = 900_000
+    await lab.pass(pick(second)).finally(() => {
+      config.REFUND_BACKOFF_MAX_MS = REFUND_BACKOFF_MAX_MS
+    })
     expect(await lab.sent(id)).toBe(1)
   })
 
