@@ -37,6 +37,8 @@ export type OrderPayment = {
    * was asked for after the surplus refund was requested, or approved, and is not too old.
    */
   confirmed: boolean
+  /** A refund of it was sent and is still reserved: once its growth shows, its amount is deducted twice until it is known. */
+  unsettled: boolean
 }
 
 const TRANSACTION = ['merchant_code', 'transaction_id']
@@ -134,7 +136,11 @@ export async function readOrderPayments(
       m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
       payments.counted_status is not null as unrecognised,
       coalesce(payments.counted_status is null and payments.amount_changed_at is null
-        and payments.as_of >= m.as_of and payments.as_of > (select since from asked), false) as confirmed
+        and payments.as_of >= m.as_of and payments.as_of > (select since from asked), false) as confirmed,
+      exists (select from (
+          select * from refunds as r where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
+        where r.first_sent_at is not null and not r.matched and not r.in_first_sight
+          and r.status <> 'failed' and r.return_sightings < 2) as unsettled
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
     where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing
@@ -204,8 +210,8 @@ type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPa
 
 /**
  * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
- * withdrawn since it was requested. It is sent, or fails, only when every payment of the order is confirmed. Until then
- * it waits, and the other transactions are queried.
+ * withdrawn since it was requested. It is sent, or fails, only when every payment of the order is confirmed, and fails
+ * only when none is unsettled. Until then it waits, and the other transactions are queried.
  *
  * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
  */
@@ -221,14 +227,13 @@ export async function isStillSurplus(
   const maxAgeMs = config.REFUND_CONFIRM_FAILED_MS + config.REFUND_BACKOFF_MAX_MS
   const stored = await readOrderPayments(tx, now, { refundId: now.refundId, maxAgeMs })
   const payments = stored.flatMap((one) => (one.own ? measureOwn(one, draft, locked) : [one]))
-  if (!payments.every(({ confirmed }) => confirmed)) {
-    if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
-    return false
-  }
+  const isConfirmed = payments.every(({ confirmed }) => confirmed)
   const { amount, unpaid } = countSurplus(payments)
-  if (!unpaid && compareAmounts(amount, '0') >= 0) return true
-  const message = 'nothing is left of what was paid beyond one success of the order'
-  failCheck(draft, 'not_surplus', message, callId)
+  if (isConfirmed && !unpaid && compareAmounts(amount, '0') >= 0) return true
+  if (isConfirmed && !payments.some(({ unsettled }) => unsettled)) {
+    const message = 'nothing is left of what was paid beyond one success of the order'
+    failCheck(draft, 'not_surplus', message, callId)
+  } else if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
   return false
 }
 

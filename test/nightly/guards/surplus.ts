@@ -135,6 +135,15 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
+    text: '!payments.some(({ unsettled }) => unsettled)',
+    mutation: '!payments.some(({ unsettled }) => unsettled && !unsettled)',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent an earlier refund that is only inferred counts twice, and makes it wait until it is known',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
     text: 'and t.order_verified and o.order_verified',
     mutation: 'and true',
     test: 'test/plays/surplus/request-surplus.test.ts',

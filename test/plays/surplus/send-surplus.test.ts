@@ -83,7 +83,7 @@ describe('before a surplus refund is sent', () => {
   it.each(['unlisted', 'unreadable'])(
     'one answer in which the other success is %s makes it wait, neither sent nor failed',
     async (odd) => {
-      const gateway = await startListingGateway(lab)
+      const gateway = await startListingGateway(lab, { REFUND_BACKOFF_MS: 1 })
       gateway.list(makeEntry('p1'), makeEntry('p2'))
       await gateway.sync('T-1')
       const { id } = await expectTaken(await askSurplus(lab, 'T-1'))
@@ -188,6 +188,19 @@ describe('before a surplus refund is sent', () => {
     await lab.pass(pick(order, 1))
     expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
     expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('an earlier refund that is only inferred counts twice, and makes it wait until it is known', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const earlier = await lab.send(pick(first), '30')
+    const { id, amount } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.passShowing(pick(first), '30')
+    await lab.pass(pick(second))
+    const { inferred } = await lab.row(earlier)
+    expect([amount, inferred, (await lab.readRefund(id)).status]).toEqual(['70', true, 'pending'])
+    await lab.passNotified(pick(first), earlier, '30')
+    await lab.pass(pick(second))
+    expect(await lab.sent(id)).toBe(1)
   })
 
   it('a return of goods that was requested later does not stop it', async () => {
