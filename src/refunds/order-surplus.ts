@@ -37,19 +37,20 @@ export type OrderPayment = {
    * was asked for after the surplus refund was requested, or approved, and is not too old.
    */
   confirmed: boolean
-  /** A refund of it was sent and is still reserved: once its growth shows, its amount is deducted twice until it is known. */
+  /** A refund of it was sent and is still reserved: once growth shows, its amount is deducted twice until it is known. */
   unsettled: boolean
 }
 
 const TRANSACTION = ['merchant_code', 'transaction_id']
 const ORDER = ['merchant_code', 'order_id']
 
-/** Verified notifications name another order for the transaction: which one it belongs to is not known. */
+/** Verified notifications name another order or currency for the transaction: which one is its own is not known. */
 const isDisputed = (alias: string) => `exists (
   select from (
-    select verdict, documented, order_id from ipn_events as e
+    select verdict, documented, reading, order_id, currency from ipn_events as e
     where ${byKey('e', TRANSACTION, alias)} offset 0) as e
-  where e.verdict = 'verified' and e.documented and e.order_id <> ${alias}.order_id)`
+  where e.verdict = 'verified' and (e.documented and e.order_id <> ${alias}.order_id
+    or e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(${alias}.currency))))`
 
 /** The transaction itself, as `t`; `$1` is the merchant code, `$2` the transaction id. */
 const ITSELF = `(
@@ -59,7 +60,7 @@ const ITSELF = `(
 
 /**
  * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed,
- * and their amounts are in the same verified currency, or they could not be added.
+ * and their amounts are in the same verified, undisputed currency, or they could not be added.
  */
 const OTHERS = `
   select o.* from ${ITSELF} cross join lateral (

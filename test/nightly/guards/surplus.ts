@@ -161,6 +161,16 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
+    text: '\n    or e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(${alias}.currency))',
+    mutation: '',
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim:
+      'of two transactions of one order one does not count while verified notifications disagree about its currency',
+    control:
+      'of two transactions of one order one does not count while verified notifications disagree about its order',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
     text: "o.state in ('paid', 'partially_refunded')",
     mutation: "o.state = 'paid'",
     test: 'test/plays/surplus/request-surplus.test.ts',

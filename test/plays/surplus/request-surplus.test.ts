@@ -156,9 +156,12 @@ describe('of two transactions of one order', () => {
     }
   })
 
-  it('one does not count while verified notifications disagree about its order', async () => {
+  it.each([
+    ['order', { svc_OrderID: 'DH12' }],
+    ['currency', { svc_OrderID: 'DH1', svc_Currency: 'USD' }],
+  ])('one does not count while verified notifications disagree about its %s', async (_, named) => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    await notifyOf(lab, second.transactionId, { svc_OrderID: 'DH12', svc_ResponseCode: 0 })
+    await notifyOf(lab, second.transactionId, { ...named, svc_ResponseCode: 0 })
     await syncAgain(lab, second.transactionId)
     for (const { transactionId } of [first, second]) {
       await refuseNothingLeft(await askSurplus(lab, transactionId))
