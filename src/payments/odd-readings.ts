@@ -69,7 +69,7 @@ export function comparePayments(
     .filter(({ paymentId }) => !ids.has(paymentId))
     .map((payment): StoredPayment => {
       if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
-      // An entry without an id may be any payment's.
+      // An entry without an id that no person has set aside may be any payment's.
       return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)
     })
   const payments = [...after, ...kept]

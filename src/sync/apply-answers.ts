@@ -93,25 +93,29 @@ export type AppliedAnswer = LockedAnswer & {
 
 /**
  * Compares answers with the stored payments, where no newer answer is stored. Payments that stay elsewhere count
- * as entries that were not applied; unreadable ones that a person has dismissed do not.
+ * as entries that were not applied; unreadable ones that a person has dismissed do not, and one of those without an id
+ * keeps no payment from being taken for gone.
  */
 export function compareAnswers(
   { REFUND_CONFIRM_FAILED_MS: apartMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
   locked: readonly LockedAnswer[],
 ): AppliedAnswer[] {
   return locked.map((one) => {
-    const { row, call, known, elsewhere, hasUnreadable } = one
+    const { row, call, known, elsewhere, undismissed } = one
     if (!row.newer || call.outcome.kind !== 'answered') {
       return { ...one, snapshot: undefined, applied: undefined }
     }
     const away = new Set(elsewhere.map(({ paymentId }) => paymentId))
     const list = call.outcome.value
-    const own = { ...list, payments: list.payments.filter(({ id }) => !away.has(id)) }
-    const applied = comparePayments(known, own, row.asOf, apartMs)
+    const payments = list.payments.filter(({ id }) => !away.has(id))
+    const unreadable = list.unreadable.filter(
+      (one) => one.id !== undefined || undismissed.includes(one),
+    )
+    const applied = comparePayments(known, { payments, unreadable }, row.asOf, apartMs)
     return {
       ...one,
       snapshot: { asOf: row.asOf, callId: row.callId },
-      applied: { ...applied, unapplied: hasUnreadable || elsewhere.length > 0 },
+      applied: { ...applied, unapplied: undismissed.length > 0 || elsewhere.length > 0 },
     }
   })
 }

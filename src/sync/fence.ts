@@ -1,6 +1,7 @@
 import { transactions } from '../db/schema.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import { shortenSide } from '../discrepancies/kinds.ts'
+import type { PaymentList } from '../gateway/types.ts'
 import { lockPayments } from '../payments/apply-payments.ts'
 import type { StoredPayment } from '../payments/odd-readings.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
@@ -77,8 +78,8 @@ export type LockedAnswer = QueryAnswer & {
   row: LockedRow
   known: StoredPayment[]
   notified: NotifiedPayment[]
-  /** The answer has an entry that cannot be read, and that no person has dismissed. */
-  hasUnreadable: boolean
+  /** The entries of the answer that cannot be read, and that no person has dismissed. */
+  undismissed: PaymentList['unreadable']
   hasDismissed: boolean
   /** Payments that the answer lists, but that stay under another transaction. */
   elsewhere: PaymentElsewhere[]
@@ -109,7 +110,7 @@ export async function lockAnswers(
       row: names ? { ...row, ...names, isNamed: true } : row,
       known: known[index] ?? [],
       notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
-      hasUnreadable: unreadable.some(
+      undismissed: unreadable.filter(
         ({ id, text }) => !own.has(identifyEntry(id, shortenSide(text))),
       ),
       hasDismissed: own.size > 0,

@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { ask, expectRefused, expectTaken } from '../../support/ask.ts'
+import { ask, expectRefused, expectTaken, post } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
-import { makeEntry, startListingGateway, writeEntry } from '../../support/listing-gateway.ts'
+import {
+  ageOmission,
+  makeEntry,
+  startListingGateway,
+  writeEntry,
+} from '../../support/listing-gateway.ts'
 import { readItem } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -125,6 +130,23 @@ describe('an entry without an id', () => {
       expect(await readFound()).toMatchObject([{ kind: 'payment_unreadable', id: null }])
     },
   )
+
+  it('that a person has set aside keeps no payment from being believed gone, and from moving', async () => {
+    const gateway = await startListingGateway(rig)
+    gateway.list(makeEntry('p1'), '{"id":7}')
+    await gateway.sync('T-OLD')
+    const [row] = await rig.database.sql`select id from discrepancies`
+    const path = `/v1/discrepancies/${row?.id}/resolution`
+    const resolved = await post({ url: rig.service.url }, path, { reason: 'ticket 4711' })
+    expect(resolved.status).toBe(200)
+    gateway.list('{"id":7}')
+    await gateway.sync('T-OLD')
+    await ageOmission(rig, 'p1')
+    await gateway.sync('T-OLD')
+    gateway.list(makeEntry('p1'))
+    await gateway.sync('T-NEW')
+    expect(await rig.transaction('T-NEW')).toMatchObject({ payments: [{ id: 'p1' }] })
+  })
 })
 
 describe('a status or a method that is no documented text', () => {

@@ -31,6 +31,15 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
     control: 'the answer is stored with every member it had, card numbers masked',
   },
   {
+    file: 'src/sync/apply-answers.ts',
+    text: 'one.id !== undefined || undismissed.includes(one)',
+    mutation: 'one.id !== undefined || list.unreadable.includes(one)',
+    test: 'test/api/sync/odd-entries.test.ts',
+    claim:
+      'an entry without an id that a person has set aside keeps no payment from being believed gone, and from moving',
+    control: 'the answer is stored with every member it had, card numbers masked',
+  },
+  {
     file: 'src/transactions/move-payments.ts',
     text: 'transaction_id = any(${[...from]}) and missing',
     mutation: 'transaction_id = any(${[...from]})',
