@@ -131,7 +131,7 @@ const UNDOCUMENTED = `select e.amount::text from (
     and not exists (select from (
       select * from external_refunds as f where ${byKey('f', OF_PAYMENT, 'e')} offset 0) as f
       where f.matched and (lower(f.request_id) = lower(e.request_id) and f.amount = e.amount
-        or f.source = 'person' and f.first_seen_at > e.first_received_at))`
+        or f.source = 'person' and f.amount >= e.amount and f.first_seen_at > e.first_received_at))`
 
 async function lockPaymentRows(
   tx: Tx,

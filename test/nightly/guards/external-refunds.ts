@@ -158,6 +158,16 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
+    file: 'src/refunds/case.ts',
+    text: 'and f.amount >= e.amount and',
+    mutation: 'and f.amount > 0 and',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'growth that fits a verified success with a member that no table lists 10 of which was entered since leaves ours unknown',
+    control:
+      'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
+  },
+  {
     file: 'src/ipn/store.ts',
     text: "(select max(as_of) + interval '1 microsecond' from locked)",
     mutation: "(select max(as_of) - interval '1 day' from locked)",

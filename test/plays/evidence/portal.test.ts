@@ -179,16 +179,38 @@ describe('a verified success of a refund at the portal', () => {
   })
 })
 
-it('growth that fits a verified success with a member that no table lists settles no refund of ours', async () => {
-  const { payment, refundId } = await lab.openSent('reset')
-  const members = {
-    ...{ svc_Command: 'REFUND', svc_RequestID: 'portal-1', svc_PaymentID: payment.id },
-    ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: 'portal' },
+describe('growth that fits a verified success with a member that no table lists', () => {
+  const notify = async ({ id }: LabPayment) => {
+    const members = {
+      ...{ svc_Command: 'REFUND', svc_RequestID: 'portal-1', svc_PaymentID: id },
+      ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: 'portal' },
+    }
+    expect((await postIpn(lab.service.url, signIpn(members, { exclude: [] }))).status).toBe(200)
   }
-  expect((await postIpn(lab.service.url, signIpn(members, { exclude: [] }))).status).toBe(200)
-  await lab.passShowing(payment, '30')
-  expect(await lab.status(refundId)).toBe('unknown')
-  expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+
+  it('settles no refund of ours', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await notify(payment)
+    await lab.passShowing(payment, '30')
+    expect(await lab.status(refundId)).toBe('unknown')
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+  })
+
+  it.each([
+    ['30', 'succeeded'],
+    ['10', 'unknown'],
+  ])('%s of which was entered since leaves ours %s', async (entered, status) => {
+    const payment = await lab.open()
+    await notify(payment)
+    await lab.passShowing(payment, entered)
+    const [row] = await lab.database.sql`select id from discrepancies`
+    const reason = 'made at the portal'
+    expect((await lab.post(`/discrepancies/${row?.id}/resolution`, { reason })).status).toBe(200)
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.passShowing(payment, String(Number(entered) + 30))
+    expect(await lab.status(refundId)).toBe(status)
+  })
 })
 
 describe('an external refund whose success and failure were both notified', () => {
