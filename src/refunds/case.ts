@@ -122,16 +122,21 @@ const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
 type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 
-/** Growth that one of them fits, and that is not explained, settles no refund of ours: the gateway may have added a member. */
-const UNDOCUMENTED = `select e.amount::text from (
+/**
+ * Growth that one of them fits, and that is not explained, settles no refund of ours: the gateway may have added a member.
+ * Any growth fits a success whose amount cannot be read.
+ */
+const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select *, case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id from ipn_events as e
     where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, 'p')} offset 0) as e
-  where e.verdict = 'verified' and not e.documented and coalesce(e.code, '0') = '0' and e.amount > 0
+  where e.verdict = 'verified'
+    and case when e.documented then e.amount is null and e.code = '0'
+      else e.amount > 0 and coalesce(e.code, '0') = '0' end
     and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null
     and not exists (select from (
       select * from external_refunds as f where ${byKey('f', OF_PAYMENT, 'e')} offset 0) as f
-      where f.matched and (lower(f.request_id) = lower(e.request_id) and f.amount = e.amount
-        or f.source = 'person' and f.amount >= e.amount and f.first_seen_at > e.first_received_at))`
+      where f.matched and (lower(f.request_id) = lower(e.request_id) and f.amount = coalesce(e.amount, f.amount)
+        or f.source = 'person' and f.amount >= coalesce(e.amount, 0) and f.first_seen_at > e.first_received_at))`
 
 async function lockPaymentRows(
   tx: Tx,
@@ -143,7 +148,7 @@ async function lockPaymentRows(
       refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
       counted_status as "countedStatus", counted_amount as "countedAmount",
       counted_refunded as "countedRefunded",
-      array(${tx.unsafe(UNDOCUMENTED)}) as undocumented,
+      array(${tx.unsafe(UNRESERVED)}) as unreserved,
       not missing and unlisted_since is null and not unreadable
         and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k

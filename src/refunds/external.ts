@@ -44,7 +44,7 @@ export function countExternal({
       .map((one) => ({ ...one, contradicted: one.failureNotifiedAt !== null }))
     // What a person decided never to have happened may show all the same.
     const dropped = own.filter((one) => isDropped(one) && one.source !== 'person')
-    payment.released = [...payment.undocumented, ...dropped.map(({ amount }) => amount)]
+    payment.released = [...payment.unreserved, ...dropped.map(({ amount }) => amount)]
     payment.explainedAtFirst = addAmounts(
       own.filter(({ outcome }) => outcome === 'part_of_first_sight').map(({ amount }) => amount),
     )
@@ -54,7 +54,9 @@ export function countExternal({
 /** Whether something has become known about a payment that may explain what was inferred on it. */
 export function hasNewsOf({ external, notifications }: LockedRefunds, paymentId: string): boolean {
   const changes = external.flatMap((one) => one.changes)
-  const unread = notifications.filter(({ verified, documented }) => verified && !documented)
+  const unread = notifications.filter(
+    ({ verified, documented, amount }) => verified && (!documented || amount === null),
+  )
   return [...changes, ...unread].some((one) => one.paymentId === paymentId)
 }
 

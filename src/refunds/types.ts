@@ -67,8 +67,11 @@ export type LockedPayment = {
   /** The part of it that the newest answers may lack already, because refunds of ours came back. */
   returning: string
   external: ExternalRefund[]
-  /** Of verified successes that are no documented reading, and of no refund of ours: nothing is reserved for them. */
-  undocumented: string[]
+  /**
+   * Of verified successes that are no documented reading, or whose amount cannot be read (`0`), and of no refund of ours:
+   * nothing is reserved for them.
+   */
+  unreserved: string[]
   /**
    * What growth may be all the same: these, and external refunds that a person decided never to have happened, or that
    * another reading replaced.

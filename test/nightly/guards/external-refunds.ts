@@ -149,8 +149,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: 'array(${tx.unsafe(UNDOCUMENTED)}) as undocumented',
-    mutation: 'array(${tx.unsafe(UNDOCUMENTED)} and false) as undocumented',
+    text: 'array(${tx.unsafe(UNRESERVED)}) as unreserved',
+    mutation: 'array(${tx.unsafe(UNRESERVED)} and false) as unreserved',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists settles no refund of ours',
@@ -159,13 +159,40 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: 'and f.amount >= e.amount and',
+    text: 'and f.amount >= coalesce(e.amount, 0) and',
     mutation: 'and f.amount > 0 and',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists 10 of which was entered since leaves ours unknown',
     control:
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: 'case when e.documented then e.amount is null and',
+    mutation: 'case when e.documented then false and',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal whose amount cannot be read keeps growth from settling a refund of ours, until growth was entered',
+    control: 'a verified success of a refund at the portal whose amount cannot be read is told',
+  },
+  {
+    file: 'src/refunds/external.ts',
+    text: 'verified && (!documented || amount === null)',
+    mutation: "verified && (!documented || amount === '')",
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal whose amount cannot be read leaves to a person what was inferred before',
+    control: 'a verified success of a refund at the portal whose amount cannot be read is told',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: 'and f.amount = coalesce(e.amount, f.amount)',
+    mutation: 'and f.amount = e.amount',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal whose amount cannot be read is explained by the same with one that can, once growth shows it',
+    control: 'a verified success of a refund at the portal whose amount cannot be read is told',
   },
   {
     file: 'src/ipn/store.ts',

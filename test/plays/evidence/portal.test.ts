@@ -27,6 +27,13 @@ async function decideExternal(payment: LabPayment, outcome: string): Promise<voi
   expect(status).toBe(200)
 }
 
+async function enterGrowth({ id }: LabPayment): Promise<void> {
+  const [row] = await lab.database.sql`
+    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${id}`
+  const reason = 'made at the portal'
+  expect((await lab.post(`/discrepancies/${row?.id}/resolution`, { reason })).status).toBe(200)
+}
+
 async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
   await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
 }
@@ -165,6 +172,36 @@ describe('a verified success of a refund at the portal', () => {
     expect(await lab.disagreements(payment)).toEqual(['external_refund_unreadable'])
   })
 
+  const notifyUnreadable = (payment: LabPayment) =>
+    lab.passNotified(payment, 'portal-1', '30', { amount: 30.00002 })
+
+  it('whose amount cannot be read keeps growth from settling a refund of ours, until growth was entered', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await notifyUnreadable(payment)
+    await lab.passShowing(payment, '30')
+    expect(await lab.status(refundId)).toBe('unknown')
+    await enterGrowth(payment)
+    await lab.passShowing(payment, '60')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  })
+
+  it('whose amount cannot be read leaves to a person what was inferred before', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await lab.passShowing(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await notifyUnreadable(payment)
+    expect(await lab.status(refundId)).toBe('needs_review')
+  })
+
+  it('whose amount cannot be read is explained by the same with one that can, once growth shows it', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await notifyUnreadable(payment)
+    await lab.passNotified(payment, 'portal-1', '20')
+    await lab.passShowing(payment, '20')
+    await lab.passShowing(payment, '50')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  })
+
   it('is later than the first answer, also by a clock that has gone back since', async () => {
     const payment = await lab.open()
     const { sql } = lab.database
@@ -203,9 +240,7 @@ describe('growth that fits a verified success with a member that no table lists'
     const payment = await lab.open()
     await notify(payment)
     await lab.passShowing(payment, entered)
-    const [row] = await lab.database.sql`select id from discrepancies`
-    const reason = 'made at the portal'
-    expect((await lab.post(`/discrepancies/${row?.id}/resolution`, { reason })).status).toBe(200)
+    await enterGrowth(payment)
     await lab.fault('reset')
     const refundId = await lab.send(payment, '30')
     await lab.passShowing(payment, String(Number(entered) + 30))

@@ -64,7 +64,7 @@ export function load(world: World, { amounts, paid }: Setting, isAnswer: boolean
     ...{ countedStatus: isStrange ? 'SUCCESS' : null, countedAmount: null },
     countedRefunded: counted,
     listed: !isMissing && unlistedMs === null && view !== 'unreadable',
-    ...{ external: [], undocumented: [], released: [], explainedAtFirst: '0', returning: '0' },
+    ...{ external: [], unreserved: [], released: [], explainedAtFirst: '0', returning: '0' },
     unmatchedDelta: undefined,
   }
   const drafts = world.rows.flatMap((row, index) => {
