@@ -96,8 +96,8 @@ export function applySuccessNotification(
   const { status, failureCode, successNotifiedAt } = draft.now
   learnDetails(draft, details)
   // What was notified before, a person may have decided against: the same once more changes nothing.
-  if (successNotifiedAt !== null) return undefined
-  draft.now = { ...draft.now, successNotifiedAt: receivedAt }
+  if (successNotifiedAt !== null && status !== 'returned') return undefined
+  draft.now = { ...draft.now, successNotifiedAt: successNotifiedAt ?? receivedAt }
   const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
   const theirs = 'success notification'
   if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)
@@ -131,7 +131,7 @@ export function applyFailureNotification(
   const { status, failureCode } = draft.now
   learnDetails(draft, details)
   const reason = `the gateway notified a failure (code ${code})`
-  if (failureCode === code) return undefined
+  if (failureCode === code && status !== 'returned') return undefined
   // The first failure is the one a later query has to confirm.
   if (failureCode === null) {
     const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
@@ -159,13 +159,17 @@ function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDeta
   }
 }
 
-/** A person decided that the refund came back: later notifications are kept for whoever decides again. */
+/**
+ * A person decided that the refund came back: later notifications are kept for whoever decides again. Each is told, also
+ * where the one before was resolved: the refund may have been paid out once more.
+ */
 function keepForReturned(
   draft: RefundDraft,
   { code, reason, ipnEventId }: { code: string; reason: string; ipnEventId: number },
-  theirs: string,
+  notified: string,
 ): Disagreement {
   draft.notes.push({ code, cause: reason, ipnEventId })
+  const theirs = `${notified}, id ${ipnEventId}`
   return { kind: 'decided_against_evidence', ours: 'decided as returned', theirs }
 }
 

@@ -3,7 +3,7 @@ import type { Guard } from './guard.ts'
 export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/refunds/notifications.ts',
-    text: 'if (successNotifiedAt !== null) return undefined',
+    text: "if (successNotifiedAt !== null && status !== 'returned') return undefined",
     mutation: "if (successNotifiedAt !== null && status === 'pending') return undefined",
     test: 'test/unit/refunds/transitions.test.ts',
     claim:
@@ -12,7 +12,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: 'if (failureCode === code) return undefined',
+    text: "if (failureCode === code && status !== 'returned') return undefined",
     mutation: "if (failureCode === code && status === 'pending') return undefined",
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a notification of failure repeated after a person has decided changes nothing',
@@ -45,12 +45,40 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)",
+    text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }",
     mutation:
-      "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }, theirs)",
+      "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }",
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a notification of success of one that came back is kept, and is a disagreement',
     control: 'a notification of success makes a refund that is accepted succeed',
+  },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: "!== null && status !== 'returned') return undefined",
+    mutation: '!== null) return undefined',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of success once more, of one that came back since, is kept, and is a disagreement of its own',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: "=== code && status !== 'returned') return undefined",
+    mutation: '=== code) return undefined',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of failure once more, of one that came back since, is kept, and is a disagreement of its own',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: '${notified}, id ${ipnEventId}',
+    mutation: '${notified}, id ${draft.now.refundId}',
+    test: 'test/plays/review/returned.test.ts',
+    claim:
+      'a success notification of a refund that came back is told each time: it may have been paid out again',
+    control:
+      'a refund that is sent while another one comes back is sent at once when the second answer does not show it',
   },
   {
     file: 'src/refunds/notifications.ts',

@@ -121,3 +121,23 @@ describe('a refund that came back before the refunded amount ever showed it', ()
     expect(await lab.disagreements(payment)).toContain('unexplained_growth')
   })
 })
+
+it('a success notification of a refund that came back is told each time: it may have been paid out again', async () => {
+  const { payment, refundId } = await makeReturned()
+  const { key } = await addPrincipal(lab.database)
+  const released = { outcome: 'returned', reason: 'ticket 4711' }
+  const { status } = await lab.post(`/refunds/${refundId}/resolution`, released, key)
+  expect(status).toBe(200)
+  await lab.passShowing(payment, '0')
+  expect(await lab.left(payment)).toBe('100')
+  const listOpen = async () =>
+    await lab.database.sql`
+    select id from discrepancies where kind = 'decided_against_evidence' and resolved_at is null`
+  for (const message of ['paid out again', 'and once more']) {
+    await lab.passNotified(payment, refundId, '30', { message })
+    const [told] = await listOpen()
+    expect(told).toBeDefined()
+    await lab.post(`/discrepancies/${told?.id}/resolution`, { reason: 'asked the bank' }, key)
+    expect(await listOpen()).toEqual([])
+  }
+})

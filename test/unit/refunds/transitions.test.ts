@@ -109,7 +109,7 @@ describe('a notification of success', () => {
     'repeated after a person has decided against it changes nothing (failure %s)',
     (failureCode) => {
       const known = { failureCode, successNotifiedAt: '2026-01-01' }
-      for (const status of ['succeeded', 'needs_review', 'failed', 'returned'] as const) {
+      for (const status of ['succeeded', 'needs_review', 'failed'] as const) {
         const draft = at(status, known)
         expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
         expect(draft.transitions).toEqual([])
@@ -124,6 +124,16 @@ describe('a notification of success', () => {
       kind: 'decided_against_evidence',
     })
     expect(draft.now).toMatchObject({ status: 'returned', successNotifiedAt: '2026-01-02' })
+    expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
+  })
+
+  it('once more, of one that came back since, is kept, and is a disagreement of its own', () => {
+    const draft = at('returned', { successNotifiedAt: '2026-01-01' })
+    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
+      kind: 'decided_against_evidence',
+      theirs: 'success notification, id 7',
+    })
+    expect(draft.now).toMatchObject({ status: 'returned', successNotifiedAt: '2026-01-01' })
     expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
   })
 
@@ -192,6 +202,15 @@ describe('a notification of failure', () => {
       kind: 'decided_against_evidence',
     })
     expect(draft.now).toMatchObject({ status: 'returned', failureCode: '1' })
+  })
+
+  it('once more, of one that came back since, is kept, and is a disagreement of its own', () => {
+    const draft = at('returned', { failureCode: '1' })
+    expect(applyFailureNotification(draft, FAILURE)).toMatchObject({
+      kind: 'decided_against_evidence',
+      theirs: 'failure notification, code 1, id 7',
+    })
+    expect(draft.notes).toMatchObject([{ code: '1', ipnEventId: 7 }])
   })
 
   it('starts the wait for answers without growth anew', () => {
