@@ -265,7 +265,9 @@ async function doubtInferred(
 ): Promise<string[]> {
   rejudgeInferred(payment, drafts)
   const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
-  for (const draft of doubted) await saveDraft(tx, config, { ...draft, dueInMs: null })
+  for (const draft of drafts) {
+    await saveDraft(tx, config, doubted.includes(draft) ? { ...draft, dueInMs: null } : draft)
+  }
   return doubted.map(({ now }) => now.refundId)
 }
 

@@ -74,10 +74,11 @@ export function matchPayments(
 
 /**
  * Judges again what was inferred on a payment, after an external refund of it has appeared or changed: where the stored
- * refunded amount does not show it any more, a person decides. Needs no answer.
+ * refunded amount does not show it any more, a person decides. Growth may differ from what one saw. Needs no answer.
  */
 export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
+  forgetDecidedGrowth(payment, drafts, measureUnmatched(payment, drafts))
 }
 
 /**

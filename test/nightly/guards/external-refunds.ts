@@ -129,6 +129,26 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'growth that is entered and was a refund of ours is told once that succeeds and nothing shows it',
   },
   {
+    file: 'src/refunds/match.ts',
+    text: 'forgetDecidedGrowth(payment, drafts, measureUnmatched(payment, drafts))',
+    mutation: 'forgetDecidedGrowth(payment, [], measureUnmatched(payment, drafts))',
+    test: 'test/plays/external/entered.test.ts',
+    claim:
+      'growth that is entered beside a refund decided as failed is no growth that the person saw, at once',
+    control:
+      'growth that is entered beside a refund decided as failed is no growth that the person saw, after an answer',
+  },
+  {
+    file: 'src/decisions/external.ts',
+    text: 'for (const draft of drafts) {',
+    mutation: 'for (const draft of doubted) {',
+    test: 'test/plays/external/entered.test.ts',
+    claim:
+      'growth that is entered beside a refund decided as failed is no growth that the person saw, at once',
+    control:
+      'growth that is entered beside a refund decided as failed is no growth that the person saw, after an answer',
+  },
+  {
     file: 'src/decisions/external.ts',
     text: 'if (row.failureNotifiedAt === null) return null',
     mutation: "if (row.failureNotifiedAt !== '') return null",

@@ -170,3 +170,25 @@ it('growth that is entered and was a refund of ours is told once that succeeds a
   const kinds = (await open()).map(({ kind }) => kind)
   expect(kinds.toSorted()).toEqual(['decided_against_evidence', 'unexplained_growth'])
 })
+
+it.each([
+  ['at once', false],
+  ['after an answer', true],
+])(
+  'growth that is entered beside a refund decided as failed is no growth that the person saw, %s',
+  async (_, isAnswered) => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await lab.passShowing(payment, '30')
+    const body = { outcome: 'failed', againstEvidence: true }
+    expect((await post(`/v1/refunds/${refundId}/resolution`, body)).status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.status(refundId)).toBe('failed')
+    const [row] = await lab.database.sql`
+      select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
+    expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+    if (isAnswered) await lab.pass(payment)
+    // As much again: this time it may be its own.
+    await lab.passShowing(payment, '60')
+    expect(await lab.status(refundId)).toBe('needs_review')
+  },
+)
