@@ -13,10 +13,9 @@ import { listExternalIds, readExternalRefunds } from '../refunds/external-view.t
 import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { looksDifferent } from '../refunds/save.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
+import { buildTransactionEvent } from '../transactions/events.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { isPaid, summarisePayments } from '../transactions/summarise-payments.ts'
-import type { TransactionWithPayments } from '../transactions/types.ts'
-import { showTransaction } from '../transactions/view.ts'
 import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
@@ -50,7 +49,7 @@ export async function finishCommit(
   const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
     ...buildEvents(ctx, items, objects, recorded),
-    ...[...read.values()].map((one) => buildEvent('sync.abandoned', one)),
+    ...[...read.values()].map((one) => buildTransactionEvent('sync.abandoned', one)),
   ])
   return { ends, found: recorded, last }
 }
@@ -94,14 +93,10 @@ function buildEvents(
     ...buildDiscrepancyEvents(found),
     ...items.flatMap((item) => {
       const known = find(item.key)
-      return known ? listTransactionEvents(item).map((type) => buildEvent(type, known)) : []
+      if (!known) return []
+      return listTransactionEvents(item).map((type) => buildTransactionEvent(type, known))
     }),
   ]
-}
-
-function buildEvent(type: NewEvent['type'], found: TransactionWithPayments): NewEvent {
-  const { merchantCode, transactionId } = found.transaction
-  return { merchantCode, transactionId, type, data: showTransaction(found) }
 }
 
 /** That a transaction was updated is an event of its own only if no other one shows it. */
@@ -135,7 +130,7 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
     ...summary,
     ...{ unapplied, final, paid },
     changed: Boolean(isChanged) || unapplied !== row.unappliedEntries,
-    isRevised: differs || lost !== undefined,
+    isRevised: differs || lost !== undefined || row.isNamed === true,
     turnsPaid: paid && !row.wasPaid,
     turnsFinal: final && !row.final,
   }

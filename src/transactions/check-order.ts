@@ -15,6 +15,8 @@ import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './due.ts'
+import { buildTransactionEvent } from './events.ts'
+import { readTransactions } from './find-transactions.ts'
 import type { TransactionRow } from './types.ts'
 
 const KIND = 'order_paid_twice'
@@ -41,12 +43,19 @@ export async function checkOrder(
     const paid = rows.filter(({ state }) => state === 'paid' || state === 'partially_refunded')
     const facts = measureOrder(paid)
     const recorded: RecordedDiscrepancy[] = []
+    const changed: OrderRow[] = []
     for (const row of rows) {
       const others = paid.includes(row) ? paid.filter((one) => one !== row) : []
       const ids = others.slice(0, MAX_SHOWN).map(({ transactionId }) => transactionId)
-      recorded.push(...(await flagRow(tx, row, ids, facts)))
+      const isChanged = ids.join('\n') !== row.sameOrder.join('\n')
+      if (isChanged) changed.push(row)
+      recorded.push(...(await flagRow(tx, row, ids, isChanged, facts)))
     }
-    await recordEvents(tx, buildDiscrepancyEvents(recorded))
+    const shown = await readTransactions(tx, changed)
+    await recordEvents(tx, [
+      ...buildDiscrepancyEvents(recorded),
+      ...[...shown.values()].map((one) => buildTransactionEvent('transaction.updated', one)),
+    ])
     return recorded
   })
   logDiscrepancies(ctx, found)
@@ -90,11 +99,11 @@ function measureOrder(paid: readonly OrderRow[]) {
 
 async function flagRow(
   tx: Tx,
-  { merchantCode, transactionId, orderId, sameOrder, isFlagged }: OrderRow,
+  { merchantCode, transactionId, orderId, isFlagged }: OrderRow,
   ids: readonly string[],
+  changed: boolean,
   { expected, isExceeded }: ReturnType<typeof measureOrder>,
 ): Promise<RecordedDiscrepancy[]> {
-  const changed = ids.join('\n') !== sameOrder.join('\n')
   await tx`
     update transactions set order_check_due = false, same_order = ${[...ids]},
       version = version + ${changed ? 1 : 0}, updated_at = case when ${changed} then clock.at else updated_at end

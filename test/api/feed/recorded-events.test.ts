@@ -142,6 +142,22 @@ describe('a payment', () => {
   })
 })
 
+it('a transaction that is named after it was paid has an event', async () => {
+  const notifyNow = async (names: object) => {
+    await notifyOf(lab, 'T-NAMED', { svc_OrderID: '', ...names })
+    await lab.database.sql`update transactions set due_at = now()`
+    expect(await syncDue(lab.service.ctx)).toBe(1)
+  }
+  await makeTransaction(lab, 'T-NAMED')
+  await notifyNow({})
+  expect(await lab.transaction('T-NAMED')).toMatchObject({ state: 'paid', orderId: null })
+  await takeEvents()
+  await notifyNow({ svc_OrderID: 'DH1', svc_Amount: 10 })
+  const transaction = await lab.transaction('T-NAMED')
+  expect(transaction).toMatchObject({ state: 'paid', orderId: 'DH1', amountMatches: true })
+  expect(await takeEventsOf('T-NAMED')).toEqual([['transaction.updated', transaction]])
+})
+
 describe('a refund', () => {
   it('has events for its request, each visible step and the new end of its transaction', async () => {
     const payment = await lab.open({ paymentMethod: 'QR' })

@@ -51,11 +51,14 @@ describe('two paid transactions of one order', () => {
       theirs: { source: 'query', says: `also paid: ${first.transactionId}` },
     })
     const recorded = await readRecorded(lab, first.transactionId, second.transactionId)
-    const events = recorded.filter(({ type }) => type === 'discrepancy.found')
-    expect(events.map(({ transactionId }) => transactionId)).toEqual([
-      first.transactionId,
-      second.transactionId,
-    ])
+    for (const type of ['discrepancy.found', 'transaction.updated']) {
+      const events = recorded.filter((one) => one.type === type)
+      expect(events.map(({ transactionId }) => transactionId)).toEqual([
+        first.transactionId,
+        second.transactionId,
+      ])
+    }
+    expect(recorded.at(-1)?.data).toEqual(await lab.transaction(second.transactionId))
   })
 
   it('are flagged when their commits do not see each other', async () => {

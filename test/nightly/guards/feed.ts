@@ -2,6 +2,23 @@ import type { Guard } from './guard.ts'
 
 export const FEED: readonly Guard[] = [
   {
+    file: 'src/sync/finish-commit.ts',
+    text: ' || row.isNamed === true,',
+    mutation: ',',
+    test: 'test/api/feed/recorded-events.test.ts',
+    claim: 'a transaction that is named after it was paid has an event',
+    control: 'an abandoned transaction has an event each time it is abandoned',
+  },
+  {
+    file: 'src/transactions/check-order.ts',
+    text: '      if (isChanged) changed.push(row)\n',
+    mutation: '      if (isChanged) changed.slice()\n',
+    test: 'test/api/transactions/check-order.test.ts',
+    claim:
+      'two paid transactions of one order are flagged on both, with a discrepancy and an event for each',
+    control: 'checks of one order at once wait for each other, without a deadlock',
+  },
+  {
     file: 'src/feed/publish-events.ts',
     text: '      select merchant_code, transaction_id, type, data, at from taken order by taken.id\n',
     mutation:
