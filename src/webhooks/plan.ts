@@ -101,14 +101,15 @@ export function settleWave(
   const before = open < 0 ? page.events : page.events.slice(0, open)
   const after = open < 0 ? [] : page.events.slice(open)
   const parked = before.filter((event) => !isDone(event))
+  const cursor = open < 0 ? page.next : (before.at(-1)?.id ?? claim.cursor)
+  const ahead = after.flatMap(({ id }) => (ended.has(id) ? [id] : []))
   return {
     calls: made,
     parked,
     dropped: withheld.map(({ id }) => id),
-    cursor: open < 0 ? page.next : (before.at(-1)?.id ?? claim.cursor),
-    ahead: after.flatMap((event) =>
-      isDone(event) && event.transactionId !== claim.id ? [event.id] : [],
-    ),
+    cursor,
+    // Also those that the page does not show: the endpoint may get other types.
+    ahead: [...new Set([...claim.ahead, ...ahead])].filter((id) => id > cursor),
     goesOn: open >= 0 || !page.atEnd || hasMoreRetries || parked.length > 0,
   }
 }

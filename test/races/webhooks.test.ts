@@ -98,7 +98,7 @@ it('whatever is accepted, refused or lost, with two workers that lose their leas
   expect(played.failed, fc.defaultReportMessage(played)).toBe(false)
 }, 60_000)
 
-it('two workers never have more than four calls to an endpoint in flight', async () => {
+it('two workers never have more than four calls to an endpoint in flight', async ({ signal }) => {
   let [open, most] = [0, 0]
   const receiver = await serve((response) => {
     open += 1
@@ -116,7 +116,7 @@ it('two workers never have more than four calls to an endpoint in flight', async
   const workers = [1, 2].map(() =>
     createDeliveryRound(changeLifecycle(rig.service.ctx, { processId: randomUUID() })),
   )
-  while (receiver.seen.length < ids.length) {
+  while (receiver.seen.length < ids.length && !signal.aborted) {
     const rounds = await Promise.all(workers.map((round) => round()))
     await Promise.all(rounds.map(({ finished }) => finished))
   }

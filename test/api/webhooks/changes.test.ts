@@ -6,7 +6,7 @@ import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectInvalid, expectProblem } from '../../support/api.ts'
 import { findInTables } from '../../support/ask.ts'
 import type { Seen } from '../../support/gateway.ts'
-import { addKey, MERCHANT } from '../../support/service.ts'
+import { addKey, changeLifecycle, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
@@ -80,6 +80,34 @@ describe('a changed endpoint', () => {
     const [second = ''] = await publish(rig, ['T-2'], { type: 'refund.updated' })
     await work(rig.service.ctx)
     expect(listIds(receiver.seen)).toEqual([first, second])
+  })
+
+  it('is not sent again what it has accepted before an event that it gets now', async () => {
+    const receiver = await receive()
+    const types = ['payment.updated', 'payment.created']
+    const { id } = await register(rig, receiver.url, types.slice(0, 1))
+    const { ctx } = rig.service
+    const givingUp = new AbortController()
+    const send: typeof ctx.webhooks.send = async (...given) => {
+      const sent = await ctx.webhooks.send(...given)
+      if (receiver.seen.length === 2) givingUp.abort()
+      return sent
+    }
+    // The second waits for the first, while one of another transaction is sent beside that. Then the process stops.
+    const early = await publish(rig, ['T-1', 'T-1'])
+    await publish(rig, Array(40).fill('T-2'), { type: 'payment.created' })
+    const late = await publish(rig, ['T-3'])
+    const stopping = changeLifecycle(ctx, { givingUp: givingUp.signal })
+    const { finished } = await createDeliveryRound({
+      ...stopping,
+      webhooks: { ...ctx.webhooks, send },
+    })()
+    await finished
+    expect(new Set(listIds(receiver.seen))).toEqual(new Set([early[0], ...late]))
+    await expectShown(await call('PATCH', `/${id}`, { types }))
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(43)
+    expect(new Set(listIds(receiver.seen)).size).toBe(43)
   })
 
   it('keeps its backoff when the address is named again, and stays disabled', async () => {

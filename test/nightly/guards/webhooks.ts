@@ -4,6 +4,7 @@ const DELIVERY = 'test/api/webhooks/delivery.test.ts'
 const OUTAGE = 'test/api/webhooks/outage.test.ts'
 const OWNERS = 'test/api/webhooks/owners.test.ts'
 const CONDITIONS = 'test/api/webhooks/conditions.test.ts'
+const CHANGES = 'test/api/webhooks/changes.test.ts'
 const RACES = 'test/races/webhooks.test.ts'
 
 const ANY_SEQUENCE =
@@ -17,6 +18,8 @@ const SCHEDULE =
   'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule'
 const LOST_LEASE =
   'a claim that lost its lease writes nothing, whatever came back, and the event is sent again under its id'
+const AT_NEW_ADDRESS =
+  'a changed endpoint gets what waited at its new address at once, and keeps its secret'
 const VERSION =
   'the version of events is in every event, and an endpoint keeps the one that it was registered with'
 
@@ -93,11 +96,20 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/plan.ts',
-    text: '    cursor: open < 0 ? page.next : (before.at(-1)?.id ?? claim.cursor),',
-    mutation: '    cursor: open < 0 ? page.next : (after.at(-1)?.id ?? claim.cursor),',
+    text: '  const cursor = open < 0 ? page.next : (before.at(-1)?.id ?? claim.cursor)',
+    mutation: '  const cursor = open < 0 ? page.next : (after.at(-1)?.id ?? claim.cursor)',
     test: RACES,
     claim: ANY_SEQUENCE,
     control: 'two workers send one event once',
+  },
+  {
+    file: 'src/webhooks/plan.ts',
+    text: '[...claim.ahead, ...ahead]',
+    mutation: 'ahead',
+    test: CHANGES,
+    claim:
+      'a changed endpoint is not sent again what it has accepted before an event that it gets now',
+    control: AT_NEW_ADDRESS,
   },
   {
     file: 'src/webhooks/plan.ts',
@@ -193,10 +205,10 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/changes.ts',
     text: 'case when e.lease_owner is null then clock.at else e.due_at end',
     mutation: 'clock.at',
-    test: 'test/api/webhooks/changes.test.ts',
+    test: CHANGES,
     claim:
       'a changed endpoint gets nothing while a call to its old address is under way, and then everything at the new one',
-    control: 'a changed endpoint gets what waited at its new address at once, and keeps its secret',
+    control: AT_NEW_ADDRESS,
   },
   {
     file: 'src/webhooks/replay.ts',
