@@ -110,8 +110,8 @@ async function sendWave(
       await releaseClaim(ctx, claim)
       return undefined
     }
-    const mayGoOn =
-      calls.free() + more.length > 0 && !isLate(lease) && !ctx.lifecycle.givingUp.aborted
+    // With none free, the endpoint that has waited longest is next.
+    const mayGoOn = calls.free() > 0 && !isLate(lease) && !ctx.lifecycle.givingUp.aborted
     const wave = settleWave(claim, plan, made)
     const recorded = await recordWave(ctx, claim, { ...wave, goesOn: wave.goesOn && mayGoOn })
     logWave(ctx, claim, plan, made, recorded)

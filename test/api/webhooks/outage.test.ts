@@ -173,6 +173,28 @@ it('calls are shared: each of many endpoints gets one at once, although all of t
   }
 })
 
+it('endpoints that answer slowly and have much to get take turns with the others', async () => {
+  const slow = await serve((response) => void setTimeout(() => response.end(), 50))
+  const receiver = await receive()
+  for (let n = 0; n < 8; n += 1) await register(rig, slow.url, ['payment.updated'])
+  await register(rig, receiver.url, ['payment.created'])
+  await publish(rig, transactions(80))
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const round = createDeliveryRound(changeLifecycle(rig.service.ctx, { givingUp: signal }))
+  const rounds = [await round()]
+  const begin = async () => {
+    rounds.push(await round())
+    return receiver.seen.length > 0
+  }
+  await waitUntil(() => slow.seen.length > 32, { what: 'all calls to be in flight' })
+  await publish(rig, ['T-QUICK'], { type: 'payment.created' })
+  await waitUntil(begin, { what: 'the other endpoint' })
+  expect(slow.seen.length).toBeLessThan(8 * 40)
+  stopping.abort()
+  await Promise.all(rounds.map(({ finished }) => finished))
+})
+
 describe('an endpoint is disabled', () => {
   it('by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order', async () => {
     const receiver = await receive(410)

@@ -166,6 +166,14 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
+    text: 'calls.free() > 0 &&',
+    mutation: 'calls.free() + more.length > 0 &&',
+    test: OUTAGE,
+    claim: 'endpoints that answer slowly and have much to get take turns with the others',
+    control: 'calls are shared: each of many endpoints gets one at once, although all of them hang',
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
     text: 'const MAX_PROBES = 16',
     mutation: 'const MAX_PROBES = 32',
     test: OUTAGE,
