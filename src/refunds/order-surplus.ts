@@ -134,7 +134,10 @@ export async function readOrderPayments(
           where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
         where r.requested_at > (select requested_at from asked) and not r.surplus
           and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
-      m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
+      greatest(m.expected_amount, (
+        select max(e.amount) from (
+          select * from ipn_events as e where ${byKey('e', TRANSACTION, 'm')} offset 0) as e
+        where e.verdict = 'verified' and e.reading = 1))::text as "expectedAmount", m.transaction_id = $2 as own,
       payments.counted_status is not null as unrecognised,
       coalesce(payments.counted_status is null and payments.amount_changed_at is null
         and payments.as_of >= m.as_of and payments.as_of > (select since from asked), false) as confirmed,

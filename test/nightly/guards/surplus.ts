@@ -178,4 +178,13 @@ export const SURPLUS: readonly Guard[] = [
       'of two transactions of one order one that is refunded in part counts with what is left of it',
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: "where e.verdict = 'verified' and e.reading = 1))::text",
+    mutation: "where e.verdict = 'verified' and e.reading = 0))::text",
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim:
+      'a request is refused for what is a part of the order by the highest amount that a verified notification names',
+    control: 'of three payments, each surplus one is refunded by a request of its own',
+  },
 ]

@@ -262,4 +262,12 @@ describe('a request', () => {
     expect(await lab.sent(id)).toBe(1)
     await refuseNothingLeft(await askSurplus(lab, transactionId))
   })
+
+  it('is refused for what is a part of the order by the highest amount that a verified notification names', async () => {
+    const { transactionId, payments } = await payOrder(lab, 'DH1', [{}, { amount: '50' }])
+    const names = { svc_OrderID: 'DH1', svc_Currency: 'VND', svc_ResponseCode: 0 }
+    await notifyOf(lab, transactionId, { ...names, svc_Amount: 150 })
+    for (const one of payments) await lab.pass(one)
+    await refuseNothingLeft(await askSurplus(lab, transactionId))
+  })
 })
