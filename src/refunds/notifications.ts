@@ -180,6 +180,7 @@ function findContradiction(now: RefundRow, otherCode: string | null): string | u
   if (now.successNotifiedAt !== null) return 'and a success'
   if (isUnsent(now)) return 'of a refund that was not sent from here'
   if (now.status === 'needs_review') return 'while the refund was in review'
-  if (now.status === 'failed' || now.attempts <= 1) return undefined
-  return `after ${now.attempts} attempts`
+  if (now.status === 'failed') return undefined
+  if (now.requestedBeforeRestore) return 'although a restore may have forgotten an attempt'
+  return now.attempts > 1 ? `after ${now.attempts} attempts` : undefined
 }

@@ -231,4 +231,13 @@ export const RESTORES: readonly Guard[] = [
     claim: 'a refund that a restore may have forgotten fails at no check, and is left to a person',
     control: 'a restore that is repeated keeps the reason of before once',
   },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: "if (now.requestedBeforeRestore) return '",
+    mutation: "if (now.requestedBeforeRestore && now.attempts > 9) return '",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'a failure that is notified after a restore, which may have forgotten an attempt, is left to a person',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
 ]

@@ -131,6 +131,14 @@ it('a refund that a restore may have forgotten fails at no check, and is left to
   expect(await lab.status(id)).toBe('needs_review')
 })
 
+it('a failure that is notified after a restore, which may have forgotten an attempt, is left to a person', async () => {
+  const { payment, refundId } = await lab.openSent()
+  await restore()
+  await lab.notify(payment, refundId, '30', { code: 33 })
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('needs_review')
+})
+
 it('a refund that one person says came back is told where the refunded amount does not fall', async () => {
   const { payment, refundId } = await lab.openSent()
   await lab.passShowing(payment, '30')
