@@ -138,6 +138,18 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
   })
 
+  it('the other transaction is asked about also behind a clock that went back', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await shiftAnswer(first, '1 hour')
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await fail(pick(first))
+    await lab.pass(pick(second))
+    expect([(await lab.readRefund(id)).status, await lab.sent(id)]).toEqual(['pending', 0])
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+  })
+
   it('what it asked for is young enough at its next check, however seldom that is', async () => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
     const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
