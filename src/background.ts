@@ -6,6 +6,7 @@ import { recordFigures } from './health/figures.ts'
 import { createDeleteExpired, erase } from './maintenance/delete-expired.ts'
 import {
   checkOrders,
+  followClock,
   forgetUnconfirmed,
   requeueUnhandled,
   warnOfExpiry,
@@ -67,6 +68,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     },
     // How long a process that dies holds its work up, beyond the time until it counts as dead.
     once('takeovers', 1_000, () => releaseUnseen(ctx)),
+    once('clock', 5_000, () => followClock(ctx)),
     // How soon a failover is known. What is sent asks by itself whether it may be.
     once('server', 5_000, createServerWatch(ctx)),
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),

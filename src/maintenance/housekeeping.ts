@@ -85,6 +85,16 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
   return requeued
 }
 
+/** Longer than any lease or pause of a webhook endpoint, and than any account's calls are paid for (ms). */
+const LONGEST_AHEAD_MS = 120_000
+
+/** Makes due now what stands still because the database's clock went back, as after a failover to a slower server. */
+export async function followClock({ sql }: Pick<Context, 'sql'>): Promise<void> {
+  const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
+  await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
+  await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
+}
+
 /** Warns of each API key that ends soon and has no successor. */
 export async function warnOfExpiry({ sql, log }: Pick<Context, 'sql' | 'log'>): Promise<void> {
   const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`

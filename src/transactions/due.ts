@@ -8,14 +8,14 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 /**
  * The assignments for `transactions as t` that request a query, and restart retries and polls. While one runs, the
  * commit that ends its claim makes the transaction due again; else it is due at once, in a burst `gap_ms` after
- * the last.
+ * the last, or from now if the database's clock went back since.
  * @param now the moment, as a column
  */
 const writeMakeDue = (now: string) => `
     want = t.want + 1, attempts = 0, polls = 0, asked_for_at = ${now}, abandoned_at = null,
     due_at = case
       when t.lease_id is not null then t.due_at
-      else least(t.due_at, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')})) end`
+      else least(t.due_at, ${addMs(now, 't.gap_ms')}, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')})) end`
 
 /** For an upsert, whose new row is due now. */
 export const MAKE_DUE_AGAIN = writeMakeDue('excluded.due_at')

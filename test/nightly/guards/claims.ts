@@ -1,5 +1,8 @@
 import type { Guard } from './guard.ts'
 
+const CLOCK_BACK = 'test/api/maintenance/clock-back.test.ts'
+const WENT_BACK = "once the database's clock went back by an hour"
+
 export const CLAIMS: readonly Guard[] = [
   {
     file: 'src/create-context.ts',
@@ -9,6 +12,30 @@ export const CLAIMS: readonly Guard[] = [
     claim:
       'a burst of one account leaves the last call slots to others, even when all its calls hang',
     control: 'GATEWAY_RATE_PER_S off, no account is locked or throttled',
+  },
+  {
+    file: 'src/transactions/due.ts',
+    text: "least(t.due_at, ${addMs(now, 't.gap_ms')}, greatest",
+    mutation: 'least(t.due_at, greatest',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a transaction that is notified is due within the gap of a burst`,
+    control: `${WENT_BACK} the calls of an account go on`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 'paid_until = now() where',
+    mutation: 'paid_until = paid_until where',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} the calls of an account go on`,
+    control: `${WENT_BACK} a webhook endpoint gets the next event`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 'webhook_endpoints set due_at = now() where',
+    mutation: 'webhook_endpoints set due_at = due_at where',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a webhook endpoint gets the next event`,
+    control: `${WENT_BACK} the calls of an account go on`,
   },
   {
     file: 'src/sync/sync-due.ts',
