@@ -29,8 +29,8 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: 'now.attempts <= 1) return undefined',
-    mutation: 'now.attempts <= 9) return undefined',
+    text: 'now.attempts > 1 ?',
+    mutation: 'now.attempts > 9 ?',
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a notification of failure sends a refund to review sent twice and accepted',
     control: 'a notification of success makes a refund that is sending succeed',
