@@ -29,13 +29,11 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** How much of a payment was refunded, and what of that is matched to no refund. */
-type Growth = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
-  unmatchedDelta: string
-}
-
 /** What an answer shows about a payment once its refunded delta is matched. */
-export type SnapshotView = Growth & Pick<LockedPayment, 'countedRefunded'> & { callId: number }
+export type SnapshotView = Pick<
+  LockedPayment,
+  'refundedNow' | 'refundedAtFirst' | 'returning' | 'countedRefunded'
+> & { callId: number; unmatchedDelta: string }
 
 /** How long a refund that was never sent may wait in a status, and the move that ends it then. */
 const UNSENT_FOR = {
@@ -184,13 +182,13 @@ function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow)
 
 /**
  * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth belongs to.
- * An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing. What came back
- * may hide as much growth.
+ * An amount below what refunds explain is a stale answer, and shows nothing. What came back may hide as much growth.
  */
 export function hasNotGrown(
   { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,
-  { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Growth,
+  shown: Omit<SnapshotView, 'callId' | 'countedRefunded'>,
 ): boolean {
+  const { refundedNow, refundedAtFirst, unmatchedDelta, returning } = shown
   if (new Big(unmatchedDelta).lt(0)) return false
   const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).plus(returning)
   return grown.gte(0) && grown.lt(amount)
