@@ -165,6 +165,23 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.sent(id)).toBe(1)
   })
 
+  it('what waits without end is cancelled, or fails once it is not sent in time', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await lab.control('PATCH', `/payments/${pick(first).id}`, { status: 'ARCHIVED' })
+    await lab.pass(pick(first))
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
+    const cancelled = await lab.post(`/refunds/${id}/cancellation`, { reason: 'asked twice' })
+    expect(cancelled.status).toBe(200)
+    const again = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '8 days'`
+    await lab.pass(pick(second))
+    const late = { status: 'failed', failure: { code: 'not_sent_in_time' } }
+    expect(await lab.readRefund(again.id)).toMatchObject(late)
+  })
+
   it('a success of the other transaction that is withdrawn makes it fail', async () => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
     const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
