@@ -55,7 +55,7 @@ export function readBody(
   })
 }
 
-/** Whether a body is compressed, or encoded otherwise: none is decoded (RFC 9110, 15.5.16). */
+/** Whether a body that is no text is said to be compressed, or encoded otherwise: none is decoded (RFC 9110, 15.5.16). */
 export function isEncoded(headers: IncomingMessage['headers']): boolean {
   return !/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')
 }
@@ -124,12 +124,12 @@ async function readText(
   if (body.bytes.length > 0 && !type.test(given)) {
     throw new DomainError('unsupported_media_type', advice)
   }
-  if (body.bytes.length > 0 && isEncoded(incoming.headers)) {
-    throw new DomainError('unsupported_media_type', 'Send the body uncompressed')
-  }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body.bytes)
   } catch {
+    if (isEncoded(incoming.headers)) {
+      throw new DomainError('unsupported_media_type', 'Send the body uncompressed')
+    }
     throw new DomainError('invalid_json', 'The body is not UTF-8 text')
   }
 }

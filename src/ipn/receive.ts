@@ -145,13 +145,15 @@ async function readRequest(
   }
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) return refuse('content_type')
-  if (isEncoded(incoming.headers)) return refuse('content_type', 'send the body uncompressed')
   const body = await readBody(incoming, limits)
   if (body.kind === 'whole') {
     const text = attempt(() => UTF8.decode(body.bytes))
     // NUL is valid UTF-8, but a Postgres text column rejects it.
     const isText = text !== undefined && !text.includes('\0')
-    return isText ? { format, body: text } : refuse('malformed', 'the body is not UTF-8 text')
+    if (isText) return { format, body: text }
+    return isEncoded(incoming.headers)
+      ? refuse('content_type', 'send the body uncompressed')
+      : refuse('malformed', 'the body is not UTF-8 text')
   }
   const answer = UNREAD[body.kind]
   return { ...answer, headers: { ...answer.headers, ...CLOSE } }

@@ -1,6 +1,6 @@
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
-import { hasNotGrown, mayResend, type RefundSettings } from './deadlines.ts'
+import { mayResend, type RefundSettings } from './deadlines.ts'
 import {
   isDue,
   isOpen,
@@ -13,6 +13,7 @@ import {
 import {
   explainMayHaveMoved,
   FORGOTTEN,
+  hasNotGrown,
   isInferredUnmatched,
   mayBeItsOwnGrowth,
   measureCounted,
@@ -91,7 +92,7 @@ export function* chooseSendable(
     const isReturnSeen = own.some(
       ({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0,
     )
-    if (payment.countedRefunded !== null || isReturnSeen) continue
+    if (!payment.missing && (payment.countedRefunded !== null || isReturnSeen)) continue
     for (const draft of pickSendable(settings, payment, own, snapshot)) yield { draft, payment }
   }
 }

@@ -1,4 +1,3 @@
-import { Big } from 'big.js'
 import type { Config } from '../config/config.ts'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { repoll } from '../platform/concurrency/timing.ts'
@@ -11,7 +10,8 @@ import {
   type RefundRow,
   sendToReview,
 } from './lifecycle.ts'
-import type { Disagreement, LockedPayment } from './types.ts'
+import { hasNotGrown, measureGrown, type SnapshotView } from './measure.ts'
+import type { Disagreement } from './types.ts'
 
 export type RefundSettings = Pick<
   Config,
@@ -28,12 +28,6 @@ export type RefundSettings = Pick<
   | 'IPN_REFUND_FINAL_CODES'
   | 'REFUNDS_ENABLED'
 >
-
-/** What an answer shows about a payment once its refunded delta is matched. */
-export type SnapshotView = Pick<
-  LockedPayment,
-  'refundedNow' | 'refundedAtFirst' | 'returning' | 'countedRefunded'
-> & { callId: number; unmatchedDelta: string }
 
 /** How long a refund that was never sent may wait in a status, and the move that ends it then. */
 const UNSENT_FOR = {
@@ -80,6 +74,12 @@ export function applyDeadlines(
 ): Disagreement | undefined {
   expireUnsent(draft, mayHaveMoved, settings)
   if (!isAwaited(draft.now)) return undefined
+  if (snapshot && draft.now.status === 'unknown' && measureGrown(draft.now, snapshot).lt(0)) {
+    // Should the amount grow again, nobody could say whose growth that is.
+    const reason = `the refunded amount was ${draft.now.refundedBefore} when it was sent, and an answer shows ${snapshot.refundedNow}`
+    sendToReview(draft, 'given_up', 'no_evidence', { reason })
+    return undefined
+  }
   if (snapshot) noteGrowth(draft, snapshot)
   const ended =
     draft.now.failureCode !== null
@@ -104,9 +104,7 @@ function noteGrowth(draft: RefundDraft, snapshot: SnapshotView): void {
   const { now } = draft
   const isLater = now.failureCode !== null ? now.failureBeforeSnapshot : now.refusedBeforeSnapshot
   if (!isLater) return
-  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
-  const isShown = snapshot.countedRefunded === null && hasNotGrown(now, snapshot)
-  const noGrowthSince = isShown ? (now.noGrowthSince ?? now.lockedAt) : null
+  const noGrowthSince = hasNotGrown(now, snapshot) ? (now.noGrowthSince ?? now.lockedAt) : null
   if (noGrowthSince !== now.noGrowthSince) draft.now = { ...now, noGrowthSince }
 }
 
@@ -178,20 +176,6 @@ function judgeRefusal(
 function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow): boolean {
   const isRefused = refusedCode !== null && !isOpenCode(refusedCode)
   return status === 'unknown' && attempts === 1 && !unanswered && isRefused
-}
-
-/**
- * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth belongs to.
- * An amount below what refunds explain is a stale answer, and shows nothing. What came back may hide as much growth.
- */
-export function hasNotGrown(
-  { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,
-  shown: Omit<SnapshotView, 'callId' | 'countedRefunded'>,
-): boolean {
-  const { refundedNow, refundedAtFirst, unmatchedDelta, returning } = shown
-  if (new Big(unmatchedDelta).lt(0)) return false
-  const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).plus(returning)
-  return grown.gte(0) && grown.lt(amount)
 }
 
 /**

@@ -2,7 +2,6 @@ import { Big } from 'big.js'
 import type { Config } from '../config/config.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
-import { hasNotGrown } from './deadlines.ts'
 import { countExternal, hasNewsOf, markExternal } from './external.ts'
 import {
   type DeltaMatch,
@@ -26,7 +25,7 @@ import {
   type RefundRow,
   sendToReview,
 } from './lifecycle.ts'
-import { describeGrowth, measureUnexplained, measureUnmatched } from './measure.ts'
+import { describeGrowth, hasNotGrown, measureUnexplained, measureUnmatched } from './measure.ts'
 import type { Finding, LockedPayment, LockedRefunds, Snapshot } from './types.ts'
 
 /** The result of matching the payments of a transaction. */
@@ -81,14 +80,12 @@ export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundD
   forgetDecidedGrowth(payment, drafts, measureUnmatched(payment, drafts))
 }
 
-/**
- * The growth of what was sent is measured from the least that an answer has shown since: where the refunded amount fell
- * and grew again, nobody can say that the growth is not the refund's.
- */
+/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from it. */
 function lowerBaselines(
-  { paymentId, refundedNow }: LockedPayment,
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
   drafts: readonly RefundDraft[],
 ): void {
+  if (countedRefunded !== null) return
   for (const draft of drafts) {
     const { refundedBefore } = draft.now
     if (draft.now.paymentId !== paymentId || refundedBefore === null) continue
@@ -134,7 +131,7 @@ function trackReturns(
     if (isShown) fallen = fallen.minus(draft.now.amount)
     noteReturn(draft, isShown, own)
     if (isShown && isShownLongEnough(draft, waitMs)) {
-      free(payment, own, draft)
+      free(payment, draft)
       const reason = `two answers, apart, show the refunded amount at ${payment.refundedNow}, lower by the refund that came back: its amount can be refunded again`
       locked.freed.push({ ...draft.now, cause: { reason, callId } })
       released = true
@@ -171,28 +168,13 @@ function measureReturning(own: readonly RefundDraft[]): string {
   return addAmounts(returning.map(({ now }) => now.amount))
 }
 
-function free(payment: LockedPayment, own: readonly RefundDraft[], draft: RefundDraft): void {
+function free(payment: LockedPayment, draft: RefundDraft): void {
   const { amount, inFirstSight } = draft.now
   const standing = { matched: false, inFirstSight: false, returnSightings: RELEASED }
   draft.now = { ...draft.now, ...standing }
   if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
   }
-  for (const one of own) {
-    const { refundedBefore } = one.now
-    if (refundedBefore === null || one === draft) continue
-    const lowered = lowerBaseline(refundedBefore, amount, payment.refundedAtFirst)
-    one.now = { ...one.now, refundedBefore: lowered }
-  }
-}
-
-/**
- * What was first sent while the refunded amount included a refund that came back is measured from what is left. What
- * would be less than was refunded at first never included it.
- */
-function lowerBaseline(refundedBefore: string, amount: string, refundedAtFirst: string): string {
-  const without = new Big(refundedBefore).minus(amount)
-  return without.lt(refundedAtFirst) ? refundedBefore : without.toFixed()
 }
 
 function describeDelta(

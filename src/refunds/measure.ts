@@ -65,6 +65,33 @@ export function isInferredUnmatched({ status, inferred, matched }: RefundRow): b
   return status === 'succeeded' && inferred && !matched
 }
 
+/** What an answer shows about a payment once its refunded delta is matched. */
+export type SnapshotView = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst' | 'returning'> & {
+  callId: number
+  unmatchedDelta: string
+}
+
+/** How much the refunded amount has grown since a refund was first sent. What came back may hide as much growth. */
+export function measureGrown(
+  { refundedBefore }: Pick<RefundRow, 'refundedBefore'>,
+  { refundedNow, refundedAtFirst, returning }: Omit<SnapshotView, 'callId' | 'unmatchedDelta'>,
+): Big {
+  return new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).plus(returning)
+}
+
+/**
+ * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth belongs to.
+ * An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing.
+ */
+export function hasNotGrown(
+  row: Pick<RefundRow, 'amount' | 'refundedBefore'>,
+  shown: Omit<SnapshotView, 'callId'>,
+): boolean {
+  if (new Big(shown.unmatchedDelta).lt(0)) return false
+  const grown = measureGrown(row, shown)
+  return grown.gte(0) && grown.lt(row.amount)
+}
+
 /**
  * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of
  * the refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.

@@ -11,7 +11,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/due.ts'
 import { failCheck } from './choose.ts'
-import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
+import { isFreed, isUnsent, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import { measureRefundable } from './measure.ts'
 import { transactionVersionSql } from './request-facts.ts'
 import type { LockedPayment } from './types.ts'
@@ -145,8 +145,10 @@ export async function readOrderPayments(
         and (m.transaction_id = $2 or payments.as_of <= clock_timestamp()), false) as confirmed,
       exists (select from (
           select * from refunds as r where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
-        where r.first_sent_at is not null and not r.matched and not r.in_first_sight
-          and r.status <> 'failed' and r.return_sightings < 2) as unsettled
+        where (r.first_sent_at is not null or r.status not in ('pending', 'awaiting_approval'))
+          and not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2) or exists (select from (
+          select * from external_refunds as f where ${byKey('f', ['merchant_code', 'payment_id'], 'payments')} offset 0) as f
+        where not f.matched and f.outcome is null) as unsettled
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
     where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing
@@ -259,6 +261,10 @@ function measureOwn(
   const refundable = measureRefundable(payment, rows, amount)
   const isTaken = (one: RefundRow) => one.status !== 'failed' && !isFreed(one) && !one.surplus
   const refundedLater = addAmounts(later.filter(isTaken).map((one) => one.amount))
+  const isUnsettled = (one: RefundRow) =>
+    (one.firstSentAt !== null || !isUnsent(one)) &&
+    !(one.matched || one.inFirstSight || one.status === 'failed' || isFreed(one))
+  const unsettled = rows.some(isUnsettled) || payment.external.some(({ matched }) => !matched)
   const confirmed = stored.confirmed && payment.listed
-  return [{ ...stored, refundable, refundedLater, confirmed }]
+  return [{ ...stored, refundable, refundedLater, confirmed, unsettled }]
 }

@@ -236,8 +236,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/choose.ts',
-    text: 'if (payment.countedRefunded !== null || isReturnSeen) continue',
-    mutation: "if (payment.countedRefunded === '' || isReturnSeen) continue",
+    text: 'if (!payment.missing && (payment.countedRefunded !== null || isReturnSeen)) continue',
+    mutation: "if (!payment.missing && (payment.countedRefunded === '' || isReturnSeen)) continue",
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica has no refund sent for the first time: growth could not be measured from it',
@@ -245,13 +245,33 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/match.ts',
-    text: '  { paymentId, refundedNow }: LockedPayment,\n  drafts: readonly RefundDraft[],\n): void {\n',
-    mutation:
-      '  { paymentId, refundedNow, countedRefunded }: LockedPayment,\n  drafts: readonly RefundDraft[],\n): void {\n  if (countedRefunded !== null) return\n',
+    file: 'src/refunds/deadlines.ts',
+    text: "draft.now.status === 'unknown' && measureGrown(draft.now, snapshot).lt(0)",
+    mutation: "draft.now.status === 'sending' && measureGrown(draft.now, snapshot).lt(0)",
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica hides the growth of a refund that was sent before it: neither failed nor sent again',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/match.ts',
+    text: '  if (countedRefunded !== null) return\n  for (const draft of drafts) {\n    const { refundedBefore }',
+    mutation:
+      "  if (countedRefunded === '') return\n  for (const draft of drafts) {\n    const { refundedBefore }",
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica leaves growth from before a refund was sent to others: it is neither inferred nor matched',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/choose.ts',
+    text: 'if (!payment.missing && (',
+    mutation: 'if (payment.paymentId && (',
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica keeps no refund waiting whose payment is gone since: a person decides',
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },

@@ -2,27 +2,27 @@ import type { Guard } from './guard.ts'
 
 export const DEADLINES: readonly Guard[] = [
   {
-    file: 'src/refunds/deadlines.ts',
-    text: 'if (new Big(unmatchedDelta).lt(0)) return false',
-    mutation: "if (new Big(unmatchedDelta).lt('-1000000000')) return false",
+    file: 'src/refunds/measure.ts',
+    text: 'if (new Big(shown.unmatchedDelta).lt(0)) return false',
+    mutation: "if (new Big(shown.unmatchedDelta).lt('-1000000000')) return false",
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a non-zero code proves nothing beside an answer that is stale',
     control:
       'a notification of success sends a refund to review that is unknown and whose failure was notified',
   },
   {
-    file: 'src/refunds/deadlines.ts',
-    text: 'return grown.gte(0) && grown.lt(amount)',
-    mutation: 'return grown.lt(amount)',
+    file: 'src/refunds/measure.ts',
+    text: 'return grown.gte(0) && grown.lt(row.amount)',
+    mutation: 'return grown.lt(row.amount)',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim: 'an answer from a stale replica confirms no failure before the fall is believed',
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/deadlines.ts',
-    text: 'return grown.gte(0) && grown.lt(amount)',
-    mutation: 'return grown.gte(0) && grown.lte(amount)',
+    file: 'src/refunds/measure.ts',
+    text: 'return grown.gte(0) && grown.lt(row.amount)',
+    mutation: 'return grown.gte(0) && grown.lte(row.amount)',
     test: 'test/unit/refunds/transitions.test.ts',
     claim:
       'time sends a refund to review whose notified failure is contradicted by a delta for too long',
@@ -123,8 +123,8 @@ export const DEADLINES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/deadlines.ts',
-    text: "now.status === 'unknown' &&",
-    mutation: "now.status !== 'failed' &&",
+    text: "now.status === 'unknown' &&\n    now.unanswered",
+    mutation: "now.status !== 'failed' &&\n    now.unanswered",
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a resend under the same id is not allowed once it was accepted',
     control: 'a notification of success makes a refund that is accepted succeed',

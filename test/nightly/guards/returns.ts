@@ -28,12 +28,11 @@ export const RETURNS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/match.ts',
-    text: 'return without.lt(refundedAtFirst) ? refundedBefore : without.toFixed()',
-    mutation:
-      'return without.lt(refundedAtFirst) ? without.toFixed() : without.toFixed() || refundedBefore',
+    text: 'if (compareAmounts(refundedBefore, refundedNow) <= 0) continue',
+    mutation: 'if (compareAmounts(refundedBefore, refundedNow) < 9) continue',
     test: 'test/plays/review/returned.test.ts',
     claim:
-      'a refund that is sent while another one comes back is not lowered below what was refunded before any of them, and then fails by its notification',
+      'a refund that is sent while another one comes back that was refused for good fails once two answers show no growth',
     control:
       'a refund that is sent while another one comes back is sent at once when the second answer does not show it',
   },

@@ -196,4 +196,22 @@ export const SURPLUS: readonly Guard[] = [
       'a request is refused for what is a part of the order by the highest amount that a verified notification names',
     control: 'of three payments, each surplus one is refunded by a request of its own',
   },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'rows.some(isUnsettled) ||',
+    mutation: 'stored.unsettled ||',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent a failed refund that shows in this very answer counts twice, and makes it wait',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'where not f.matched and f.outcome is null)',
+    mutation: 'where not f.matched and f.outcome is null and false)',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent a refund made elsewhere counts twice until a person decides, and makes it wait',
+    control: 'at the same time copies of one request are one refund',
+  },
 ]

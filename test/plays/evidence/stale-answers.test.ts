@@ -120,7 +120,27 @@ describe('an answer from a stale replica', () => {
     await lab.show(payment, '30')
     await lab.age(another, 600_000)
     await lab.passTwice(payment, another)
-    expect([await lab.status(another), await lab.sent(another)]).toEqual(['unknown', 1])
+    expect([await lab.status(another), await lab.sent(another)]).toEqual(['needs_review', 1])
+  })
+
+  it('leaves growth from before a refund was sent to others: it is neither inferred nor matched', async () => {
+    const payment = await lab.open()
+    await refundSilently(payment, '20')
+    await lab.pass(payment)
+    const refundId = await lab.send(payment, '30')
+    await lab.passShowing(payment, '0')
+    await lab.passShowing(payment, '30')
+    expect(await lab.status(refundId)).toBe('accepted')
+    await lab.passNotified(payment, refundId, '30')
+    expect([await lab.status(refundId), await lab.left(payment)]).toEqual(['succeeded', '40'])
+  })
+
+  it('keeps no refund waiting whose payment is gone since: a person decides', async () => {
+    const payment = await openStale()
+    const refundId = await lab.ask(payment, '40')
+    await lab.lose(payment)
+    await lab.pass(payment)
+    expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('sends no refund again whose growth an earlier answer may have shown', async () => {
@@ -141,12 +161,11 @@ describe('an answer from a stale replica', () => {
     const payment = await lab.open()
     await refundSilently(payment, '30')
     await lab.pass(payment)
-    await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '50')
-    expect(await lab.status(refundId)).toBe('unknown')
+    await lab.notify(payment, refundId, '50', { code: 33 })
     await lab.show(payment, '0')
     await lab.passTwice(payment, refundId)
-    expect(await lab.status(refundId)).toBe('unknown')
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 })
 

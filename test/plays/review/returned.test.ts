@@ -62,6 +62,27 @@ describe('a refund that is sent while another one comes back', () => {
     expect(await lab.left(payment)).toBe('100')
   })
 
+  it('that was refused for good fails once two answers show no growth', async () => {
+    const payment = await lab.open({ amount: '200' })
+    const ids: string[] = []
+    for (const shown of ['30', '60']) {
+      const id = await lab.send(payment, '30')
+      await lab.show(payment, shown)
+      await lab.passNotified(payment, id, '30')
+      ids.push(id)
+    }
+    await lab.fault('code', { code: 31 })
+    const refused = await lab.send(payment, '30')
+    await decide(ids[0] ?? '', 'returned')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    for (const id of [...ids, refused]) await lab.age(id, 600_000)
+    await lab.pass(payment)
+    await lab.age(refused, 600_000)
+    await lab.passTwice(payment, refused)
+    expect(await lab.status(refused)).toBe('failed')
+  })
+
   it('is sent at once when the second answer does not show it', async () => {
     const { payment } = await makeReturned()
     await lab.show(payment, '0')

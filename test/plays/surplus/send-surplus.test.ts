@@ -232,6 +232,31 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.sent(id)).toBe(1)
   })
 
+  it('a failed refund that shows in this very answer counts twice, and makes it wait', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    await lab.fault('acceptThenCode', { code: 31 })
+    const failed = await lab.send(pick(order, 0), '30')
+    await lab.age(failed, 600_000)
+    await lab.show(pick(order, 0), '0')
+    await lab.passTwice(pick(order, 0), failed)
+    expect(await lab.status(failed)).toBe('failed')
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId, { amount: '70' }))
+    await lab.show(pick(order, 0), '30')
+    await lab.pass(pick(order, 1))
+    expect([await lab.status(failed), await lab.status(id)]).toEqual(['needs_review', 'pending'])
+  })
+
+  it('a refund made elsewhere counts twice until a person decides, and makes it wait', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await lab.notify(pick(first), 'portal-1', '30')
+    await lab.notify(pick(first), 'portal-1', '30', { code: 1 })
+    await lab.pass(pick(first))
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.passShowing(pick(first), '30')
+    await lab.pass(pick(second))
+    expect(await lab.status(id)).toBe('pending')
+  })
+
   it('a return of goods that was requested later does not stop it', async () => {
     const order = await payOrder(lab, 'DH1', TWICE)
     const { id } = await expectTaken(await askSurplus(lab, order.transactionId))

@@ -29,7 +29,6 @@ const QUIET = {
   refundedNow: '0',
   refundedAtFirst: '0',
   returning: '0',
-  countedRefunded: null,
 }
 const notification = { id: 7, receivedAt: '2026-01-02', beforeSnapshot: true }
 const succeed = (draft: RefundDraft) =>
