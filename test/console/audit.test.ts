@@ -81,6 +81,16 @@ describe('the audit log', () => {
     expect(text).not.toContain(hidden)
   })
 
+  it('says nothing of the account of the entry where a page ends', async () => {
+    await rig.database.sql`
+      insert into audit_entries (at, actor, operation, merchant_code, object_id, outcome)
+      select now() - i * interval '1 day', 'Mai', 'test', ${OTHER.merchantCode}, i, 'done'
+      from generate_series(1, 5000) as i`
+    const page = await (await visitAs(rig, operator, '/console/audit')).text()
+    const [, position = ''] = /cursor=\d+\.([\w-]+)/.exec(page) ?? []
+    expect(Buffer.from(position, 'base64url').toString()).toMatch(/^\[".+","\d+",""\]$/)
+  })
+
   it('goes on behind the rows that were looked through, and is downloaded whole', async () => {
     await rig.database.sql`
       insert into audit_entries (at, actor, operation, merchant_code, object_id, outcome)

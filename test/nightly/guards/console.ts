@@ -164,6 +164,15 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/audit-list.ts',
+    text: "({ id, at }: ListedEntry) => ({ time: at, id, merchantCode: '' })",
+    mutation:
+      "({ id, at, merchantCode: of }: ListedEntry) => ({ time: at, id, merchantCode: of ?? '' })",
+    test: 'test/console/audit.test.ts',
+    claim: 'the audit log says nothing of the account of the entry where a page ends',
+    control: 'the audit log says in words who did what, and what was refused',
+  },
+  {
+    file: 'src/console/audit-list.ts',
     text: 'nullif(merchant_code, ${EVERY_MERCHANT})',
     mutation: "nullif(merchant_code, ${EVERY_MERCHANT + '-'})",
     test: 'test/console/audit.test.ts',
