@@ -70,7 +70,7 @@ const SIGNED_TOKEN = /^\s*eyJ[\w+/-]*={0,2}\.[\w-]*\.[\w-]*\s*$/
 /** Masking takes time, and any sender can make what is not signed long: the rest is left out. */
 const MAX_MASKED = 4_096
 
-/** Most texts are found by one look to hold nothing that has to be masked. */
+/** Most texts are found by one look to hold no credential. */
 export const isHarmless = (text: string) => !SUSPECT.test(text)
 
 /** Masks a nested value at any depth. A long one becomes the start of its text. */
@@ -79,27 +79,29 @@ export function maskNested(value: unknown): unknown {
   return text.length > MAX_MASKED ? maskStart(text) : maskMembers(value)
 }
 
+const hideInText = (text: string) => maskCardText(hideSecretsInText(text))
+
 /**
- * Masks credentials, and card data in JSON. Where nothing is masked a text stays as written: it may be signed.
+ * Masks credentials and card data. Where nothing is masked a text stays as written: it may be signed.
+ * @param hide what is done to a text that is not JSON
  */
-export function maskText(text: string): string {
-  if (isHarmless(text)) return text
+export function maskText(text: string, hide = hideInText): string {
   if (text.length > MAX_MASKED) return maskStart(text)
-  if (JSON_TEXT.test(text)) return maskJsonText(text)
+  if (JSON_TEXT.test(text)) return maskJsonText(text, hide)
   if (SIGNED_TOKEN.test(text)) return HIDDEN
   if (JSON_IN_BASE64.test(text)) {
     const decoded = Buffer.from(text, 'base64').toString()
-    return maskJsonText(decoded) === decoded ? text : HIDDEN
+    return maskJsonText(decoded, hide) === decoded ? text : HIDDEN
   }
-  const hidden = hideSecretsInText(text)
+  const hidden = hide(text)
   const decoded = attempt(() => decodeURIComponent(hidden)) ?? hidden
-  const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded) : hideSecretsInText(decoded)
+  const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded, hide) : hide(decoded)
   return masked === decoded ? hidden : masked
 }
 
 function maskStart(text: string): string {
   const start = text.slice(0, MAX_MASKED).toWellFormed()
-  const masked = maskCardText(hideSecretsInText(start))
+  const masked = hideInText(start)
   return `${masked}… (shortened from ${text.length} characters)`
 }
 
@@ -107,10 +109,10 @@ function maskMembers(value: unknown): unknown {
   return toStorable(maskCardData(value), (text) => hideSecretsInText(toStorableText(text)))
 }
 
-function maskJsonText(text: string): string {
-  if (text.includes(NUMBER_MARK)) return maskCardText(hideSecretsInText(text))
+function maskJsonText(text: string, hide: typeof hideInText): string {
+  if (text.includes(NUMBER_MARK)) return hideInText(text)
   const value = attempt(() => parse(text))
-  if (value === undefined) return hideSecretsInText(text)
+  if (value === undefined) return hide(text)
   const masked = stringify(maskMembers(value)) ?? text
   return masked === stringify(value) ? text : masked
 }

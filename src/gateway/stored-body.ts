@@ -50,8 +50,10 @@ function cutText(text: string): string {
   return start.replace(/\ufffd+$/, '') + mark
 }
 
-type NameKind = 'hash' | 'secret' | 'card' | 'plain' | 'unlisted'
+type NameKind = 'hash' | 'secret' | 'card' | 'exact' | 'plain' | 'unlisted'
 
+/** Ids and amounts, in which digits that look like card data are none. */
+const EXACT_NAME = /(?:id|amount|fee)$/i
 const CARD_NAME = /card|cvv|cvc|cvn|csc|pan(?![a-z])|security|verification/i
 
 /** Bounds the memory that a sender's names can take. */
@@ -77,7 +79,7 @@ export function createMaskNotification(
     for (const name in params) {
       const value = params[name]
       const kind = findKind(name)
-      if (kind === 'hash' || (kind === 'plain' && isFlat(value))) continue
+      if (kind === 'hash' || isFlat(value, kind)) continue
       masked ??= { ...params }
       if (kind !== 'unlisted') masked[name] = maskMember(name, value, kind)
       else {
@@ -103,7 +105,9 @@ function classifyNames(form: NotificationForm) {
   const kinds = new Map<string, NameKind>([[`${prefix}_SecureHash`, 'hash']])
   const classify = (name: string): NameKind => {
     if (!isSigned(name) && !isListed(name)) return 'unlisted'
-    return isSecretName(name) ? 'secret' : CARD_NAME.test(name) ? 'card' : 'plain'
+    if (isSecretName(name)) return 'secret'
+    if (CARD_NAME.test(name)) return 'card'
+    return EXACT_NAME.test(name) ? 'exact' : 'plain'
   }
   const findKind = (name: string): NameKind => {
     const found = kinds.get(name)
@@ -122,16 +126,22 @@ function shortenName(name: string): string {
   return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
 }
 
-/** Whether a value holds no other members, and no text that may hold a credential. */
-function isFlat(value: unknown): boolean {
-  if (typeof value === 'string') return isHarmless(value)
+/** Whether a value holds no other members, and no text that may hold a credential or card data. */
+function isFlat(value: unknown, kind: NameKind): boolean {
+  if (kind !== 'exact' && kind !== 'plain') return false
+  if (typeof value === 'string') {
+    // A longer one is cut.
+    const start = kind === 'exact' ? '' : value.slice(0, MAX_BYTES)
+    return isHarmless(value) && maskCardText(start) === start
+  }
   return typeof value !== 'object' || value === null || isLosslessNumber(value)
 }
 
 function maskMember(name: string, value: unknown, kind: NameKind): unknown {
   if (kind === 'secret') return hide(value)
   if (kind === 'card') return Object.values(Object(maskCardData({ [name]: value })))[0]
-  return typeof value === 'string' ? maskText(value) : maskNested(value)
+  if (typeof value !== 'string') return maskNested(value)
+  return kind === 'exact' ? maskText(value, hideSecretsInText) : maskText(value)
 }
 
 export type ShownMember = { name: string; value: string }

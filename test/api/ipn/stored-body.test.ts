@@ -132,6 +132,22 @@ describe('what is masked', () => {
     expect(JSON.parse(kept.svc_ExtData ?? '')).toEqual(masked)
   })
 
+  it.each(['svc_OrderInfo', 'svc_ResponseMsg', 'svc_ExtData'])(
+    'a card number in the words of %s, beside an id and an amount that look like one',
+    async (name) => {
+      const ids = { svc_TransactionID: '41111111111111111', svc_Amount: '4111111111111111' }
+      for (const [text, masked] of [
+        ['Paid with 4111 1111 1111 1111', 'Paid with 4111 11** **** 1111'],
+        ['card: 4111-1111%2D1111-1111', 'card: 4111-11**-****-1111'],
+      ]) {
+        const params = signIpn({ ...ids, [name]: text ?? '' })
+        const stored = JSON.parse(await store(JSON.stringify(params)))
+        const kept = Object.fromEntries(new URLSearchParams(await store(toForm(params), FORM)))
+        for (const one of [stored, kept]) expect(one).toEqual({ ...params, [name]: masked })
+      }
+    },
+  )
+
   it('a text of JSON in which nothing is masked stays as it was written, with the hash it is signed with', async () => {
     const number = '{"isLosslessNumber":true,"value":"x"}'
     const params = signIpn({ svc_TransactionID: number, svc_OrderID: '[ 1 ]', svc_OrderInfo: '{' })

@@ -2,6 +2,24 @@ import type { Guard } from './guard.ts'
 
 export const CARDS: readonly Guard[] = [
   {
+    file: 'src/gateway/stored-body.ts',
+    text: ' && maskCardText(start) === start',
+    mutation: " && start !== 'x'",
+    test: 'test/api/ipn/stored-body.test.ts',
+    claim:
+      'what is masked a card number in the words of svc_OrderInfo, beside an id and an amount that look like one',
+    control: 'what is masked a body without such members is stored byte for byte',
+  },
+  {
+    file: 'src/gateway/stored-body.ts',
+    text: "return EXACT_NAME.test(name) ? 'exact' : 'plain'",
+    mutation: "return EXACT_NAME.test(name) ? 'plain' : 'plain'",
+    test: 'test/api/ipn/stored-body.test.ts',
+    claim:
+      'what is masked a card number in the words of svc_ResponseMsg, beside an id and an amount that look like one',
+    control: 'what is masked a body without such members is stored byte for byte',
+  },
+  {
     file: 'src/cards/cache.ts',
     text: 'if (maxAgeMs === 0 || sizeOf(key, answer) > maxSize) return',
     mutation: 'if (maxAgeMs === 0) return',
