@@ -47,19 +47,21 @@ const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund
  */
 export function waitForRefund(
   ctx: Pick<TransactionsContext, 'db' | 'lifecycle' | 'transactionWaiters'>,
-  { refund }: FoundRefund,
+  first: FoundRefund,
   ms: number,
   signal: AbortSignal,
 ): Promise<FoundRefund> {
   const until = performance.now() + ms
   return withEitherSignal([signal, ctx.lifecycle.stopping], async (end) => {
-    for (;;) {
+    for (let { refund } = first; ; ) {
       const watch = ctx.transactionWaiters.watch(formatWakeKey(refund))
       try {
         const found = await findRefund(ctx, [refund.merchantCode], refund.refundId)
         const left = until - performance.now()
         if (STATES[found.refund.status].over || left <= 0 || end.aborted) return found
-        await watch.wait(left, end)
+        const hasMoved = found.refund.transactionId !== refund.transactionId
+        refund = found.refund
+        if (!hasMoved) await watch.wait(left, end)
       } finally {
         watch.cancel()
       }

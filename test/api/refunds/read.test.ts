@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import {
@@ -7,6 +8,7 @@ import {
   NO_IDS,
   readAll,
   readPage,
+  seedTransaction,
   withKey,
 } from '../../support/api.ts'
 import { ask, expectTaken, moveTo, seedPaid } from '../../support/ask.ts'
@@ -72,6 +74,11 @@ describe('the list of refunds', () => {
 })
 
 describe('one refund', () => {
+  const announce = (transactionId: string) => {
+    const payload = JSON.stringify([MERCHANT.merchantCode, transactionId])
+    return rig.database.sql`select pg_notify('transaction_changed', ${payload})`
+  }
+
   it('that does not exist is 404, whatever its id looks like', async () => {
     await expectProblem(await get(`/v1/refunds/${randomUUID()}?wait=5`), 404, 'refund_not_found')
     for (const id of [randomUUID(), ...NO_IDS]) {
@@ -92,17 +99,34 @@ describe('one refund', () => {
     async (end) => {
       const { id, transactionId } = await seedPaid(rig.database)
       const refund = await expectTaken(await ask({ url }, id))
-      const { sql } = rig.database
-      const payload = JSON.stringify([MERCHANT.merchantCode, transactionId])
-      const announce = () => sql`select pg_notify('transaction_changed', ${payload})`
       const waiting = get(`/v1/refunds/${refund.id}?wait=20`)
       const held = () => rig.service.ctx.transactionWaiters.count() === 1
       await waitUntil(held, { what: 'a waiting reader' })
       for (const status of ['accepted', end] as const) {
         await moveTo(rig.database, refund.id, status)
-        await announce()
+        await announce(transactionId)
       }
       expect(Refund.parse(await (await waiting).json()).status).toBe(end)
     },
   )
+
+  it('is held until its end also where its payment moves to another transaction', async () => {
+    const { id, transactionId } = await seedPaid(rig.database)
+    const refund = await expectTaken(await ask({ url }, id))
+    await seedTransaction(rig.database, { transactionId: 'T-NEXT' })
+    const { sql } = rig.database
+    const began = performance.now()
+    const waiting = get(`/v1/refunds/${refund.id}?wait=10`)
+    const held = () => rig.service.ctx.transactionWaiters.count() === 1
+    await waitUntil(held, { what: 'a waiting reader' })
+    await sql`update payments set transaction_id = 'T-NEXT'`
+    await sql`update refunds set transaction_id = 'T-NEXT'`
+    await announce(transactionId)
+    // By then it has been read again.
+    await pause(300)
+    await moveTo(rig.database, refund.id, 'succeeded')
+    await announce('T-NEXT')
+    expect((await waiting).status).toBe(200)
+    expect(performance.now() - began).toBeLessThan(5_000)
+  })
 })

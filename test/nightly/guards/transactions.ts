@@ -2,6 +2,14 @@ import type { Guard } from './guard.ts'
 
 export const TRANSACTIONS: readonly Guard[] = [
   {
+    file: 'src/refunds/routes.ts',
+    text: '        refund = found.refund\n        if (!hasMoved) await',
+    mutation: '        if (!hasMoved || left > 0) await',
+    test: 'test/api/refunds/read.test.ts',
+    claim: 'one refund is held until its end also where its payment moves to another transaction',
+    control: 'one refund is returned as it is when the wait times out',
+  },
+  {
     file: 'src/transactions/summarise-payments.ts',
     text: "getCountedStatus(one) === 'SUCCESS'",
     mutation: "getCountedStatus({ ...one, countedStatus: null }) === 'SUCCESS'",
