@@ -207,9 +207,8 @@ export async function rotateSecret(
     if (!before.previousSecret && keep === 'previous') {
       throw invalidField('keep', 'must not be previous: only one secret is valid')
     }
-    const [current = '', previous] = openSecrets(ctx.encryption, id, before)
-    const kept = keep === 'previous' ? (previous ?? '') : current
-    const isKept = previousValidForS > 0
+    const kept = previousValidForS > 0 ? openKept(ctx, id, before, keep) : undefined
+    const isKept = kept !== undefined
     const [row] = await tx<{ until: string | null }[]>`
       with changed as (
       update webhook_endpoints set secret = ${encrypt(secret, placeSecret(id))},
@@ -219,4 +218,21 @@ export async function rotateSecret(
       select until::text from changed`
     return { id, secret, previousSecretValidUntil: toIso(row?.until ?? null) }
   })
+}
+
+/** Opens the secret that stays valid; undefined for one that nobody can open any more, as its data key is lost. */
+function openKept(
+  { encryption }: Pick<WebhooksContext, 'encryption'>,
+  endpointId: string,
+  before: StoredEndpoint,
+  keep: z.infer<typeof SecretRotation>['keep'],
+): string | undefined {
+  try {
+    const [current, previous] = openSecrets(encryption, endpointId, before)
+    return keep === 'previous' ? previous : current
+  } catch (error) {
+    // Its key is still being sought.
+    if (error instanceof DomainError) throw error
+    return undefined
+  }
 }

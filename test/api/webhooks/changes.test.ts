@@ -276,6 +276,22 @@ describe('a rotated secret', () => {
     ])
   })
 
+  it('takes the place of one that cannot be opened any more, and what waits is sent', async () => {
+    const receiver = await receive()
+    const { id } = await register(rig, receiver.url)
+    await rig.database.sql`
+      update webhook_endpoints set secret = overlay(secret placing ${Buffer.alloc(8)} from 5 for 8) where id = ${id}`
+    await publish(rig, ['T-8'])
+    // Its key is sought first.
+    const isFree = async () => (await call('POST', `/${id}/test`)).status !== 503
+    await waitUntil(isFree, { what: 'its key to be lost' })
+    const { secret, previousSecretValidUntil } = await rotate(id)
+    expect(previousSecretValidUntil).toBeNull()
+    await work(rig.service.ctx)
+    for (const one of receiver.seen) verify(one, secret)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
   it.each([
     [{ previousValidForS: -1 }, 'previousValidForS'],
     [{ previousValidForS: 604_801 }, 'previousValidForS'],

@@ -219,6 +219,15 @@ export const WEBHOOKS: readonly Guard[] = [
     control: AT_NEW_ADDRESS,
   },
   {
+    file: 'src/webhooks/changes.ts',
+    text: '    if (error instanceof DomainError) throw error\n    return undefined\n',
+    mutation: '    throw error\n',
+    test: CHANGES,
+    claim:
+      'a rotated secret takes the place of one that cannot be opened any more, and what waits is sent',
+    control: AT_NEW_ADDRESS,
+  },
+  {
     file: 'src/webhooks/replay.ts',
     text: '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`',
     mutation:
