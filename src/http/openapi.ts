@@ -85,8 +85,8 @@ function completeOperation(
   const scope = operation.security?.flatMap((one) => Object.values(one).flat()).join(', ')
   const said = [operation.description, scope && `Scope: \`${scope}\`.`].filter(Boolean)
   operation.description = said.join('\n\n')
-  for (const [status, response] of Object.entries(operation.responses)) {
-    const limits = scope && status !== '401' ? (['RateLimit-Policy', 'RateLimit'] as const) : []
+  for (const response of Object.values(operation.responses)) {
+    const limits = scope ? (['RateLimit-Policy', 'RateLimit'] as const) : []
     response.headers = { ...response.headers, ...referToHeaders(['X-Request-Id', ...limits]) }
   }
   for (const parameter of operation.parameters ?? []) {
