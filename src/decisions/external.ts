@@ -265,9 +265,8 @@ async function doubtInferred(
 ): Promise<string[]> {
   rejudgeInferred(payment, drafts)
   const doubted = drafts.filter(({ transitions }) => transitions.length > 0)
-  for (const draft of drafts) {
-    await saveDraft(tx, config, doubted.includes(draft) ? { ...draft, dueInMs: null } : draft)
-  }
+  for (const draft of doubted) draft.dueInMs = null
+  for (const draft of drafts) await saveDraft(tx, config, draft)
   return doubted.map(({ now }) => now.refundId)
 }
 

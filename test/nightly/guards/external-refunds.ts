@@ -140,8 +140,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/external.ts',
-    text: 'for (const draft of drafts) {',
-    mutation: 'for (const draft of doubted) {',
+    text: 'for (const draft of drafts) await',
+    mutation: 'for (const draft of doubted) await',
     test: 'test/plays/external/entered.test.ts',
     claim:
       'growth that is entered beside a refund decided as failed is no growth that the person saw, at once',
