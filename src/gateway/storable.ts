@@ -47,6 +47,23 @@ export function toStorable(value: unknown, write = toStorableText): unknown {
   )
 }
 
+/** Changes every text and number of parsed JSON; of what was omitted, the size stays. */
+export function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (isLosslessNumber(value)) {
+    const changed = change(value.value)
+    return changed === value.value ? value : changed
+  }
+  if (Array.isArray(value)) return value.map((one) => mapTexts(one, change))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name,
+      name === 'omittedBytes' ? one : mapTexts(one, change),
+    ]),
+  )
+}
+
 /** Hides a credential. That there is none may be seen. */
 export function hide(value: unknown): unknown {
   return value === null || value === '' ? value : HIDDEN

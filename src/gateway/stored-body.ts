@@ -10,7 +10,7 @@ import {
 import { parseFormParams, parseJsonParams, readText, writeParams } from './parse-body.ts'
 import { isListedMember, type NotificationForm } from './reading.ts'
 import type { WireParams } from './signature.ts'
-import { hide, isHarmless, isId, maskNested, maskText, toMessage } from './storable.ts'
+import { hide, isHarmless, isId, mapTexts, maskNested, maskText, toMessage } from './storable.ts'
 
 /** Of a stored body, in UTF-8. Published notifications have at most 600. */
 const MAX_BYTES = 8 * 1024
@@ -187,8 +187,27 @@ export function readRefundDetails(body: string, prefix: string): RefundDetails {
   }
 }
 
+/** What a stored notification is found by, and what it proves. */
+const EVIDENCE = /(?:RequestID|PaymentID|TransactionID|Amount|SecureHash)$/
+
+/** Masks what a stored notification says beside its evidence; one without anything to mask stays as it is. */
+export function maskStored(body: string, mask: (text: string) => string): string {
+  const params = parseStored(body)
+  if (!params) return mask(body)
+  const masked = Object.fromEntries(
+    Object.entries(params).map(([name, value]) =>
+      EVIDENCE.test(name) ? [name, value] : [mask(name), mapTexts(value, mask)],
+    ),
+  )
+  const format = isJson(body) ? 'json' : 'form'
+  const written = writeParams(masked, format)
+  return written === writeParams(params, format) ? body : written
+}
+
+const isJson = (body: string) => body.trimStart().startsWith('{')
+
 /** A body is stored as it was sent: as JSON, or else as a form. */
 function parseStored(body: string): WireParams | undefined {
-  const parsed = body.trimStart().startsWith('{') ? parseJsonParams(body) : parseFormParams(body)
+  const parsed = isJson(body) ? parseJsonParams(body) : parseFormParams(body)
   return 'problem' in parsed ? undefined : parsed.params
 }

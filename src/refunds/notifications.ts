@@ -1,14 +1,14 @@
 import type { Context } from '../context.ts'
-import { type RefundDetails, readRefundDetails } from '../gateway/stored-body.ts'
+import { maskStored, type RefundDetails, readRefundDetails } from '../gateway/stored-body.ts'
 import { readResult, weigh } from './evidence.ts'
 import { recordExternal } from './external.ts'
 import { isUnsent, move, type RefundDraft, type RefundRow, sendToReview } from './lifecycle.ts'
-import { decryptReceiver, maskAccount } from './receiver.ts'
+import { decryptReceiver, maskIn } from './receiver.ts'
 import type { Disagreement, Finding, LockedRefunds, RefundNotification } from './types.ts'
 
 /**
  * Reads the details of the notifications of refunds of ours: the fee, the gateway's words and its reference, of which
- * an undocumented reading is believed the words. An account number in the words is masked.
+ * an undocumented reading is believed the words. An account number is masked in them, and in what stays stored.
  */
 export function readDetails(
   { config, encryption }: Pick<Context, 'config' | 'encryption'>,
@@ -16,14 +16,14 @@ export function readDetails(
 ): void {
   for (const one of notifications) {
     const own = findOwn(drafts, one)
-    if (!own) continue
-    const details = readRefundDetails(one.body ?? '', config.GATEWAY_FIELD_PREFIX)
+    if (!own || one.body === null) continue
     const { receiver, refundId } = own.now
     const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
-    const message = known
-      ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
-      : details.message
+    const mask = (text: string) => (known ? maskIn(text, known.accountNumber) : text)
+    const details = readRefundDetails(one.body, config.GATEWAY_FIELD_PREFIX)
+    const message = details.message && mask(details.message)
     one.details = one.documented ? { ...details, message } : { message }
+    one.body = maskStored(one.body, mask)
   }
 }
 

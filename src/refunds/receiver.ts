@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { isLosslessNumber, parse, stringify } from 'lossless-json'
+import { parse, stringify } from 'lossless-json'
 import type { Config } from '../config/config.ts'
 import { DomainError, type FieldError } from '../errors.ts'
-import { isPrintable } from '../gateway/storable.ts'
+import { isPrintable, mapTexts } from '../gateway/storable.ts'
 import type { GatewayCall } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
@@ -68,47 +68,33 @@ export function maskAccount(accountNumber: string): string {
  */
 function maskAccountIn(json: string, accountNumber: string): string {
   if (accountNumber === '') return json
-  return stringify(maskValue(parse(json), accountNumber)) ?? json
+  return stringify(mapTexts(parse(json), (text) => maskIn(text, accountNumber))) ?? json
 }
-
-function maskValue(value: unknown, accountNumber: string): unknown {
-  const mask = (text: string) => maskIn(text, accountNumber)
-  if (typeof value === 'string') return mask(value)
-  if (isLosslessNumber(value)) {
-    const masked = mask(value.value)
-    return masked === value.value ? value : masked
-  }
-  if (Array.isArray(value)) return value.map((one) => maskValue(one, accountNumber))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === 'omittedBytes' ? one : maskValue(one, accountNumber),
-    ]),
-  )
-}
-
-/** Shorter texts are no account numbers, and may be part of any word. */
-const MIN_ACCOUNT_NUMBER = 4
 
 /** Masks an account number in what the gateway answers: in its message, and wherever the answer holds it. */
 export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCall<T> {
   const { outcome, record } = call
   const { received } = record
-  const isMasked = 'message' in outcome && accountNumber.length >= MIN_ACCOUNT_NUMBER
+  const message = 'message' in outcome ? { message: maskIn(outcome.message, accountNumber) } : {}
   return {
-    outcome: isMasked ? { ...outcome, message: maskIn(outcome.message, accountNumber) } : outcome,
+    outcome: { ...outcome, ...message },
     record: received ? { ...record, received: maskAccountIn(received, accountNumber) } : record,
   }
 }
 
+/** Shorter texts are no account numbers, and may be part of any word. */
+const MIN_ACCOUNT_NUMBER = 4
 /** Longer ones are found however they are grouped; a short one grouped may be part of a date. */
 const MIN_GROUPED = 6
 const GAPS = /[\s.-]/g
 const SPECIAL = /[\\^$.*+?()[\]{}|/-]/
 
-/** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
-function maskIn(text: string, accountNumber: string): string {
+/**
+ * Masks an account number in a text of the gateway: with a function, because a replacement text may contain patterns
+ * like $&, which insert what was found.
+ */
+export function maskIn(text: string, accountNumber: string): string {
+  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text
   const mask = () => maskAccount(accountNumber)
   const characters = [...accountNumber.replaceAll(GAPS, '')]
   if (characters.length < MIN_GROUPED) return text.replaceAll(accountNumber, mask)

@@ -1,5 +1,5 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm'
-import { externalRefunds, ipnEvents, payments, refunds } from '../db/schema.ts'
+import { externalRefunds, payments, refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type {
   NewDiscrepancy,
@@ -86,11 +86,11 @@ async function saveHandled(
 ): Promise<void> {
   if (notifications.length === 0) return
   const ids = notifications.map(({ id }) => id)
-  const isOne = sql`${ipnEvents.id} = any(${sql.param(ids)}::bigint[])`
-  await build(tx)
-    .update(ipnEvents)
-    .set({ handledAt: sql`now()` })
-    .where(and(eq(ipnEvents.merchantCode, merchantCode), isOne))
+  const bodies = notifications.map(({ body }) => body)
+  await tx`
+    update ipn_events as e set handled_at = now(), body = coalesce(n.body, e.body)
+    from unnest(${ids}::bigint[], ${bodies}::text[]) as n (id, body)
+    where e.merchant_code = ${merchantCode} and e.id = any(${ids}::bigint[]) and e.id = n.id`
 }
 
 /** Saves what refunds that came back leave of their payments, also of what was refunded at first. */

@@ -113,7 +113,7 @@ export type RefundNotification = WeighedNotification & {
   beforeSnapshot: boolean
   /** It was received before its payment was first seen. */
   beforeFirst: boolean
-  /** As it was received; null for one that is too long to be of use. */
+  /** As it is stored, and stays stored once it is handled; null for one that is too long to be of use. */
   body: string | null
   /** Of the refund that it makes known, if it does. */
   externalId: string

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
-import { RECEIVER } from '../support/ask.ts'
+import { findInTables, RECEIVER } from '../support/ask.ts'
 import { listen } from '../support/gateway.ts'
 import { type ListingGateway, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { useFreshLab } from '../support/use-started.ts'
@@ -209,5 +209,37 @@ describe('the answer to a refund', () => {
     expect(proof?.attempts).toMatchObject([
       { outcome: 'unknown', httpStatus: 503, received: { text: '<p>•••• 6789 busy</p>' } },
     ])
+  })
+})
+
+describe('the notification of a failed refund', () => {
+  /** To the account, which the notification repeats in these words, in a transaction. */
+  async function fail(accountNumber: string, message: string) {
+    const payment = await lab.open({ paymentMethod: 'QR' })
+    const receiver = { ...RECEIVER, accountNumber }
+    const { body } = await lab.refund(payment.id, { amount: '30', receiver })
+    await lab.pass(payment)
+    await lab.notify(payment, body.id, '30', { code: 33, message })
+    await lab.passTwice(payment, body.id)
+    const { failure } = await lab.readRefund(body.id)
+    return { transactionId: payment.transactionId, failure }
+  }
+
+  it.each([
+    ['0123 456 789', 'account 0123456789 is closed', 'account ••••  789 is closed'],
+    ['0123456789', 'account 0123 456 789 is closed', 'account •••• 6789 is closed'],
+    ['012', 'account 012 is closed', 'account 012 is closed'],
+  ])('masks the account number %s in %j', async (accountNumber, message, masked) => {
+    const { failure } = await fail(accountNumber, message)
+    expect(failure).toMatchObject({ code: '33', message: expect.stringContaining(masked) })
+  })
+
+  it('leaves the account number in no table and no timeline', async () => {
+    const { transactionId } = await fail('70055667788', 'account 70055667788 is closed')
+    expect(await findInTables(lab.database, '70055667788')).toEqual([])
+    const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
+    expect(data).toContainEqual(
+      expect.objectContaining({ type: 'ipn', message: 'account •••• 7788 is closed' }),
+    )
   })
 })

@@ -178,4 +178,48 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control:
       'inference never frees money (f) until its own notification, or a person, makes it known',
   },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: 'one.body = maskStored(one.body, mask)',
+    mutation: 'void maskStored(one.body, mask)',
+    test: 'test/plays/received.test.ts',
+    claim:
+      'the notification of a failed refund leaves the account number in no table and no timeline',
+    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+  },
+  {
+    file: 'src/refunds/save.ts',
+    text: 'body = coalesce(n.body, e.body)',
+    mutation: 'body = coalesce(e.body, n.body)',
+    test: 'test/plays/received.test.ts',
+    claim:
+      'the notification of a failed refund leaves the account number in no table and no timeline',
+    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+  },
+  {
+    file: 'src/refunds/notifications.ts',
+    text: 'details.message && mask(details.message)',
+    mutation: 'details.message',
+    test: 'test/plays/received.test.ts',
+    claim:
+      'the notification of a failed refund masks the account number 0123 456 789 in "account 0123456789 is closed"',
+    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+  },
+  {
+    file: 'src/refunds/receiver.ts',
+    text: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text',
+    mutation: "if (accountNumber === '') return text",
+    test: 'test/plays/received.test.ts',
+    claim:
+      'the notification of a failed refund masks the account number 012 in "account 012 is closed"',
+    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+  },
+  {
+    file: 'src/gateway/stored-body.ts',
+    text: 'EVIDENCE.test(name) ? [',
+    mutation: 'EVIDENCE.test(body) ? [',
+    test: 'test/unit/gateway/mask-notification.test.ts',
+    claim: 'a stored notification in JSON is masked beside its evidence',
+    control: 'a stored notification in an unreadable body is masked beside its evidence',
+  },
 ]

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { parseFormParams, parseJsonParams } from '../../../src/gateway/parse-body.ts'
-import { createMaskNotification } from '../../../src/gateway/stored-body.ts'
+import { createMaskNotification, maskStored } from '../../../src/gateway/stored-body.ts'
 
 const mask = createMaskNotification({
   kind: 'payment',
@@ -77,3 +77,17 @@ it.each(['eyJhIjoxfQ==', '50% off = good', 'a: b', '{"a":[1.50]}', '%7B%22a%22%3
     expect(store(body, 'json')).toBe(body)
   },
 )
+
+it.each<[string, string, string]>([
+  [
+    'JSON',
+    '{"svc_Amount":1000, "svc_RequestID":"1000", "svc_ResponseMsg":"to 1000", "svc_ExtData":{"to":[1000]}}',
+    '{"svc_Amount":1000,"svc_RequestID":"1000","svc_ResponseMsg":"to ***","svc_ExtData":{"to":["***"]}}',
+  ],
+  ['a form', 'svc_Amount=1000&svc_ResponseMsg=to+%31000', 'svc_Amount=1000&svc_ResponseMsg=to+***'],
+  ['an unreadable body', '{"svc_ResponseMsg":"to 1000…', '{"svc_ResponseMsg":"to ***…'],
+  ['a name', 'to+1000=(not+kept)', 'to+***=%28not+kept%29'],
+  ['JSON without it', '{ "svc_Amount": 1000 }', '{ "svc_Amount": 1000 }'],
+])('a stored notification in %s is masked beside its evidence', (_, body, masked) => {
+  expect(maskStored(body, (text) => text.replaceAll('1000', '***'))).toBe(masked)
+})
