@@ -5,6 +5,7 @@ import { DomainError, type FieldError } from '../errors.ts'
 import { isPrintable, mapTexts } from '../gateway/storable.ts'
 import type { GatewayCall } from '../gateway/types.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
+import { HIDDEN } from '../platform/crypto/masking.ts'
 
 export const NOT_PRINTABLE = 'holds control characters'
 
@@ -89,12 +90,23 @@ const MIN_GROUPED = 6
 const GAPS = /[\s.-]/g
 const SPECIAL = /[\\^$.*+?()[\]{}|/-]/
 
-/**
- * Masks an account number in a text of the gateway: with a function, because a replacement text may contain patterns
- * like $&, which insert what was found.
- */
+/** What may be Base64: the gateway knows a receiver in this form alone, and may send it back so. */
+const BASE64 = /[\w+/-]{16,}={0,2}/g
+
+/** Masks an account number in a text of the gateway, and hides what holds it in Base64. */
 export function maskIn(text: string, accountNumber: string): string {
   if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text
+  const holdsIt = (run: string) => {
+    const decoded = Buffer.from(run, 'base64').toString()
+    return maskWords(decoded, accountNumber) !== decoded
+  }
+  // It may begin after others of its characters.
+  const isHidden = (run: string) => [0, 1, 2, 3].some((start) => holdsIt(run.slice(start)))
+  return maskWords(text, accountNumber).replace(BASE64, (run) => (isHidden(run) ? HIDDEN : run))
+}
+
+/** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
+function maskWords(text: string, accountNumber: string): string {
   const mask = () => maskAccount(accountNumber)
   const characters = [...accountNumber.replaceAll(GAPS, '')]
   if (characters.length < MIN_GROUPED) return text.replaceAll(accountNumber, mask)

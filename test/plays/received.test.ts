@@ -203,6 +203,14 @@ describe('the answer to a refund', () => {
     ])
   })
 
+  it('is stored without the receiver that it sends back, as it was sent', async () => {
+    const svc_Receiver = Buffer.from(JSON.stringify(RECEIVER)).toString('base64')
+    const refused = { svc_ResponseCode: 33, svc_ResponseMsg: 'no', svc_ResponseData: {} }
+    const { proof } = await sendRefund(JSON.stringify({ ...refused, svc_Receiver }))
+    expect(proof?.attempts).toMatchObject([{ received: { members: { svc_Receiver: '***' } } }])
+    expect(await findInTables(lab.database, svc_Receiver)).toEqual([])
+  })
+
   it('that cannot be read is in the proof as well', async () => {
     const { status, proof } = await sendRefund(`<p>${RECEIVER.accountNumber} busy</p>`, 503)
     expect(status).toBe('unknown')

@@ -222,4 +222,13 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     claim: 'a stored notification in JSON is masked beside its evidence',
     control: 'a stored notification in an unreadable body is masked beside its evidence',
   },
+  {
+    file: 'src/refunds/receiver.ts',
+    text: '/[\\w+/-]{16,}={0,2}/g',
+    mutation: '/[\\w+/-]{1600,}={0,2}/g',
+    test: 'test/plays/received.test.ts',
+    claim:
+      'the answer to a refund is stored without the receiver that it sends back, as it was sent',
+    control: 'the answer to a refund that cannot be read is in the proof as well',
+  },
 ]
