@@ -208,7 +208,7 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/refunds/receiver.ts',
     text: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text',
-    mutation: "if (accountNumber === '') return text",
+    mutation: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER - 3) return text',
     test: 'test/plays/received.test.ts',
     claim:
       'the notification of a failed refund masks the account number 012 in "account 012 is closed"',
