@@ -601,7 +601,10 @@ export const TEXTS = {
     'The gateway reports that more of this payment was refunded than any refund known here. Refunds of the payment that were not sent yet wait.',
     'Cổng báo khoản thanh toán này đã được hoàn nhiều hơn các lệnh hoàn tiền biết được ở đây. Các lệnh hoàn tiền của khoản này chưa gửi phải chờ.',
   ],
-  'discrepancyHelp.unexplained_growth.steps': ['Look in the gateway’s portal for a refund that was made there. Resolving this enters the increase as a refund made elsewhere.', 'Tìm trong trang quản trị của cổng xem có lệnh hoàn tiền nào tạo ở đó. Khi xử lý xong, phần tăng thêm được ghi là hoàn tiền tạo nơi khác.'],
+  'discrepancyHelp.unexplained_growth.steps': [
+    'Look in the gateway’s portal for a refund that was made there. Resolving this enters the increase as a refund made elsewhere. Where two people have just said that a refund came back, wait first: it ends by itself once the refunded amount falls.',
+    'Tìm trong trang quản trị của cổng xem có lệnh hoàn tiền nào tạo ở đó. Khi xử lý xong, phần tăng thêm được ghi là hoàn tiền tạo nơi khác. Nếu hai người vừa xác nhận một khoản hoàn tiền bị trả lại, hãy chờ trước: sai lệch tự kết thúc khi số tiền đã hoàn giảm.',
+  ],
   'discrepancyHelp.refunded_amount_fell.meaning': ['Refunds that are known to have happened no longer show in the gateway’s figures.', 'Những khoản hoàn tiền đã biết là có xảy ra không còn trong số liệu của cổng.'],
   'discrepancyHelp.refunded_amount_fell.steps': ['Ask the gateway’s support where the money is. This ends by itself when the figures show the refunds again.', 'Hỏi bộ phận hỗ trợ của cổng tiền đang ở đâu. Sai lệch tự kết thúc khi số liệu hiện lại các khoản hoàn tiền.'],
   'discrepancyHelp.success_after_failure.meaning': ['This refund was shown as failed, and then the gateway notified its success. It now counts as refunded.', 'Lệnh hoàn tiền này đã hiện là thất bại, sau đó cổng thông báo thành công. Hiện được tính là đã hoàn.'],

@@ -162,3 +162,18 @@ it('a success notification of a refund that came back is told each time: it may 
     expect(await listOpen()).toEqual([])
   }
 })
+
+it('a refund that two people have freed is unexplained growth until the refunded amount falls by it', async () => {
+  const { payment, refundId } = await makeReturned()
+  const { key } = await addPrincipal(lab.database)
+  const body = { outcome: 'returned', reason: 'ticket 4711' }
+  expect((await lab.post(`/refunds/${refundId}/resolution`, body, key)).status).toBe(200)
+  const listOpen = async () =>
+    await lab.database
+      .sql`select from discrepancies where kind = 'unexplained_growth' and resolved_at is null`
+  await lab.pass(payment)
+  expect(await listOpen()).toHaveLength(1)
+  await lab.passShowing(payment, '0')
+  expect(await listOpen()).toHaveLength(0)
+  expect(await lab.left(payment)).toBe('100')
+})
