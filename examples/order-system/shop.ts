@@ -194,18 +194,18 @@ async function trackPayment({ orders, ipn }: Shop, order: Order): Promise<void> 
   const transaction = await ipn.transactions.wait(order.transactionId, options)
   const payment = transaction.payments.find(({ status }) => status === 'SUCCESS')
   await orders.change(order.id, (stored) => {
-    const isWrong = transaction.state === 'paid' && !isPaidInFull(stored, transaction)
-    stored.status = isWrong ? 'wrong_amount' : transaction.state
+    stored.status = readStatus(stored, transaction)
     if (payment) stored.paymentId = payment.id
   })
 }
 
 /**
- * Returns whether the order can be shipped. A transaction that is `paid` is not enough: it says that a payment succeeded,
- * not how much of the order it is.
+ * A transaction that is `paid` is not enough to ship the order: it says that a payment succeeded, not how much of the
+ * order it is.
  */
-function isPaidInFull(order: Order, { state, paidAmount, currency }: Transaction): boolean {
-  return state === 'paid' && currency === order.currency && new Big(paidAmount).eq(order.amount)
+function readStatus(order: Order, { state, paidAmount, currency }: Transaction): Order['status'] {
+  const isInFull = currency === order.currency && new Big(paidAmount).eq(order.amount)
+  return state === 'paid' && !isInFull ? 'wrong_amount' : state
 }
 
 /** Stores key and parameters before anything is sent: a crash after this loses no money. */
@@ -231,18 +231,18 @@ async function trackReturn(shop: Shop, order: Order, one: Return): Promise<void>
   const { orders, ipn } = shop
   const { id } = await sendReturn(shop, order, one, UNLIMITED.timeoutMs)
   const ended = await ipn.refunds.wait(id, UNLIMITED)
-  const state = await readState(shop, order, ended.status)
+  const transaction = await readAfter(shop, order, ended.status)
   await orders.change(order.id, (stored) => {
-    stored.status = state
+    stored.status = readStatus(stored, transaction)
     recordRefund(stored, one, ended.status, ended.gatewayReference)
   })
 }
 
 /** A notification may prove a refund before an answer of the gateway shows it: until then the transaction is `paid`. */
-async function readState({ ipn }: Shop, { transactionId }: Order, refund: RefundStatus) {
+async function readAfter({ ipn }: Shop, { transactionId }: Order, refund: RefundStatus) {
   for (;;) {
-    const { state } = await ipn.transactions.get(transactionId, UNLIMITED)
-    if (refund !== 'succeeded' || state !== 'paid') return state
+    const transaction = await ipn.transactions.get(transactionId, UNLIMITED)
+    if (refund !== 'succeeded' || transaction.state !== 'paid') return transaction
     await pause(200)
   }
 }

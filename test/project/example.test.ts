@@ -4,6 +4,7 @@ import { z } from 'zod'
 
 import { createOrderBook, createShop, type Order } from '../../examples/order-system/shop.ts'
 import { createCheckout } from '../../examples/order-system/story.ts'
+import { readPage } from '../support/api.ts'
 import { type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { KEY } from '../support/service.ts'
@@ -12,18 +13,22 @@ import { waitUntil } from '../support/wait-until.ts'
 
 describe('the shop', () => {
   const rig = useRefundRig({ settings: PATIENT_REFUNDS })
+  const failing = useRefundRig({
+    settings: { ...PATIENT_REFUNDS, REFUND_CONFIRM_FAILED_MS: '50' },
+    refundMode: { guardsBalance: false, settleMs: 600_000 },
+  })
 
   /** Starts a shop; its client is closed after the test. */
-  function openShop(orders = createOrderBook()) {
+  function openShop(orders = createOrderBook(), of = rig) {
     const { fetch, faults } = makeFaultyFetch()
     const closing = new AbortController()
     onTestFinished(() => closing.abort())
-    const baseUrl = rig.service.url
+    const baseUrl = of.service.url
     const ipn: Client = createClient({ baseUrl, apiKey: KEY, fetch, signal: closing.signal })
     const { app, resume } = createShop({
       orders,
       ipn,
-      openCheckout: createCheckout(rig.sandbox.url),
+      openCheckout: createCheckout(of.sandbox.url),
     })
     const post = (path: string, body: object) =>
       app.request(path, { method: 'POST', body: JSON.stringify(body) })
@@ -82,6 +87,22 @@ describe('the shop', () => {
     expect((await shop.orders.find(order.id))?.returns).toHaveLength(1)
     await untilReturned(shop, order)
     expect(await rig.moved(order.paymentId)).toEqual(['40'])
+  })
+
+  it('does not take an order for paid of which too little was paid, also once its refund failed', async () => {
+    const shop = openShop(undefined, failing)
+    const { id, payAt } = await open(shop, '250000')
+    await fetch(payAt, { method: 'PATCH', body: '{"status":"SUCCESS","amount":"1000"}' })
+    const isShort = async () => (await shop.orders.find(id))?.status === 'wrong_amount'
+    await waitUntil(isShort, { what: 'the order is short' })
+    await shop.post(`/orders/${id}/refund`, { returnId: 'R', amount: '400' })
+    const read = async () => (await readPage(await failing.api('/v1/refunds'))).data[0]
+    const isSent = async () => (await read())?.status === 'accepted'
+    await waitUntil(isSent, { what: 'it is sent' })
+    await failing.control('POST', `/refunds/${(await read())?.id}/settle`, { outcome: 'failure' })
+    const isEnded = async () => (await shop.orders.find(id))?.returns[0]?.status === 'failed'
+    await waitUntil(isEnded, { what: 'the refund failed' })
+    expect(await shop.orders.find(id)).toMatchObject({ status: 'wrong_amount' })
   })
 
   it('takes no webhook that it has no secret for', async () => {

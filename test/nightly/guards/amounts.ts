@@ -2,6 +2,15 @@ import type { Guard } from './guard.ts'
 
 export const AMOUNTS: readonly Guard[] = [
   {
+    file: 'examples/order-system/shop.ts',
+    text: '    stored.status = readStatus(stored, transaction)\n    recordRefund',
+    mutation: '    stored.status = transaction.state\n    recordRefund',
+    test: 'test/project/example.test.ts',
+    claim:
+      'the shop does not take an order for paid of which too little was paid, also once its refund failed',
+    control: 'the shop takes no webhook that it has no secret for',
+  },
+  {
     file: 'src/money.ts',
     text: "return difference.lt(0) ? '0' : difference",
     mutation: "return difference.lt(-1e9) ? '0' : difference",
