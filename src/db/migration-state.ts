@@ -56,6 +56,8 @@ const INDEX =
 /** Reads which index a statement builds or drops without blocking writes, in quotes; undefined for any other. */
 export const readIndexName = (text: string) => INDEX.exec(text)?.[1]
 
+const ANOTHER = 'set DATA_DIR or DATABASE_URL to another one'
+
 /** Those of this version do not change while it runs, and every probe of the health asks for them. */
 let own: Promise<Migration[]> | undefined
 
@@ -69,6 +71,10 @@ async function readState(sql: Sql, folder?: string) {
       // The table or the schema does not exist.
       if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
         return []
+      }
+      // What another program keeps under that name has other columns.
+      if (error instanceof Error && 'code' in error && error.code === '42703') {
+        throw new MigrationError(`The database is one of another program: ${ANOTHER}`)
       }
       throw error
     },
@@ -109,6 +115,6 @@ export async function planMigrations(sql: Sql, folder?: string): Promise<Migrati
     ? `its migration ${name} has another text`
     : 'this version lacks a migration of it'
   throw new MigrationError(
-    `The database is one of another version: ${what}. Start the version that migrated it, or begin with an empty database: set DATA_DIR or DATABASE_URL to another one`,
+    `The database is one of another version: ${what}. Start the version that migrated it, or begin with an empty database: ${ANOTHER}`,
   )
 }

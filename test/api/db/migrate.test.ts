@@ -122,3 +122,10 @@ it('the migrations in the repository create exactly the schema that the code dec
     readdirSync('migrations', { recursive: true }).sort(),
   )
 })
+
+it('refuses a database whose table of that name is of another program, in one line', async () => {
+  const { sql, url } = await createEmptyDatabase()
+  await sql`create table migrations (id serial primary key, "timestamp" bigint not null, name varchar not null)`
+  const refusal = /^The database is one of another program: set DATA_DIR or DATABASE_URL to /
+  await expect(migrateDatabase(url)).rejects.toThrow(refusal)
+})

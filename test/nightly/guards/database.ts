@@ -2,6 +2,15 @@ import type { Guard } from './guard.ts'
 
 export const DATABASE: readonly Guard[] = [
   {
+    file: 'src/db/migration-state.ts',
+    text: "error.code === '42703'",
+    mutation: "error.code === '42704'",
+    test: 'test/api/db/migrate.test.ts',
+    claim: 'refuses a database whose table of that name is of another program, in one line',
+    control:
+      'processes that start together migrate one after another, and each migration is applied once',
+  },
+  {
     file: 'src/db/migrate.ts',
     text: '  await runInTransaction(session.sql, async (tx) => {\n    await tx.unsafe(`set local',
     mutation:
