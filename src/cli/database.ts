@@ -6,6 +6,7 @@ import { readSome } from '../config/environment.ts'
 import { type Db, openDatabase } from '../db/client.ts'
 import { type DataKeys, openDataKeys } from '../db/data-keys.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
+import { DomainError } from '../errors.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { inSchema } from '../platform/postgres/hosts.ts'
@@ -79,6 +80,20 @@ async function openEmbedded(
 /** Opens what is encrypted, with the key of the service. @throws ConfigError */
 export async function openEncryption(sql: Sql, env: CliStreams['env']): Promise<DataKeys> {
   return await openDataKeys(sql, readDataKeyConfig(env))
+}
+
+/** Opens what is sealed; again after each data key that was not known: by then it is found, or known to be lost. */
+export async function whileSought<T>(
+  keys: Pick<DataKeys, 'decrypt'> & Partial<DataKeys>,
+  open: () => Promise<T> | T,
+): Promise<T> {
+  try {
+    return await open()
+  } catch (error) {
+    if (!keys.reread || !(error instanceof DomainError && error.code === 'unavailable')) throw error
+    await keys.reread()
+    return await whileSought(keys, open)
+  }
 }
 
 /** Receivers stay encrypted in events, so that commands which record some need no encryption key. */

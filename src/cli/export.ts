@@ -10,7 +10,7 @@ import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import { type Cli, command, UsageError } from './command.ts'
-import { listMerchants, NO_KEY, openEncryption } from './database.ts'
+import { listMerchants, NO_KEY, openEncryption, whileSought } from './database.ts'
 import { openExportFile } from './export-file.ts'
 import { findIdBefore, openLists, PAGE, readerOf } from './lists.ts'
 import { showProgress } from './print.ts'
@@ -65,7 +65,8 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
         const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
         const merchants = await listMerchants(sql, merchant)
         const reader = readerOf(merchants, merchant === undefined)
-        const read = source.open(openLists(sql, db, encryption), reader, filters)
+        const readPage = source.open(openLists(sql, db, encryption), reader, filters)
+        const read: Read = (cursor) => whileSought(encryption, () => readPage(cursor))
         const filter = { ...typed, format: undefined, output: undefined }
         const of = JSON.stringify({ list: name, format, filter })
         const file = output === undefined ? undefined : openExportFile(output, of)

@@ -5,7 +5,7 @@ import { readEnd, readFeed } from '../feed/read-feed.ts'
 import { Cursor, TypesParameter } from '../feed/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { command, UsageError } from './command.ts'
-import { listMerchants, openEncryption } from './database.ts'
+import { listMerchants, NO_KEY, openEncryption, whileSought } from './database.ts'
 import { PAGE } from './lists.ts'
 import { formatCell } from './print.ts'
 import { Merchant } from './values.ts'
@@ -46,7 +46,8 @@ export const FOLLOW = command({
         while (!signal.aborted) {
           const page = await readFeed({ reads }, filter, next, PAGE, '--after')
           for (const event of page.events) {
-            await cli.print(`${encryption ? serializeEvent(encryption, event) : format(event)}\n`)
+            const write = () => (encryption ? serializeEvent(encryption, event) : format(event))
+            await cli.print(`${await whileSought(encryption ?? NO_KEY, write)}\n`)
           }
           next = page.next
           if (page.atEnd) await pause(POLL_MS, undefined, { signal }).catch(() => {})

@@ -14,7 +14,7 @@ import { readTransactions } from '../transactions/find-transactions.ts'
 import { readTimeline, type TimelineRow } from '../transactions/timeline.ts'
 import { showTransaction } from '../transactions/view.ts'
 import { type Cli, command } from './command.ts'
-import { listMerchants, NO_KEY, openEncryption } from './database.ts'
+import { listMerchants, NO_KEY, openEncryption, whileSought } from './database.ts'
 import { PAGE } from './lists.ts'
 import { formatCell, formatMembers, formatTable } from './print.ts'
 import { Merchant } from './values.ts'
@@ -88,7 +88,9 @@ async function tellStory(cli: Cli, database: ReadDatabase, hit: TransactionKey) 
   const filter = { merchants: [merchantCode], transactionId }
   const { rows } = await listRefunds(database, filter, PAGE, undefined)
   const transaction = showTransaction(found)
-  const refunds = rows.map((one) => showRefund(encryption, one))
+  const refunds = await whileSought(encryption, () =>
+    rows.map((one) => showRefund(encryption, one)),
+  )
   const timeline = await readWhole(settings, sql, key)
   const value = { transaction, refunds, timeline }
   if (cli.json) return { value, text: '' }
