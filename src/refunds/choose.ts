@@ -189,8 +189,8 @@ function showsNothing(
   own: readonly RefundDraft[],
   { now }: RefundDraft,
 ): boolean {
-  const { unmatchedDelta, countedRefunded } = payment
-  if (countedRefunded !== null || unmatchedDelta === undefined) return false
+  const { unmatchedDelta } = payment
+  if (unmatchedDelta === undefined) return false
   if (measureUnexplained(payment, own) !== '0') return false
   return hasNotGrown(now, { ...payment, unmatchedDelta })
 }

@@ -276,16 +276,6 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/choose.ts',
-    text: 'if (countedRefunded !== null || unmatchedDelta === undefined) return false',
-    mutation: "if (countedRefunded === '' || unmatchedDelta === undefined) return false",
-    test: 'test/plays/evidence/stale-answers.test.ts',
-    claim:
-      'an answer from a stale replica sends no refund again whose growth an earlier answer may have shown',
-    control:
-      'what was notified of a request id in mixed case is found after its notification is deleted',
-  },
-  {
     file: 'src/refunds/attempt.ts',
     text: 'if (permit.isInTime()) {',
     mutation: 'if (permit.isInTime() || true) {',

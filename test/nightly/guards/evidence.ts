@@ -68,7 +68,7 @@ export const EVIDENCE: readonly Guard[] = [
     mutation: '    if (payment.missing) forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
-      'a refund that a person failed is news again when growth that was there has been entered, and as much comes anew',
+      'a refund that a person failed is news again when growth that was there is gone, and as much comes anew',
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },

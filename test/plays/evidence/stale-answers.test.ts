@@ -278,6 +278,20 @@ describe('a refund that a person failed', () => {
     expect(await lab.status(refundId)).toBe('needs_review')
   })
 
+  it('is news again when growth that was there is gone, and as much comes anew', async () => {
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
+    await lab.notify(payment, 'portal-9', '50')
+    await lab.show(payment, '30')
+    await lab.age(refundId, 600_000)
+    await lab.pass(payment)
+    expect(await decide(refundId, 'failed')).toBe(200)
+    await lab.passShowing(payment, '0')
+    await wait(payment)
+    await lab.pass(payment)
+    await lab.passShowing(payment, '30')
+    expect(await lab.status(refundId)).toBe('needs_review')
+  })
+
   it('and that was notified, although it was never sent from here, is judged again by growth', async () => {
     const { payment, refundId } = await lab.openAsked()
     await lab.passNotified(payment, refundId, '30', { code: 1 })
