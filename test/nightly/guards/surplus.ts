@@ -199,7 +199,7 @@ export const SURPLUS: readonly Guard[] = [
   {
     file: 'src/refunds/order-surplus.ts',
     text: 'rows.some(isUnsettled) ||',
-    mutation: 'stored.unsettled ||',
+    mutation: 'rows.some((one) => isUnsettled(one) && stored.unsettled) ||',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent a failed refund that shows in this very answer counts twice, and makes it wait',
