@@ -137,10 +137,13 @@ async function vacuumGrown({ sql }: Database): Promise<void> {
   for (const { name } of grown) await sql.unsafe(`vacuum ${name}`)
 }
 
-/** Deletes all merchant data in one round trip; keys and accounts stay. */
+/**
+ * Deletes all merchant data in one round trip; keys and accounts stay. A worker's commit ends before the lock is
+ * taken, or begins after the rows are gone: it must not add a payment to a transaction that is being deleted.
+ */
 export async function emptyTables({ sql }: Database): Promise<void> {
   await sql.unsafe(
-    `${MERCHANT_DATA.map((name) => `delete from ${name}`).join('; ')};
+    `lock table transactions in exclusive mode; ${MERCHANT_DATA.map((name) => `delete from ${name}`).join('; ')};
     update merchant_accounts set hold = null where hold is not null`,
   )
 }

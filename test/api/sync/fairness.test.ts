@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ServiceContext } from '../../../src/create-context.ts'
+import type { Service } from '../../../src/service.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { beginSync, syncDue } from '../../../src/sync/sync-due.ts'
 import type { Claim } from '../../../src/sync/types.ts'
@@ -16,14 +17,19 @@ afterAll(() => file.remove())
 /** Eight call slots, of which one account has seven at most. */
 const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_MAX_CONCURRENCY: '8' }
 const rig = useRig({ settings, sandbox: { accounts: [MERCHANT, OTHER] } })
-afterEach(() => clearRig(rig))
+const others: Service[] = []
+afterEach(async () => {
+  // Before the rows go: a worker could add a payment to a transaction that is being deleted.
+  for (const other of others.splice(0)) await other.stop()
+  await clearRig(rig)
+})
 
 /** Another process with the same settings, until the test ends. */
 async function startOther(more: Record<string, string> = {}) {
   const other = await startTestService(rig.database, rig.sandbox.url, {
     settings: { ...settings, ...more },
   })
-  onTestFinished(() => other.stop())
+  others.push(other)
   return other
 }
 
