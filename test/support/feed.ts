@@ -68,10 +68,11 @@ export async function openEventStream(
   const response = await rig.api(`/v1/events/stream${query}`, { headers, signal: leaving.signal })
   const messages: Message[] = []
   let beats = 0
+  const reader = response.body?.getReader()
   async function take(): Promise<void> {
     let rest = ''
-    for await (const bytes of response.body ?? []) {
-      const blocks = (rest + new TextDecoder().decode(bytes)).split('\n\n')
+    for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+      const blocks = (rest + new TextDecoder().decode(read.value)).split('\n\n')
       rest = blocks.pop() ?? ''
       for (const block of blocks) {
         const lines = block.split('\n')
@@ -85,7 +86,11 @@ export async function openEventStream(
     }
   }
   const ended = take().catch(() => {})
-  return { response, messages, beats: () => beats, ended, leave: () => leaving.abort() }
+  const leave = () => {
+    leaving.abort()
+    reader?.cancel().catch(() => {})
+  }
+  return { response, messages, beats: () => beats, ended, leave }
 }
 
 /** Reads what was recorded for the feed about transactions, published or not, oldest first. */
