@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CLOCK } from '../../src/platform/postgres/clock.ts'
-import { claimDue, releaseClaim } from '../../src/sync/claim-due.ts'
+import { claimDue, leaseMs, releaseClaim } from '../../src/sync/claim-due.ts'
 import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
 import { makeDue } from '../../src/transactions/due.ts'
+import { holdLocks } from '../support/database.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { changeLifecycle } from '../support/service.ts'
 import {
@@ -41,6 +42,17 @@ describe('a claim', () => {
         expect(await claimDue(other.ctx, 10)).toEqual([])
       },
     )
+  })
+
+  it('counts its lease from before its statement, which may have to wait', async () => {
+    await registerDue(rig, 'T-1')
+    const lock = await holdLocks(rig.database, (tx) => tx`lock table transactions`)
+    const claiming = claimDue(other.ctx, 1)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await lock.release()
+    const [claim] = await claiming
+    const lease = leaseMs(other.ctx.config.GATEWAY_TIMEOUT_MS)
+    expect(claim?.leaseLeftMs()).toBeLessThanOrEqual(lease - 300)
   })
 
   it('claims at most `limit` rows, whatever plan Postgres picks', async () => {

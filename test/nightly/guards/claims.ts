@@ -73,6 +73,15 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/sync/claim-due.ts',
+    text: '  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs }))',
+    mutation:
+      '  const leftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS + 0 * leaseLeftMs()))\n  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs: leftMs }))',
+    test: 'test/races/claims.test.ts',
+    claim: 'a claim counts its lease from before its statement, which may have to wait',
+    control: 'a claim claims at most `limit` rows, whatever plan Postgres picks',
+  },
+  {
+    file: 'src/sync/claim-due.ts',
     text: 'order by rank = 2, turn, due_at limit ${limit}',
     mutation: 'order by rank = 2, due_at limit ${limit}',
     test: 'test/api/sync/fairness.test.ts',
