@@ -65,7 +65,10 @@ export async function openEventStream(
   headers: Record<string, string> = {},
 ): Promise<OpenStream> {
   const leaving = new AbortController()
-  const response = await rig.api(`/v1/events/stream${query}`, { headers, signal: leaving.signal })
+  const late = setTimeout(() => leaving.abort(new Error('no response within 20 s')), 20_000)
+  const response = await rig
+    .api(`/v1/events/stream${query}`, { headers, signal: leaving.signal })
+    .finally(() => clearTimeout(late))
   const messages: Message[] = []
   let beats = 0
   const reader = response.body?.getReader()
