@@ -10,7 +10,7 @@ import {
   type RefundRow,
   sendToReview,
 } from './lifecycle.ts'
-import { hasNotGrown, measureGrown, type SnapshotView } from './measure.ts'
+import { FORGOTTEN, hasNotGrown, measureGrown, type SnapshotView } from './measure.ts'
 import type { Disagreement } from './types.ts'
 
 export type RefundSettings = Pick<
@@ -149,25 +149,29 @@ function judgeNotifiedFailure(
   return true
 }
 
-/** The same of a refund whose only attempt was refused. */
+/** The same of a refund whose only attempt was refused; a restore may have forgotten another, which was not. */
 function judgeRefusal(
   draft: RefundDraft,
   snapshot: SnapshotView | undefined,
   settings: RefundSettings,
 ): boolean {
-  const { refusedCode } = draft.now
+  const { refusedCode, requestedBeforeRestore } = draft.now
   const waitMs = settings.REFUND_CONFIRM_FAILED_MS
   const isLong = (draft.now.sinceRefusedMs ?? 0) >= waitMs
   if (!isOnlyRefused(draft.now) || refusedCode === null || !isLong) return false
   if (!isConfirmed(draft, snapshot, waitMs)) return false
   const { callId } = snapshot
   const refused = `refused with code ${refusedCode}, and the refunded amount did not increase within ${waitMs} ms`
-  if (settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)) {
+  const isFinal = settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)
+  if (isFinal && !requestedBeforeRestore) {
     const cause = { reason: refused, callId }
     move(draft, 'refusal_confirmed', cause, { failureReason: refusedCode })
     return true
   }
-  const reason = `${refused}; the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)`
+  const doubt = isFinal
+    ? FORGOTTEN
+    : 'the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)'
+  const reason = `${refused}; ${doubt}`
   sendToReview(draft, 'refusal_unclear', 'no_evidence', { reason, callId })
   return true
 }

@@ -130,7 +130,9 @@ function trackReturns(
     const isShown = fallen.gte(draft.now.amount)
     if (isShown) fallen = fallen.minus(draft.now.amount)
     noteReturn(draft, isShown, own)
-    if (isShown && isShownLongEnough(draft, waitMs)) {
+    // With the answer that makes the fall count: baselines are lowered then as well.
+    const counts = payment.countedRefunded === null
+    if (isShown && counts && isShownLongEnough(draft, waitMs)) {
       free(payment, draft)
       const reason = `two answers, apart, show the refunded amount at ${payment.refundedNow}, lower by the refund that came back: its amount can be refunded again`
       locked.freed.push({ ...draft.now, cause: { reason, callId } })

@@ -63,9 +63,8 @@ export const DEADLINES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/deadlines.ts',
-    text: 'if (settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)) {',
-    mutation:
-      "if (settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode) || refusedCode !== '') {",
+    text: 'const isFinal = settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)',
+    mutation: "const isFinal = refusedCode !== ''",
     test: 'test/unit/refunds/transitions.test.ts',
     claim: 'a non-zero code that is not known to be final, like 35, sends the refund to review',
     control: 'a notification of success makes a refund that is sending succeed',

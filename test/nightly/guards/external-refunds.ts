@@ -179,11 +179,31 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: 'and f.amount >= coalesce(e.amount, 0) and',
-    mutation: 'and f.amount > 0 and',
+    text: 'select sum(f.amount) from',
+    mutation: 'select 1000 * sum(f.amount) from',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists 10 of which was entered since leaves ours unknown',
+    control:
+      'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: 'where e.total > coalesce((',
+    mutation: 'where e.amount > coalesce((',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'growth that fits a verified success with a member that no table lists is not explained twice by what was entered: with a second refund ours is unknown',
+    control:
+      'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: 'e.amount) *,',
+    mutation: 'e.amount, e.id) *,',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'growth that fits a verified success with a member that no table lists is not explained twice by what was entered: with the same, told again in other words ours is succeeded',
     control:
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
   },

@@ -240,4 +240,13 @@ export const RESTORES: readonly Guard[] = [
       'a failure that is notified after a restore, which may have forgotten an attempt, is left to a person',
     control: 'a restore that is repeated keeps the reason of before once',
   },
+  {
+    file: 'src/refunds/deadlines.ts',
+    text: 'if (isFinal && !requestedBeforeRestore) {',
+    mutation: 'if (isFinal && !(requestedBeforeRestore && waitMs < 0)) {',
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'a refusal of what was asked for before a restore, which may have forgotten an attempt, is left to a person',
+    control: 'a restore that is repeated keeps the reason of before once',
+  },
 ]

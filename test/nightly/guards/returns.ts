@@ -3,6 +3,16 @@ import type { Guard } from './guard.ts'
 export const RETURNS: readonly Guard[] = [
   {
     file: 'src/refunds/match.ts',
+    text: 'const counts = payment.countedRefunded === null',
+    mutation: "const counts = payment.countedRefunded !== 'none'",
+    test: 'test/plays/review/returned.test.ts',
+    claim:
+      'a refund that is sent while another one comes back is known by its own growth once two people say so, though answers showed the fall for too short a time',
+    control:
+      'a refund that is sent while another one comes back is not sent between the two answers that show it, and then fails by a final refusal',
+  },
+  {
+    file: 'src/refunds/match.ts',
     text: 'returnSightings === 1 && !isSentSince) return',
     mutation: 'returnSightings === 1 && (!isSentSince || isShown)) return',
     test: 'test/plays/evidence/moved-twice.test.ts',

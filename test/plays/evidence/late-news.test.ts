@@ -139,6 +139,18 @@ it('a failure that is notified after a restore, which may have forgotten an atte
   expect(await lab.status(refundId)).toBe('needs_review')
 })
 
+it('a refusal of what was asked for before a restore, which may have forgotten an attempt, is left to a person', async () => {
+  const payment = await lab.open()
+  await lab.fault('code', { code: 33 })
+  const refundId = await lab.send(payment, '30')
+  expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', refusedCode: '33' })
+  await restore()
+  await age(refundId, RESOLVE_MS / 2)
+  await lab.passTwice(payment, refundId)
+  expect(await lab.status(refundId)).toBe('needs_review')
+  expect(await lab.left(payment)).toBe('70')
+})
+
 it('a refund that one person says came back is told where the refunded amount does not fall', async () => {
   const { payment, refundId } = await lab.openSent()
   await lab.passShowing(payment, '30')

@@ -217,10 +217,10 @@ describe('a verified success of a refund at the portal', () => {
 })
 
 describe('growth that fits a verified success with a member that no table lists', () => {
-  const notify = async ({ id }: LabPayment) => {
+  const notify = async ({ id }: LabPayment, requestId = 'portal-1', channel = 'portal') => {
     const members = {
-      ...{ svc_Command: 'REFUND', svc_RequestID: 'portal-1', svc_PaymentID: id },
-      ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: 'portal' },
+      ...{ svc_Command: 'REFUND', svc_RequestID: requestId, svc_PaymentID: id },
+      ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: channel },
     }
     expect((await postIpn(lab.service.url, signIpn(members, { exclude: [] }))).status).toBe(200)
   }
@@ -244,6 +244,21 @@ describe('growth that fits a verified success with a member that no table lists'
     await lab.fault('reset')
     const refundId = await lab.send(payment, '30')
     await lab.passShowing(payment, String(Number(entered) + 30))
+    expect(await lab.status(refundId)).toBe(status)
+  })
+
+  it.each([
+    ['a second refund', 'portal-2', 'unknown'],
+    ['the same, told again in other words', 'PORTAL-1', 'succeeded'],
+  ])('is not explained twice by what was entered: with %s ours is %s', async (_, id, status) => {
+    const payment = await lab.open()
+    await notify(payment)
+    await notify(payment, id, 'api')
+    await lab.passShowing(payment, '30')
+    await enterGrowth(payment)
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.passShowing(payment, '60')
     expect(await lab.status(refundId)).toBe(status)
   })
 })

@@ -44,6 +44,28 @@ describe('a refund that is sent while another one comes back', () => {
     expect(await lab.left(payment)).toBe('100')
   })
 
+  it('is known by its own growth once two people say so, though answers showed the fall for too short a time', async () => {
+    const { payment, refundId } = await lab.openSent()
+    await lab.show(payment, '30')
+    await lab.passNotified(payment, refundId, '30')
+    const other = await lab.send(payment, '30')
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '30' })
+    await decide(refundId, 'returned')
+    await lab.passShowing(payment, '0')
+    // The second answer was asked for a second before the time was over, and is committed after it.
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.age(other, CONFIRM_MS)
+    await lab.database.sql`update payments set refunded_fell_at = now() - interval '1 second'`
+    await lab.pass(payment)
+    await lab.show(payment, '30')
+    await lab.passNotified(payment, other, '30')
+    expect(await lab.left(payment)).toBe('40')
+    operator = await addPrincipal(lab.database)
+    await decide(refundId, 'returned')
+    await lab.pass(payment)
+    expect(await lab.left(payment)).toBe('70')
+  })
+
   it('is not lowered below what was refunded before any of them, and then fails by its notification', async () => {
     const payment = await lab.open()
     const other = await lab.send(payment, '30')
