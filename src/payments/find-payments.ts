@@ -50,13 +50,17 @@ export function computeRefundable(facts: BalanceFacts): string {
  * in one that starts after the payment's row was locked. A refund that is part of the first sight is in neither
  * sum, nor is one that came back once two answers have shown it (`return_sightings`). While a changed amount is
  * not confirmed, the lower one counts; of refunded amounts, the higher one.
+ * @param more added before what is below zero becomes zero
  */
-export const REFUNDABLE_SQL = `greatest(0, least(payments.amount, payments.counted_amount)
+export const refundableSql = (
+  more = '0',
+) => `greatest(0, least(payments.amount, payments.counted_amount) + ${more}
   - greatest(payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first
     + ${sumOf('refunds', 'r.matched and not r.in_first_sight')}
     + ${sumOf('external_refunds', 'r.matched and r.outcome is null')})
   - ${sumOf('refunds', "not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2")}
   - ${sumOf('external_refunds', 'not r.matched and r.outcome is null')})`
+export const REFUNDABLE_SQL = refundableSql()
 
 function sumOf(table: string, condition: string): string {
   return `(select coalesce(sum(amount), 0) from (

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
-import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
+import { REFUNDABLE_SQL, refundableSql } from '../payments/find-payments.ts'
 import type { SnapshotRef } from '../payments/odd-readings.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
@@ -24,8 +24,8 @@ export type OrderPayment = {
   amount: string
   /** What is left of it: refunds made and refunds in progress are deducted. */
   refundable: string
-  /** Of that, what refunds have taken that were requested after the surplus refund, and are none themselves. */
-  refundedLater: string
+  /** The same without the refunds that were requested after the surplus refund and are none themselves. */
+  leftWithoutLater: string
   /** The order's amount, as its transaction was notified of it. */
   expectedAmount: string | null
   /** Of the transaction asked about. */
@@ -105,6 +105,14 @@ export async function readOrderVersion(
   return row?.version ?? ''
 }
 
+/** What refunds take of a payment that were requested after the surplus refund that is checked. */
+const LATER = `coalesce((
+        select sum(r.amount) from (
+          select amount, status, surplus, return_sightings, requested_at from refunds as r
+          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
+        where r.requested_at > (select requested_at from asked) and not r.surplus
+          and r.status <> 'failed' and r.return_sightings < 2), 0)`
+
 /** A check before sending: of which surplus refund, and how old an answer may be that it relies on (ms). */
 type Check = { refundId: string; maxAgeMs: number }
 
@@ -128,13 +136,7 @@ export async function readOrderPayments(
     ), members as materialized (${MEMBERS})
     select m.transaction_id as "transactionId", payments.payment_id as "paymentId",
       payments.payment_method as "paymentMethod", coalesce(payments.counted_amount, payments.amount) as amount,
-      ${REFUNDABLE_SQL} as refundable,
-      coalesce((
-        select sum(r.amount) from (
-          select amount, status, surplus, return_sightings, requested_at from refunds as r
-          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
-        where r.requested_at > (select requested_at from asked) and not r.surplus
-          and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
+      ${REFUNDABLE_SQL} as refundable, ${refundableSql(LATER)} as "leftWithoutLater",
       greatest(m.expected_amount, (
         select max(e.amount) from (
           select * from ipn_events as e where ${byKey('e', TRANSACTION, 'm')} offset 0) as e
@@ -194,7 +196,7 @@ export type Surplus = {
  */
 export function countSurplus(payments: readonly OrderPayment[]): Surplus {
   const paid = sum(payments.map(({ amount }) => amount))
-  const left = sum(payments.flatMap(({ refundable, refundedLater }) => [refundable, refundedLater]))
+  const left = sum(payments.map(({ leftWithoutLater }) => leftWithoutLater))
   const expected = max(payments.map((one) => one.expectedAmount ?? '0'))
   const ofOrder = expected.gt(paid) ? paid : expected
   const largest = max(payments.map(({ amount }) => amount))
@@ -260,11 +262,12 @@ function measureOwn(
   const rows = own.map(({ now }) => now)
   const refundable = measureRefundable(payment, rows, amount)
   const isTaken = (one: RefundRow) => one.status !== 'failed' && !isFreed(one) && !one.surplus
-  const refundedLater = addAmounts(later.filter(isTaken).map((one) => one.amount))
+  const taken = later.filter(isTaken).map((one) => one.amount)
+  const leftWithoutLater = measureRefundable(payment, rows, addAmounts([amount, ...taken]))
   const isUnsettled = (one: RefundRow) =>
     (one.firstSentAt !== null || !isUnsent(one)) &&
     !(one.matched || one.inFirstSight || one.status === 'failed' || isFreed(one))
   const unsettled = rows.some(isUnsettled) || payment.external.some(({ matched }) => !matched)
   const confirmed = stored.confirmed && payment.listed
-  return [{ ...stored, refundable, refundedLater, confirmed, unsettled }]
+  return [{ ...stored, refundable, leftWithoutLater, confirmed, unsettled }]
 }

@@ -179,8 +179,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: 'select sum(f.amount) from',
-    mutation: 'select 1000 * sum(f.amount) from',
+    text: 'sum(f.amount) as entered',
+    mutation: '1000 * sum(f.amount) as entered',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists 10 of which was entered since leaves ours unknown',
@@ -189,13 +189,22 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: 'where e.total > coalesce((',
-    mutation: 'where e.amount > coalesce((',
+    text: 'where e.total > coalesce(entered, -1)',
+    mutation: 'where e.amount > coalesce(entered, -1)',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists is not explained twice by what was entered: with a second refund ours is unknown',
     control:
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: ' or e.unreadable > entries',
+    mutation: ' or e.unreadable > entries * 9',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal whose amount cannot be read is explained by one entry, and a second one is not',
+    control: 'a verified success of a refund at the portal whose amount cannot be read is told',
   },
   {
     file: 'src/refunds/case.ts',

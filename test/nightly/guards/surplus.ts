@@ -214,4 +214,24 @@ export const SURPLUS: readonly Guard[] = [
       'before a surplus refund is sent a refund made elsewhere counts twice until a person decides, and makes it wait',
     control: 'at the same time copies of one request are one refund',
   },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'measureRefundable(payment, rows, addAmounts([amount, ...taken]))',
+    mutation: 'addAmounts([refundable, ...taken])',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent what the portal refunded of the other success of the same transaction stops it, also where a later refund asks for all of that',
+    control:
+      'before a surplus refund is sent a success of the transaction that is withdrawn makes it fail: nothing is sent',
+  },
+  {
+    file: 'src/payments/find-payments.ts',
+    text: ') => `greatest(0, least(',
+    mutation: ') => `${more} + greatest(0, least(',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent what the portal refunded of the other success of the other transaction stops it, also where a later refund asks for all of that',
+    control:
+      'before a surplus refund is sent a success of the transaction that is withdrawn makes it fail: nothing is sent',
+  },
 ]

@@ -185,6 +185,18 @@ describe('a verified success of a refund at the portal', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
   })
 
+  it('whose amount cannot be read is explained by one entry, and a second one is not', async () => {
+    const payment = await lab.open()
+    await notifyUnreadable(payment)
+    await lab.passNotified(payment, 'portal-2', '30', { amount: 30.00002 })
+    await lab.passShowing(payment, '10')
+    await enterGrowth(payment)
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.passShowing(payment, '40')
+    expect(await lab.status(refundId)).toBe('unknown')
+  })
+
   it('whose amount cannot be read leaves to a person what was inferred before', async () => {
     const { payment, refundId } = await lab.openSent('reset')
     await lab.passShowing(payment, '30')

@@ -203,6 +203,23 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.sent(id)).toBe(0)
   })
 
+  it.each(['of the same transaction', 'of the other transaction'])(
+    'what the portal refunded of the other success %s stops it, also where a later refund asks for all of that',
+    async (where) => {
+      const isSame = where === 'of the same transaction'
+      const first = await payOrder(lab, 'DH1', isSame ? TWICE : [{ amount: '100' }])
+      const second = isSame ? first : await payOrder(lab, 'DH1', [{ amount: '100' }])
+      const { id, paymentId } = await expectTaken(await askSurplus(lab, second.transactionId))
+      const kept = first.payments.find((one) => one.id !== paymentId) ?? expect.fail('none')
+      const own = second.payments.find((one) => one.id === paymentId) ?? expect.fail('none')
+      const later = await lab.ask(kept, '100')
+      await lab.show(kept, '40')
+      if (!isSame) await lab.pass(kept)
+      await lab.pass(own)
+      expect([await lab.sent(later), await lab.sent(id)]).toEqual([0, 0])
+    },
+  )
+
   it('a stale answer that shows such a refund no more does not bring the surplus back', async () => {
     const order = await payOrder(lab, 'DH1', TWICE)
     const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
