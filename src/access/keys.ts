@@ -103,11 +103,11 @@ export function createKeyCache(sql: Sql, now = () => performance.now()): KeyCach
 /** Hashes a key's text with SHA-256. Only the hash is stored. */
 export const hashKey = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** Whether the row `k` of `actors` ends within a week without a successor. */
-export const EXPIRING_SOON = `(k.ended_at is null and k.expires_at is not null and k.expires_at > now()
-  and k.expires_at < now() + interval '7 days'
-  and not exists (select from actors as n where n.replaces = k.id))`
-
 /** The chain of the keys that `API_KEY` had, and that of the demo's: each is one principal, whatever its text is. */
 export const SETTING_CHAIN = '5e771000-0000-4000-8000-000000000001'
 export const DEMO_CHAIN = 'de300000-0000-4000-8000-000000000002'
+
+/** Whether the row `k` of `actors` ends within a week without a successor. A text of `API_KEY` ends because of another. */
+export const EXPIRING_SOON = `(k.ended_at is null and k.expires_at is not null and k.expires_at > now()
+  and k.expires_at < now() + interval '7 days' and k.chain_id is distinct from '${SETTING_CHAIN}'
+  and not exists (select from actors as n where n.replaces = k.id))`

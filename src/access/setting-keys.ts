@@ -1,7 +1,8 @@
 import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
 import { FIRST_KEY_LOCK } from '../db/names.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
 import { recordEntry } from './audit.ts'
@@ -74,6 +75,7 @@ async function warnOfLeftKeys({ sql, log }: LoggedDatabase): Promise<void> {
  * the chain expires after the grace period. If an earlier text is set again, its key is valid again.
  * @param graceMs for how long processes that still run with the predecessor, and their clients, can use it
  * @returns the other keys that are still valid, or end with this start
+ * @throws ConfigError if the text is that of a key which was created otherwise
  */
 export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: number) {
   const { sql, log } = of
@@ -86,6 +88,7 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
       on conflict (hash) do update set scopes = excluded.scopes, expires_at = null
       where k.chain_id = ${SETTING_CHAIN} and (k.scopes <> excluded.scopes or k.expires_at is not null)
       returning k.id`
+    await requireOwnKey(of, tx, hash)
     if (changed) {
       const actor = { id: null, name: 'settings', requestId: null }
       const write = { operation: 'set API_KEY', merchantCode: EVERY_MERCHANT, objectId: changed.id }
@@ -103,6 +106,23 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
       )
       select id, name, to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "endsAt" from ended`
   })
+}
+
+/** A key that was created with fewer scopes must not end the only one that has them all. */
+async function requireOwnKey({ log }: LoggedDatabase, tx: Tx, hash: Buffer): Promise<void> {
+  const [key] = await tx<{ id: string; name: string; isOther: boolean; isRevoked: boolean }[]>`
+    select id, name, chain_id is distinct from ${SETTING_CHAIN} as "isOther", ended_at is not null as "isRevoked"
+    from actors where hash = ${hash}`
+  if (key?.isOther) {
+    const line = `API_KEY is the text of the key ${key.name} (${key.id}), which has its own scopes; set API_KEY to the output of: openssl rand -hex 32`
+    throw new ConfigError([line])
+  }
+  if (key?.isRevoked) {
+    log.warn(
+      { keyId: key.id },
+      'API_KEY is the text of a key that was revoked: requests with it are answered 401; set another one',
+    )
+  }
 }
 
 /** The demo's admin. */

@@ -4,6 +4,7 @@ import { rotateKey } from '../../../src/access/key-changes.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
 import { replaceDemoKey } from '../../../src/demo.ts'
+import { warnOfExpiry } from '../../../src/maintenance/housekeeping.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
@@ -130,6 +131,22 @@ describe('another API_KEY than at the last start', () => {
     })
     expect(await read(one)).toMatchObject({ live: true, endsInS: null })
     expect(await database.sql`select from actors`).toHaveLength(1)
+  })
+
+  it('is refused if it is the text of another key, and no key ends', async () => {
+    const [one, reader] = [makeText(), makeText()]
+    await start(one)
+    await addKey(database, reader, ['payments:read'])
+    await expect(start(reader, 0)).rejects.toThrow(/^API_KEY is the text of the key .+openssl rand/)
+    expect(await read(one)).toMatchObject({ live: true, endsInS: null })
+  })
+
+  it('is not warned of as a key that ends soon: its successor is there', async () => {
+    for (const text of [makeText(), makeText()]) await start(text)
+    const lines: string[] = []
+    const log = createLog('info', { write: (line) => void lines.push(line) })
+    await warnOfExpiry({ sql: database.sql, log })
+    expect(lines).toEqual([])
   })
 
   it('is an entry of the audit log when it is stored or set again, and none while it stays', async () => {

@@ -122,16 +122,12 @@ it('a revoked key is refused in shared lookups, too: no further write gets throu
   expect(await askMany()).toEqual(new Set([401]))
 })
 
-it('the first key gets the scopes that a release adds; no other key does', async () => {
+it('the first key gets the scopes that a release adds', async () => {
   const { sql } = rig.database
-  const [text, other] = ['first-key', 'other-key'].map((name) => `${name}-${randomUUID()}`)
-  if (!text || !other) throw new Error('no text')
+  const text = `first-key-${randomUUID()}`
   await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
-  await addKey(rig.database, other, ['ops'])
   await sql`update actors set scopes = '{ops}' where hash = sha256(${text}::bytea)`
-  for (const one of [text, other]) await ensureFirstKey(rig.service.ctx, one, GRACE_MS)
-  const scopesOf = async (one: string) =>
-    (await sql`select scopes from actors where hash = sha256(${one}::bytea)`)[0]?.scopes
-  expect(await scopesOf(text)).toEqual(SCOPES)
-  expect(await scopesOf(other)).toEqual(['ops'])
+  await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
+  const [key] = await sql`select scopes from actors where hash = sha256(${text}::bytea)`
+  expect(key?.scopes).toEqual(SCOPES)
 })

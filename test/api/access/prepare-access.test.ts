@@ -90,3 +90,10 @@ it('a changed API_KEY is said at start, with what ends it at once; an unset one 
   expect(others).toEqual([])
   expect(left).toContain('API_KEY is not set, but the key of its last text is still valid')
 })
+
+it('a start with the text of a revoked key says so', async () => {
+  const API_KEY = randomUUID()
+  expect(await start({ API_KEY })).toEqual([])
+  await database.sql`update actors set ended_at = now()`
+  expect(await start({ API_KEY })).toEqual([expect.stringContaining('key that was revoked')])
+})

@@ -170,7 +170,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   {
     file: 'src/refunds/case.ts',
     text: 'array(${tx.unsafe(UNRESERVED)}) as unreserved',
-    mutation: 'array(${tx.unsafe(UNRESERVED)} and false) as unreserved',
+    mutation: 'array(select * from (${tx.unsafe(UNRESERVED)}) as u where false) as unreserved',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'growth that fits a verified success with a member that no table lists settles no refund of ours',

@@ -105,6 +105,34 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/setting-keys.ts',
+    text: 'if (key?.isOther) {',
+    mutation: 'if (key?.isOther && key.isRevoked) {',
+    test: 'test/api/access/first-key.test.ts',
+    claim:
+      'another API_KEY than at the last start is refused if it is the text of another key, and no key ends',
+    control:
+      'another API_KEY than at the last start ends its predecessor at once without a grace period',
+  },
+  {
+    file: 'src/access/setting-keys.ts',
+    text: 'if (key?.isRevoked) {',
+    mutation: "if (key?.isRevoked && key.id === '') {",
+    test: 'test/api/access/prepare-access.test.ts',
+    claim: 'a start with the text of a revoked key says so',
+    control: "a restart of the demo makes a new link, and ends the earlier one's with its session",
+  },
+  {
+    file: 'src/access/keys.ts',
+    text: " and k.chain_id is distinct from '${SETTING_CHAIN}'",
+    mutation: " and '${SETTING_CHAIN}' <> ''",
+    test: 'test/api/access/first-key.test.ts',
+    claim:
+      'another API_KEY than at the last start is not warned of as a key that ends soon: its successor is there',
+    control:
+      'another API_KEY than at the last start ends its predecessor at once without a grace period',
+  },
+  {
+    file: 'src/access/setting-keys.ts',
     text: 'where k.id = live.id and k.ended_at is null',
     mutation: 'where k.id = live.id',
     test: 'test/api/access/first-key.test.ts',

@@ -24,9 +24,11 @@ export const RETURNS: readonly Guard[] = [
     file: 'src/refunds/match.ts',
     text: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs',
     mutation: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs * 0',
-    test: 'test/plays/evidence/moved-twice.test.ts',
-    claim: 'a refund that came back (d) is not released by two stale answers in a row',
-    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+    test: 'test/plays/review/returned.test.ts',
+    claim:
+      'a refund that is decided as returned after the amount fell is released by two later answers, apart',
+    control:
+      'a refund that is sent while another one comes back is not sent between the two answers that show it, and then fails by a final refusal',
   },
   {
     file: 'src/refunds/match.ts',

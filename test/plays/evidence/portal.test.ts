@@ -260,9 +260,9 @@ describe('growth that fits a verified success with a member that no table lists'
   })
 
   it.each([
-    ['a second refund', 'portal-2', 'unknown'],
-    ['the same, told again in other words', 'PORTAL-1', 'succeeded'],
-  ])('is not explained twice by what was entered: with %s ours is %s', async (_, id, status) => {
+    ['a second refund', 'unknown', 'portal-2'],
+    ['the same, told again in other words', 'succeeded', 'PORTAL-1'],
+  ])('is not explained twice by what was entered: with %s ours is %s', async (_, status, id) => {
     const payment = await lab.open()
     await notify(payment)
     await notify(payment, id, 'api')

@@ -212,11 +212,14 @@ describe('before a surplus refund is sent', () => {
       const { id, paymentId } = await expectTaken(await askSurplus(lab, second.transactionId))
       const kept = first.payments.find((one) => one.id !== paymentId) ?? expect.fail('none')
       const own = second.payments.find((one) => one.id === paymentId) ?? expect.fail('none')
+      const { config } = lab.service.ctx
+      config.REFUND_APPROVAL_ABOVE = [{ currency: 'VND', amount: '50' }]
       const later = await lab.ask(kept, '100')
+      config.REFUND_APPROVAL_ABOVE = []
       await lab.show(kept, '40')
       if (!isSame) await lab.pass(kept)
       await lab.pass(own)
-      expect([await lab.sent(later), await lab.sent(id)]).toEqual([0, 0])
+      expect([await lab.status(later), await lab.sent(id)]).toEqual(['awaiting_approval', 0])
     },
   )
 
