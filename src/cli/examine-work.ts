@@ -96,7 +96,7 @@ export const OF_WORK: Examinations = {
     return judge(
       `webhook endpoints: ${all}, disabled: ${disabled}, failing: ${failing}${longest}`,
       (disabled > 0 || ms > OUTAGE_MS) &&
-        'mend the receiver, then POST /v1/webhook-endpoints/{id}/enable and …/replay; see "Webhooks" in docs/operations.md',
+        'mend the receiver, or where its key ended use another, then POST /v1/webhook-endpoints/{id}/enable and …/replay; see "Webhooks" in docs/operations.md',
     )
   },
 

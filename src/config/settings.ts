@@ -26,7 +26,11 @@ const DATA_KEY = text(
 
 /** What an account has, alone in the environment or among others in a file. */
 export const ACCOUNT = {
-  merchantCode: text('be the merchant code issued by the gateway; SHOP1', /^[\x21-\x7e]{1,64}$/),
+  // `*` stands for all accounts.
+  merchantCode: text(
+    'be the merchant code issued by the gateway; SHOP1',
+    /^(?!\*$)[\x21-\x7e]{1,64}$/,
+  ),
   secret: SIGNING_SECRET,
   previousSecret: SIGNING_SECRET.optional(),
   // A token that can be sent in a header unchanged (RFC 6750, 2.1).

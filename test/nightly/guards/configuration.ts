@@ -177,4 +177,12 @@ export const CONFIGURATION: readonly Guard[] = [
       'a row older than RETENTION_DAYS stays if it is a verified notification of a refund whose payment is not known yet',
     control: 'a row older than RETENTION_DAYS that was received again since stays',
   },
+  {
+    file: 'src/config/settings.ts',
+    text: '/^(?!\\*$)[',
+    mutation: '/^[',
+    test: 'test/unit/config/merchants-file.test.ts',
+    claim: 'a file with the code of all gives one line that names the place, without the content',
+    control: 'a file empty gives one line that names the place, without the content',
+  },
 ]

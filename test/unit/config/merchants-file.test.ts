@@ -99,6 +99,7 @@ it.each([
     /invalid at 1\.secret: must not be/,
   ],
   ['with a code of no form', [{ ...TWO[0], merchantCode: 'hunter2 ' }], /at 0\.merchantCode: must/],
+  ['with the code of all', [{ ...TWO[0], merchantCode: '*' }], /at 0\.merchantCode: must/],
   ['with a secret that is a number', [{ ...TWO[0], secret: 2 }], /invalid at 0\.secret/],
   ['with an unknown member', [{ ...TWO[0], hunterToken: '' }], /at 0: it has an unknown member/],
   [
