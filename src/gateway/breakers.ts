@@ -12,11 +12,19 @@ export type Operation = 'query' | 'refund' | 'cards'
 type BreakerKey = { merchantCode: string; operation: Operation }
 
 /** Opens a moment after the gateway goes down; from then on it is probed twice a minute. */
-const SETTINGS: CircuitBreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
+const SETTINGS: CircuitBreakerSettings = {
+  failures: 5,
+  pauseMs: 1_000,
+  maxPauseMs: 30_000,
+  untestedMs: 120_000,
+}
 
 /** Makes the circuit breakers of a process, one for each merchant account and operation, on first use. */
 export function createBreakers(settings = SETTINGS) {
   const all = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
+  const describe = ({ breaker, ...key }: BreakerKey & { breaker: CircuitBreaker }) => {
+    return { ...key, state: breaker.state(), waitMs: breaker.waitMs() }
+  }
   return {
     of(merchantCode: string, operation: Operation): CircuitBreaker {
       const key = `${operation} ${merchantCode}`
@@ -27,10 +35,9 @@ export function createBreakers(settings = SETTINGS) {
       return breaker
     },
     /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
-    list: () =>
-      Array.from(all.values(), ({ breaker, ...key }) => {
-        return { ...key, state: breaker.state(), waitMs: breaker.waitMs() }
-      }),
+    list: () => Array.from(all.values(), describe),
+    /** Returns those whose calls are paused. */
+    listPaused: () => [...all.values()].filter(({ breaker }) => breaker.isPaused()).map(describe),
   }
 }
 

@@ -47,7 +47,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
       const why = starting ?? fault ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
-      const paused = ctx.gateway.breakers.list().filter(({ state }) => state !== 'closed')
+      const paused = ctx.gateway.breakers.listPaused()
       const { verbose } = c.req.valid('query')
       const notes = verbose === undefined ? [] : await checkWorkers()
       const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }

@@ -13,7 +13,7 @@ const WATCH_EVERY_MS = 1_000
 const QUIET_MS = 5_000
 /**
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
- * those of the gateway while a circuit breaker is open.
+ * those of the gateway while calls are paused.
  */
 export function watchOutages({ sql, log, gateway, lifecycle }: Context): WorkerLoop {
   const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list()))
@@ -34,8 +34,9 @@ export function watchOutages({ sql, log, gateway, lifecycle }: Context): WorkerL
   }
 
   function watchGateway(): void {
-    const paused = gateway.breakers.list().filter(({ state }) => state !== 'closed')
-    const conditions = paused.map((one) => describePause(one.merchantCode, one.operation))
+    const conditions = gateway.breakers
+      .listPaused()
+      .map((one) => describePause(one.merchantCode, one.operation))
     for (const condition of conditions) outages.note(condition)
     const names = conditions.map(({ name }) => name)
     const ended = outages.list().filter((one) => isOfGateway(one) && !names.includes(one.name))

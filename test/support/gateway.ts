@@ -7,7 +7,7 @@ import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
 import { makeEncryption } from './encryption.ts'
 import { listenOn } from './ports.ts'
-import { MERCHANT } from './service.ts'
+import { MERCHANT, NEVER } from './service.ts'
 
 /** Makes the HMACs of the clients' requests. */
 export const ENCRYPTION = makeEncryption()
@@ -24,7 +24,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
     refundHashExclude: ['RequestID'],
     accounts: [MERCHANT],
     encryption: ENCRYPTION,
-    breakers: createBreakers({ failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }),
+    breakers: createBreakers(NEVER),
     ...settings,
   })
   onTestFinished(() => client.close())

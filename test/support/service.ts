@@ -64,7 +64,13 @@ export type RigOptions = {
   database?: TestDatabase
 }
 
-const NEVER = { failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }
+/** How a circuit breaker that never opens is set. */
+export const NEVER = {
+  failures: Number.POSITIVE_INFINITY,
+  pauseMs: 1,
+  maxPauseMs: 1,
+  untestedMs: 0,
+}
 
 /** Starts a whole installation over real HTTP: database, sandbox gateway, service. Short schedules, silent log. */
 export async function startRig(options: RigOptions = {}): Promise<Rig> {

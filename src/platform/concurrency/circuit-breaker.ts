@@ -15,6 +15,8 @@ export type CircuitBreaker = {
   state(): CircuitBreakerState
   /** Returns how long until a call may be made (ms); 0 means now. */
   waitMs(): number
+  /** Whether calls pause, or did so lately: one that no call has tested for `untestedMs` says nothing any more. */
+  isPaused(): boolean
   /** @returns undefined while calls are paused, and while a probe is in flight */
   tryAcquire(): BreakerPermit | undefined
 }
@@ -25,6 +27,8 @@ export type CircuitBreakerSettings = {
   /** The first pause, and the limit of its doubling (ms). */
   pauseMs: number
   maxPauseMs: number
+  /** How long calls count as paused after a pause, until one tests the remote side (ms). */
+  untestedMs: number
 }
 
 const CLOSED = Number.NEGATIVE_INFINITY
@@ -36,7 +40,7 @@ const CLOSED = Number.NEGATIVE_INFINITY
  * @param now milliseconds on a monotonic clock
  */
 export function createCircuitBreaker(
-  { failures, pauseMs, maxPauseMs }: CircuitBreakerSettings,
+  { failures, pauseMs, maxPauseMs, untestedMs }: CircuitBreakerSettings,
   now: () => number = () => performance.now(),
 ): CircuitBreaker {
   /** In a row, those of probes included. */
@@ -61,6 +65,7 @@ export function createCircuitBreaker(
   return {
     state: () => (pausedUntil === CLOSED ? 'closed' : pausedUntil <= now() ? 'half-open' : 'open'),
     waitMs,
+    isPaused: () => isProbing || now() < pausedUntil + untestedMs,
     tryAcquire() {
       if (waitMs() > 0) return undefined
       const began = pauses

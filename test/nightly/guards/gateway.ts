@@ -84,6 +84,24 @@ export const GATEWAY: readonly Guard[] = [
     control: 'a breaker ignores the results of calls that began before it paused',
   },
   {
+    file: 'src/platform/concurrency/circuit-breaker.ts',
+    text: 'isProbing || now() < pausedUntil + untestedMs',
+    mutation: 'isProbing || pausedUntil !== CLOSED',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
+    claim: 'a breaker counts as paused while calls test it, and not for ever when none does',
+    control: 'a breaker ignores the results of calls that began before it paused',
+  },
+  {
+    file: 'src/gateway/breakers.ts',
+    text: 'filter(({ breaker }) => breaker.isPaused())',
+    mutation: "filter(({ breaker }) => breaker.state() !== 'closed')",
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
+    claim:
+      'what no call tests any more is paused in the log and on /readyz for a while, and no outage from then on',
+    control:
+      'what is paused is shown by /readyz, which stays ready, and by the metrics; cards are 503 with Retry-After, and nothing else is',
+  },
+  {
     file: 'src/platform/outbound/exchange.ts',
     text: "          if (ended || controller) return started.abort(new Error('not sent'))\n",
     mutation: "          if (ended) return started.abort(new Error('not sent'))\n",

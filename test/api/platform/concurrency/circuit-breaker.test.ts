@@ -1,10 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Breakers, createBreakers } from '../../../../src/gateway/breakers.ts'
 import {
   type CircuitBreaker,
   createCircuitBreaker,
 } from '../../../../src/platform/concurrency/circuit-breaker.ts'
 import { createSlots } from '../../../../src/platform/concurrency/slots.ts'
+import { listOutages } from '../../../../src/platform/telemetry/outage-log.ts'
 import { claimDue } from '../../../../src/sync/claim-due.ts'
 import { beginSync, findRestMs, syncDue } from '../../../../src/sync/sync-due.ts'
 import { makeClient } from '../../../support/gateway.ts'
@@ -20,7 +21,7 @@ import { clearRig, useRefundLab, useRig } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 describe('a breaker', () => {
-  const SETTINGS = { failures: 3, pauseMs: 1_000, maxPauseMs: 4_000 }
+  const SETTINGS = { failures: 3, pauseMs: 1_000, maxPauseMs: 4_000, untestedMs: 10_000 }
   const fail = (breaker: CircuitBreaker) => breaker.tryAcquire()?.fail()
   const start = () => {
     const clock = { now: 0 }
@@ -63,6 +64,23 @@ describe('a breaker', () => {
     expect(breaker.waitMs()).toBe(1_000)
   })
 
+  it('counts as paused while calls test it, and not for ever when none does', () => {
+    const { breaker, clock } = start()
+    expect(breaker.isPaused()).toBe(false)
+    for (let n = 0; n < 3; n += 1) fail(breaker)
+    clock.now += 10_999
+    expect([breaker.state(), breaker.isPaused()]).toEqual(['half-open', true])
+    clock.now += 1
+    expect([breaker.state(), breaker.isPaused()]).toEqual(['half-open', false])
+    const probe = breaker.tryAcquire()
+    expect([breaker.tryAcquire(), breaker.isPaused()]).toEqual([undefined, true])
+    probe?.fail()
+    expect([breaker.waitMs(), breaker.isPaused()]).toEqual([2_000, true])
+    clock.now += 2_000
+    breaker.tryAcquire()?.succeed()
+    expect(breaker.isPaused()).toBe(false)
+  })
+
   it('ignores the results of calls that began before it paused', () => {
     const { breaker, clock } = start()
     const early = Array.from({ length: 13 }, () => breaker.tryAcquire())
@@ -80,7 +98,7 @@ describe('a breaker', () => {
   })
 })
 
-const LONG = { failures: 3, pauseMs: 3_600_000, maxPauseMs: 3_600_000 }
+const LONG = { failures: 3, pauseMs: 3_600_000, maxPauseMs: 3_600_000, untestedMs: 0 }
 const QUICK = { ...LONG, pauseMs: 1, maxPauseMs: 1 }
 
 /** The breaker of an operation after three failures in a row. */
@@ -173,7 +191,7 @@ describe('queries of a gateway that does not answer', () => {
 })
 
 describe('a running service', () => {
-  const SHORT = { failures: 3, pauseMs: 50, maxPauseMs: 100 }
+  const SHORT = { failures: 3, pauseMs: 50, maxPauseMs: 100, untestedMs: 0 }
   const settings = { SYNC_MAX_ATTEMPTS: '10', SYNC_BACKOFF_MS: '1', SYNC_BACKOFF_MAX_MS: '1' }
   const rig = useRig({ settings: { ...settings, GATEWAY_MAX_CONCURRENCY: '8' }, breaker: SHORT })
 
@@ -275,5 +293,26 @@ describe('what is paused', () => {
     await notifyOf(rig, 'T-1')
     expect(await syncDue(rig.service.ctx)).toBe(1)
     expect(await readItem(rig, 'T-1')).toMatchObject({ state: 'paid' })
+  })
+})
+
+describe('what no call tests any more', () => {
+  const client = { GATEWAY_CLIENT_ID: 'UFLIYL', GATEWAY_CLIENT_SECRET: 'sandbox-UFLIYL' }
+  const rig = useRig({ settings: client, breaker: { ...QUICK, untestedMs: 3_600_000 } })
+
+  it('is paused in the log and on /readyz for a while, and no outage from then on', async () => {
+    await rig.control('POST', '/faults', { command: 'cards', kind: 'http500', times: 3 })
+    for (let n = 0; n < 3; n += 1) await rig.api('/v2/vc/virtual-cards/VC-UFLIYL-0001')
+    const { log } = rig.service.ctx
+    const outages = () => listOutages(log).map(({ name }) => name)
+    const readPaused = async () => Object(await (await rig.api('/readyz')).json()).paused
+    expect(await readPaused()).toMatchObject([{ operation: 'cards', state: 'half-open' }])
+    await waitUntil(() => outages().length > 0, { what: 'the outage' })
+    expect(outages()).toEqual(['gateway cards UFLIYL'])
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_001)
+    expect(await readPaused()).toBeUndefined()
+    await waitUntil(() => outages().length === 0, { what: 'the end of the outage' })
+    clock.mockRestore()
   })
 })
