@@ -3,7 +3,7 @@ import { ConfigError } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'
 import { openDatabase, requireTimeZone } from '../db/client.ts'
 import { readDataKeys } from '../db/data-keys.ts'
-import { describeStop, findStop } from '../db/installation.ts'
+import { describeStop, findStop, hasInstallation } from '../db/installation.ts'
 import {
   countPending,
   MIGRATE_COMMAND,
@@ -172,16 +172,18 @@ async function checkServer({ writes, sql, place, config }: Checked): Promise<str
 async function checkSchema({ sql, config }: Checked): Promise<string> {
   const pending = await planMigrations(sql)
   if (pending.length === 0) return (await readSchemaName(sql)) ?? 'empty'
-  const what = `${countPending(pending)}, up to ${pending.at(-1)?.name}`
-  if (config.MIGRATE === 'auto') return `${what}: the start applies them`
+  const isNew = !(await hasInstallation(sql))
+  const what = isNew
+    ? `the schema ${config.DATABASE_SCHEMA} holds no installation`
+    : `${countPending(pending)}, up to ${pending.at(-1)?.name}`
+  if (config.MIGRATE === 'auto') return `${what}: the start ${isNew ? 'makes one' : 'applies them'}`
   throw new CheckError(`${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`)
 }
 
 /** Says whether anything would be sent. The start succeeds all the same: notifications are stored. */
 async function checkRestore({ writes }: Checked): Promise<string> {
-  const [table] = await writes<{ name: string | null }[]>`
-    select to_regclass('installation') as name`
-  const stop = table?.name ? await findStop(writes) : undefined
+  if (!(await hasInstallation(writes))) return 'nothing is stored yet'
+  const stop = await findStop(writes)
   return stop ? describeStop(stop) : 'the server of before'
 }
 

@@ -5,6 +5,7 @@ import { readDataKeyConfig } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
 import { type Db, openDatabase } from '../db/client.ts'
 import { type DataKeys, openDataKeys } from '../db/data-keys.ts'
+import { hasInstallation } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
@@ -16,7 +17,7 @@ import { explainDatabase } from './explain.ts'
 
 /**
  * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
- * @throws RefusedError if there is no database, or its schema is outdated; ConfigError
+ * @throws RefusedError if there is no database, or its schema is outdated or holds no installation; ConfigError
  */
 export async function withDatabase<T>(
   work: (sql: Sql, db: Db) => Promise<T>,
@@ -26,6 +27,12 @@ export async function withDatabase<T>(
     const { sql, db, close } = openDatabase(url, 1)
     try {
       if (await isSchemaCurrent(sql)) return await work(sql, db)
+      if (!(await hasInstallation(sql))) {
+        const { DATABASE_SCHEMA: schema } = readSome(env, ['DATABASE_SCHEMA'])
+        throw new RefusedError(
+          `the schema ${schema} holds no installation: set DATABASE_SCHEMA to one that "${name} cells list" names, or start the service once to make one`,
+        )
+      }
       throw new RefusedError(
         `the database schema is outdated; run "${name} migrate", or start the service once`,
       )

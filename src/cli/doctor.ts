@@ -20,8 +20,10 @@ export const DOCTOR = command({
   npm run -s cli -- doctor --json | jq '.findings[] | select(.severity != "info")'`,
   async run(cli) {
     const report = createReport(cli)
-    // Whether anything is sent is examined below, as what it is: a start succeeds all the same.
-    const onFinding = (one: Finding) => one.name !== 'restore' && report.add(diagnose(one))
+    // Examined below, as what they are: a start succeeds all the same.
+    const isLater = ({ name, status }: Finding) =>
+      name === 'restore' || (name === 'schema' && status === 'ok')
+    const onFinding = (one: Finding) => isLater(one) || report.add(diagnose(one))
     const { checks } = await runCheck(cli.env, { onFinding })
     // Without a database that can be used, and read, there is nothing to examine in it.
     const isUsable = (['settings', 'database', 'schema', 'key'] as const).every(
@@ -60,8 +62,9 @@ async function examineDatabase(config: Config, add: (one: Diagnosis) => void): P
     const patient = { sql, config, readWork: () => (work ??= readWork(sql, config)) }
     for (const [id, examine] of Object.entries({ ...OF_SERVER, ...OF_WORK })) {
       try {
-        const found = await withTimeout(EXAMINED_MS, examine(patient))
-        for (const one of [found].flat()) add({ id, ...one })
+        const found = [await withTimeout(EXAMINED_MS, examine(patient))].flat()
+        for (const one of found) add({ id, ...one })
+        if (id === 'schema' && found.some(({ action }) => action)) return
       } catch (error) {
         const [finding = ''] = explainError(error).split('\n')
         add({ id, ...judge(finding, 'this could not be examined: try again') })

@@ -1,10 +1,16 @@
 import { statfs } from 'node:fs/promises'
-import { describeStop, findStop } from '../db/installation.ts'
-import { loadMigrations } from '../db/migration-state.ts'
+import { describeStop, findStop, hasInstallation } from '../db/installation.ts'
+import {
+  isSchemaCurrent,
+  loadMigrations,
+  MIGRATE_COMMAND,
+  readSchemaName,
+} from '../db/migration-state.ts'
 import { proveWrites } from '../health/watch-outages.ts'
 import { withTimeout } from '../platform/concurrency/timing.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import { notify } from '../platform/postgres/notify.ts'
+import { CLI } from '../version.ts'
 import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
 /** How long a wake-up may take (ms); one that arrives takes milliseconds. */
@@ -16,8 +22,22 @@ const LEAST_DEAD = 50_000
 
 const UNSAFE = 'a crash of the database server loses acknowledged commits, or the whole database'
 
-/** What is examined of the database server. */
+/** What is examined of the database server; the rest needs the tables of this version, which `schema` finds. */
 export const OF_SERVER: Examinations = {
+  async schema({ sql, config }) {
+    const name = (await readSchemaName(sql)) ?? 'no migration'
+    if (await isSchemaCurrent(sql)) return judge(name, false)
+    if (await hasInstallation(sql)) {
+      const action = `run ${MIGRATE_COMMAND} or start the service, and examine the rest then`
+      return judge(`${name}: older than this version`, action)
+    }
+    return judge(
+      `the schema ${config.DATABASE_SCHEMA} holds no installation`,
+      `set DATABASE_SCHEMA to one that "${CLI} cells list" names, or start the service to make one`,
+      'error',
+    )
+  },
+
   async restore({ sql }) {
     const stop = await findStop(sql)
     if (!stop) return judge('the server of before: refunds and events are sent', false)

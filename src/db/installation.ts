@@ -39,6 +39,12 @@ export const EPOCH_TAG_SQL = `(
   select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
   from installation as i, (select ${TIMELINE} as timeline) as now)`
 
+/** Whether an installation is in the schema, of whatever version. */
+export async function hasInstallation(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ has: boolean }[]>`select to_regclass('installation') is not null as has`
+  return row?.has ?? false
+}
+
 /** Reads the epoch: 0 before the first restore. */
 export async function readEpoch(sql: Sql): Promise<number> {
   const [row] = await sql<{ epoch: number }[]>`select epoch from installation`

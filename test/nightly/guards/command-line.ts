@@ -23,6 +23,24 @@ export const COMMAND_LINE: readonly Guard[] = [
     control: WRONG_USE,
   },
   {
+    file: 'src/cli/database.ts',
+    text: 'if (!(await hasInstallation(sql))) {',
+    mutation: 'if (await hasInstallation(sql)) {',
+    test: 'test/process/cli/keys.test.ts',
+    claim:
+      'a command that cannot run prints one line with exit code 2, and changes nothing a missing, unreachable, refusing, empty or invalid database',
+    control:
+      'a command that cannot run prints one line with exit code 2, and changes nothing no scopes',
+  },
+  {
+    file: 'src/cli/doctor.ts',
+    text: "        if (id === 'schema' && found.some(({ action }) => action)) return\n",
+    mutation: '',
+    test: 'test/process/cli/doctor.test.ts',
+    claim: 'names a schema that holds no installation, and examines nothing else',
+    control: 'names a setting that is wrong, and examines nothing else',
+  },
+  {
     file: 'src/cli/requeue.ts',
     text: "requireOnly(found, 'transaction', id)",
     mutation: "requireOnly(found.slice(0, 1), 'transaction', id)",

@@ -3,7 +3,6 @@ import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
-import { inSchema } from '../../../src/platform/postgres/hosts.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { Report, runCli, spawnCli } from '../../support/cli.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
@@ -66,18 +65,45 @@ it('names a database that is not there, and an encryption key of another one', a
   expect(key).toMatchObject({ id: 'key', severity: 'error' })
 })
 
-it('names a schema that is older, and the command for it', async () => {
-  const { sql, url } = rig.database
-  await sql`create schema if not exists doctor_empty`
-  onTestFinished(async () => void (await sql`drop schema doctor_empty cascade`))
-  const found = await sick({ DATABASE_URL: url, DATABASE_SCHEMA: 'doctor_empty', MIGRATE: 'off' })
-  expect(found).toContainEqual({
-    id: 'schema',
-    severity: 'error',
-    finding: expect.stringMatching(/^1 migration is pending, .* MIGRATE is off$/),
-    action: expect.stringMatching(/^run .*cli.* migrate/),
-  })
-  expect(inSchema(url, 'doctor_empty')).toContain('doctor_empty')
+it('names a schema that is older, and the command for it, and examines nothing else', async () => {
+  const { sql } = rig.database
+  const [newest] = await sql`
+    delete from migrations
+    where created_at = (select max(created_at) from migrations)
+    returning hash, created_at::float8`
+  onTestFinished(async () => void (await sql`insert into migrations ${sql({ ...newest })}`))
+  expect(await sick()).toEqual([
+    {
+      id: 'schema',
+      severity: 'warning',
+      finding: 'no migration: older than this version',
+      action: expect.stringMatching(/^run .*cli.* migrate" or start the service, and/),
+    },
+  ])
+  expect(await sick({ MIGRATE: 'off' })).toEqual([
+    {
+      id: 'schema',
+      severity: 'error',
+      finding: expect.stringMatching(/^1 migration is pending, .* MIGRATE is off$/),
+      action: expect.stringMatching(/^run .*cli.* migrate/),
+    },
+  ])
+})
+
+it('names a schema that holds no installation, and examines nothing else', async () => {
+  const action = expect.stringMatching(/^set DATABASE_SCHEMA to one that .* cells list" names, or/)
+  const finding = 'the schema mistyped holds no installation'
+  expect(await sick({ DATABASE_SCHEMA: 'mistyped' })).toEqual([
+    { id: 'schema', severity: 'error', finding, action },
+  ])
+  expect(await sick({ DATABASE_SCHEMA: 'mistyped', MIGRATE: 'off' })).toEqual([
+    {
+      id: 'schema',
+      severity: 'error',
+      finding: `${finding}, and MIGRATE is off`,
+      action: expect.stringMatching(/^run .*cli.* migrate/),
+    },
+  ])
 })
 
 it('names an index and a constraint that are missing, and where to find them', async () => {

@@ -249,7 +249,7 @@ describe('a command that cannot run prints one line with exit code 2, and change
       /^error: there is no database in DATA_DIR; start the service once .*, or set DATABASE_URL\n$/,
       /^error: The database at DATABASE_URL is unreachable \(\w+\): check its address .*\n$/,
       /^error: The database at DATABASE_URL refused the connection \(3D000\): check .*\n$/,
-      /^error: the database schema is outdated; run "npm run -s cli -- migrate".*\n$/,
+      /^error: the schema public holds no installation: set DATABASE_SCHEMA .* cells list" .*\n$/,
       /^error: DATABASE_URL must be a URL that starts with postgres:.*\n$/,
     ]
     for (const [at, { code, out, err }] of tries.entries()) {
