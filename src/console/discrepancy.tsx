@@ -83,7 +83,7 @@ function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | u
         </div>
       </Card>
       <FactsCard shown={shown} />
-      {external.length > 0 && <ExternalCard {...{ path, external, mayDecide, named }} />}
+      {external.length > 0 && <ExternalCard {...{ path, external, row, mayDecide, named }} />}
       {isClosed ? null : <ResolveCard shown={shown} />}
       <Annotations {...{ path, deciders, review: row, isClosed }} />
     </>

@@ -9,6 +9,7 @@ import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import { Card, Identifier } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
+import { isAboutExternal } from '../refunds/external.ts'
 import {
   deriveExternalState,
   type ExternalRecord,
@@ -25,28 +26,29 @@ const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
     formatMoney(amount, currency),
     `${path}?external=${id}#external`,
   ]),
-  cell('requestId', ({ source, requestId }) =>
-    source === 'person' ? (
-      t('discrepancyPage.external.entered')
-    ) : (
-      <Identifier>{requestId ?? ''}</Identifier>
-    ),
-  ),
+  cell('requestId', nameRequest),
   cell('notified', ({ notifiedAt }) => notifiedAt && <Time iso={toIso(notifiedAt)} />),
   state('state', (one) => signExternal(deriveExternalState(one))),
 ]
 
+function nameRequest({ source, requestId }: ExternalRecord) {
+  if (source === 'person') return t('discrepancyPage.external.entered')
+  return <Identifier>{requestId}</Identifier>
+}
+
 export function ExternalCard(props: {
   path: string
   external: readonly ExternalRecord[]
+  row: DiscrepancyRow
   mayDecide: MayEnd
   named: string | undefined
 }) {
-  const { path, external, mayDecide } = props
+  const { path, external, row, mayDecide } = props
   const { externalId: named = props.named } = useKept(`${path}/external`).fields
   const chosen =
     external.find(({ id }) => id === named) ??
-    external.findLast((one) => deriveExternalState(one) === 'reserved')
+    // Another one is decided only by who chooses it.
+    external.find((one) => isAboutExternal(row, one) && deriveExternalState(one) === 'reserved')
   const title = t('story.sections.external')
   return (
     <Card title={title} id="external">
@@ -84,7 +86,9 @@ function DecideExternal(props: { path: string; chosen: ExternalRecord; mayDecide
   )
   return (
     <>
-      <h3>{t('discrepancyPage.external.decide', { amount })}</h3>
+      <h3>
+        {t('discrepancyPage.external.decide', { amount })} {nameRequest(chosen)}
+      </h3>
       <OwnRefund mayEnd={mayDecide} />
       {mayDecide === 'another' ? null : (
         <>

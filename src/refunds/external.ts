@@ -1,3 +1,4 @@
+import type { DiscrepancyRow } from '../discrepancies/kinds.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import { deriveExternalState, type ExternalState } from './external-view.ts'
 import type { Cause } from './lifecycle.ts'
@@ -216,4 +217,19 @@ function describeContradiction({ now }: ExternalDraft): Finding[] {
 
 export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
+}
+
+/** Names one that no growth shows, on the other side of a discrepancy. */
+export function nameNotified(requestId: string, amount: string): string {
+  return `success notification, request ${requestId}, amount ${amount}`
+}
+
+/** Whether a discrepancy is about this refund made elsewhere: one of its sides names it. */
+export function isAboutExternal(
+  { ours, theirs }: Pick<DiscrepancyRow, 'ours' | 'theirs'>,
+  { requestId, amount }: Pick<ExternalRow, 'requestId' | 'amount'>,
+): boolean {
+  const name = nameExternal(requestId, amount)
+  const isOurs = ours === name || ours.startsWith(`${name} decided as `)
+  return isOurs || theirs === nameNotified(requestId, amount)
 }

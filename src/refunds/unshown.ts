@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { nameNotified } from './external.ts'
 import { isShownByPayment, type RefundDraft } from './lifecycle.ts'
 import type { ExternalDraft, Finding, LockedRefunds } from './types.ts'
 
@@ -30,7 +31,7 @@ function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
   const others = external
     .filter(isExternalUnshown)
     .map(({ now: { requestId, amount, paymentId, sinceSeenMs } }) => {
-      const theirs = `success notification, request ${requestId}, amount ${amount}`
+      const theirs = nameNotified(requestId, amount)
       const finding: Finding = {
         kind: 'external_refund_unmatched',
         ours: NO_GROWTH,

@@ -694,7 +694,7 @@ export const TEXTS = {
   'discrepancyPage.resolve.setsAside': ['Resolving sets the entry aside until its text changes.', 'Khi xử lý, mục này được bỏ qua cho đến khi nội dung thay đổi.'],
   'discrepancyPage.resolve.submit': ['Resolve', 'Xử lý xong'],
   'discrepancyPage.resolve.refundFirst': ['Decide the refund instead, if it needs a decision: that ends this as well.', 'Nếu lệnh hoàn tiền cần quyết định, hãy quyết định lệnh đó: sai lệch này cũng kết thúc theo.'],
-  'discrepancyPage.external.lead': ['Known from the gateway’s notifications. Each is deducted from what can be refunded until it is explained.', 'Biết từ thông báo của cổng. Mỗi khoản được trừ vào số có thể hoàn cho đến khi được giải thích.'],
+  'discrepancyPage.external.lead': ['Known from the gateway’s notifications. Each is deducted from what can be refunded until it is explained. Its amount leads to its decision.', 'Biết từ thông báo của cổng. Mỗi khoản được trừ vào số có thể hoàn cho đến khi được giải thích. Chọn số tiền để quyết định về khoản đó.'],
   'discrepancyPage.external.entered': ['Entered by a person', 'Do một người nhập'],
   'discrepancyPage.external.decide': ['Decide the refund of {amount}', 'Quyết định về khoản hoàn {amount}'],
   'discrepancyPage.external.outcome': ['What it was', 'Đó là gì'],

@@ -176,6 +176,26 @@ describe('a refund made elsewhere', () => {
     expect(again.text).toContain('It never happened: it is decided so already')
   })
 
+  it('that is one of two is decided on the page about it, which names it and does not offer the other', async () => {
+    const payment = await lab.open()
+    const [other, named] = [crypto.randomUUID(), crypto.randomUUID()]
+    await lab.notify(payment, other, '20')
+    await lab.pass(payment)
+    await lab.notify(payment, named, '20')
+    await lab.notify(payment, named, '20', { code: 33 })
+    await lab.pass(payment)
+    const id = await find('external_refund_contradicted')
+    expect((await open(people.operator, id)).text).toContain(`Decide the refund of 20 ${named}`)
+    const fields = { externalOutcome: 'never_happened', externalReason: 'ticket 4711' }
+    expect((await act(id, 'external', fields)).status).toBe(303)
+    const decided = await lab.database.sql`
+      select request_id from external_refunds where outcome is not null`
+    expect(decided).toEqual([{ request_id: named }])
+    // The other one is not offered instead.
+    const { html } = await open(people.operator, id)
+    expect(readHidden(html, `${pathOf(id)}/external`)).toBeUndefined()
+  })
+
   it('that does not fit the figures is not matched, and the page explains it', async () => {
     const { id } = await makePortalRefund()
     const fields = { externalOutcome: 'matched', externalReason: 'x' }

@@ -197,6 +197,15 @@ export const CONSOLE: readonly Guard[] = [
     control: 'the figures of a minute are kept for a day',
   },
   {
+    file: 'src/console/external.tsx',
+    text: 'external.find((one) => isAboutExternal(row, one) &&',
+    mutation: "external.findLast((one) => (isAboutExternal(row, one) || one.id !== '') &&",
+    test: 'test/console/tasks/discrepancy.test.ts',
+    claim:
+      'a refund made elsewhere that is one of two is decided on the page about it, which names it and does not offer the other',
+    control: 'a refund made elsewhere of another payment is not decided there',
+  },
+  {
     file: 'src/console/layout.tsx',
     text: "{...{ id: 'announcer', class",
     mutation: "{...{ id: 'status', class",
