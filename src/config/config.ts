@@ -185,6 +185,7 @@ const MINIMA = [
 /** Checks the rules between settings that are valid on their own. */
 function findConflicts(settings: Settings, demo: boolean): Problem[] {
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
+  const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings
   const problems: Problem[] = []
   const refuse = (...given: Parameters<typeof describeProblem>) =>
     problems.push(describeProblem(...given))
@@ -194,8 +195,10 @@ function findConflicts(settings: Settings, demo: boolean): Problem[] {
   for (const [name, minimum] of MINIMA)
     if (settings[name] < settings[minimum])
       refuse(name, `must be at least ${minimum}`, String(settings[minimum]))
-  if (settings.METRICS_HOST !== undefined && settings.METRICS_PORT === undefined)
+  if (settings.METRICS_HOST !== undefined && METRICS_PORT === undefined)
     refuse('METRICS_PORT', 'is not set, but METRICS_HOST requires it')
+  if (METRICS_PORT === PORT && METRICS_HOST === HOST && PORT > 0)
+    refuse('METRICS_PORT', 'must differ from PORT on the same address')
   if (base !== undefined && !settings.GATEWAY_ALLOW_HTTP && isPlainRemote(new URL(base)))
     refuse(
       'GATEWAY_BASE_URL',

@@ -78,6 +78,17 @@ it('an address for the metrics needs a port', () => {
   expect(readProblems({ ...PRODUCTION, ...metrics })).toEqual([])
 })
 
+it('metrics have another port than the public one, on the same address', () => {
+  const same = { ...PRODUCTION, PORT: '3000', METRICS_PORT: '3000' }
+  for (const host of [{}, { HOST: '10.0.0.1', METRICS_HOST: '10.0.0.1' }]) {
+    const [line, ...others] = readProblems({ ...same, ...host })
+    expect(line).toMatch(/^METRICS_PORT must differ from PORT on the same address; for example /)
+    expect(others).toEqual([])
+  }
+  expect(readProblems({ ...same, METRICS_HOST: '10.0.0.1' })).toEqual([])
+  expect(readProblems({ ...same, PORT: '0', METRICS_PORT: '0' })).toEqual([])
+})
+
 it('a database may have several servers, each with its own port', () => {
   const url = 'postgres://ipn:password@one:5432,two:5433/ipn?target_session_attrs=primary'
   expect(readProblems({ ...PRODUCTION, DATABASE_URL: url })).toEqual([])
