@@ -15,8 +15,9 @@ const QUIET_MS = 5_000
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while calls are paused.
  */
-export function watchOutages({ sql, log, gateway, lifecycle }: Context): WorkerLoop {
-  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list()))
+export function watchOutages({ sql, log, gateway, lifecycle, config }: Context): WorkerLoop {
+  const isEmbedded = config.DATABASE_URL === undefined
+  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), isEmbedded))
   let probing = false
 
   async function probe(): Promise<void> {
@@ -91,12 +92,16 @@ const BACKLOG: Condition = {
   look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
 }
 
-/** Says what an error is a sign of. A database that cannot be used is also late: that is no second condition. */
+/** Says what an error is a sign of, of a server elsewhere or of the embedded one. A database that cannot be used is also late: that is no second condition. */
 export function classifyOutage(
   error: unknown,
   lasting: readonly Condition[],
+  isEmbedded = false,
 ): Condition | undefined {
   const found = describeOutage(error)
+  if (found?.name === 'database' && isEmbedded)
+    found.look =
+      'what this log says of the database server; if it has stopped, restart this process'
   if (found) return { ...found, replaces: BACKLOG.name }
   if (!(error instanceof TimeoutError || error instanceof InboxFullError)) return undefined
   return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? BACKLOG

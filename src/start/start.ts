@@ -75,7 +75,7 @@ async function startParts(config: Config, log: Log, parts: Parts): Promise<void>
 async function startDatabase(config: Config, log: Log, parts: Parts): Promise<string> {
   const database = await startEmbeddedPostgres({
     dataDir: config.DATA_DIR,
-    log: (line) => log.info(line),
+    log: (line, isBroken) => (isBroken ? log.error(line) : log.info(line)),
   })
   parts.add(database)
   return database.url

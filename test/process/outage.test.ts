@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
+import { makeFolder } from '../support/embedded.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
+import { readServerPid } from '../support/processes.ts'
 import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
@@ -110,4 +112,19 @@ it('an outage beside traffic is a line when it begins and one when it is over, w
   expect(find('"stack"')).toEqual([])
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
+})
+
+it('the end of the embedded server is an error in the log, which says to restart the process', async () => {
+  const { DATABASE_URL: _, ...settings } = settingsFor('', rig.sandbox.url)
+  const DATA_DIR = makeFolder()
+  const { output } = await startServiceProcess({ ...settings, DATA_DIR })
+  process.kill(readServerPid(`${DATA_DIR}/postgres`), 'SIGINT')
+  const said = (text: string) => output().out.includes(text)
+  await waitUntil(() => said('stopped unexpectedly') && said('is unreachable'), { what: 'both' })
+  const errors = output()
+    .out.match(/^{"level":50,.*$/gm)
+    ?.join('\n')
+  expect(errors).toContain('the database server stopped unexpectedly: restart this process')
+  expect(errors).toMatch(/the database is unreachable: .*, restart this process/)
+  expect(errors).not.toContain('DATABASE_URL')
 })

@@ -36,9 +36,11 @@ export type EmbeddedOptions = {
   dataDir: string
   /** Further server settings, such as `{ fsync: 'off' }`. */
   settings?: Record<string, string>
-  /** Receives messages for the operator, one line each. */
-  log?: (line: string) => void
+  log?: LogLine
 }
+
+/** Receives messages for the operator, one line each; `isBroken`: the server does not mend it itself. */
+type LogLine = (line: string, isBroken?: boolean) => void
 
 /** A server that is ready for so long is another process's; one whose process was killed ends sooner. */
 const IN_USE_AFTER_MS = 2_000
@@ -142,7 +144,7 @@ function readIfThere(file: string): string | undefined {
 const writeUrl = (cluster: string, port: number) =>
   `postgres://postgres:${readPassword(cluster)}@127.0.0.1:${port}/postgres`
 
-type Launch = { cluster: string; command: string[]; user: ServerUser; log: (line: string) => void }
+type Launch = { cluster: string; command: string[]; user: ServerUser; log: LogLine }
 
 /** Starts the server once an earlier one has disappeared. @throws EmbeddedPostgresError */
 async function launch(options: Launch): Promise<EmbeddedPostgres> {
@@ -183,14 +185,16 @@ async function tryLaunch({
   })
   const program = runGuarded([...command, '-p', String(port)], user, (line) => {
     if (line.includes('ready to accept connections')) onReady()
-    else if (phase === 'running' && /^(FATAL|PANIC):/.test(line)) log(`database server: ${line}`)
+    else if (phase === 'running' && /^(FATAL|PANIC):/.test(line))
+      log(`database server: ${line}`, line.startsWith('PANIC'))
   })
   const end = await Promise.race([ready, program.ended])
   if (end) return extractFailure(end.output)
   phase = 'running'
   program.detach()
   program.ended.then(() => {
-    if (phase === 'running') log('the database server stopped unexpectedly: restart this process')
+    if (phase === 'running')
+      log('the database server stopped unexpectedly: restart this process', true)
   })
   async function stop(): Promise<void> {
     phase = 'ending'

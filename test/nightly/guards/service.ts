@@ -29,6 +29,24 @@ export const SERVICE: readonly Guard[] = [
       'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
   },
   {
+    file: 'src/health/watch-outages.ts',
+    text: "found?.name === 'database' && isEmbedded",
+    mutation: "found?.name === 'embedded' && isEmbedded",
+    test: 'test/process/outage.test.ts',
+    claim:
+      'the end of the embedded server is an error in the log, which says to restart the process',
+    control: '/readyz is 503 while sessions report commits before they are durable',
+  },
+  {
+    file: 'src/start/start.ts',
+    text: '(isBroken ? log.error(line) : log.info(line))',
+    mutation: '(isBroken ? log.info(line) : log.info(line))',
+    test: 'test/process/outage.test.ts',
+    claim:
+      'the end of the embedded server is an error in the log, which says to restart the process',
+    control: '/readyz is 503 while sessions report commits before they are durable',
+  },
+  {
     file: 'src/health/routes.ts',
     text: 'name === STOPS_WRITES)',
     mutation: '`${name} ` === STOPS_WRITES)',
