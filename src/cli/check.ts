@@ -85,7 +85,7 @@ async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promi
   if (typeof url === 'object') {
     for (const name of Object.keys(IN_DATABASE)) {
       if (name === 'database') add(name, url.status, url.detail)
-      else add(name, 'skipped', 'not checked: there is no database')
+      else add(name, 'skipped', `not checked: ${url.why}`)
     }
     return
   }
@@ -130,11 +130,15 @@ export function findCheckedDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }:
     const found = findEmbeddedPostgres(DATA_DIR)
     if (typeof found === 'object') return inSchema(found.url, DATABASE_SCHEMA)
     requireStartable(DATA_DIR)
-    const action = found === 'none' ? 'creates' : 'starts'
+    const [action, why] =
+      found === 'none'
+        ? ['creates', 'there is no database yet']
+        : ['starts', 'the embedded database is not running; check again while the service runs']
     const detail = `DATABASE_URL is not set: the start ${action} an embedded PostgreSQL in ${DATA_DIR}`
-    return { status: 'skipped' as const, detail }
+    return { status: 'skipped' as const, detail, why }
   } catch (error) {
-    return { status: 'failed' as const, detail: explainError(error) }
+    const why = 'the database cannot be used'
+    return { status: 'failed' as const, detail: explainError(error), why }
   }
 }
 

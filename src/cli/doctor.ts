@@ -20,9 +20,9 @@ export const DOCTOR = command({
   npm run -s cli -- doctor --json | jq '.findings[] | select(.severity != "info")'`,
   async run(cli) {
     const report = createReport(cli)
-    // Examined below, as what they are: a start succeeds all the same.
+    // Examined below, as what they are: a start succeeds all the same. What was not checked is no finding.
     const isLater = ({ name, status }: Finding) =>
-      name === 'restore' || (name === 'schema' && status === 'ok')
+      status === 'skipped' || name === 'restore' || (name === 'schema' && status === 'ok')
     const onFinding = (one: Finding) => isLater(one) || report.add(diagnose(one))
     const { checks } = await runCheck(cli.env, { onFinding })
     // Without a database that can be used, and read, there is nothing to examine in it.
@@ -55,7 +55,10 @@ const EXAMINED_MS = 10_000
 
 async function examineDatabase(config: Config, add: (one: Diagnosis) => void): Promise<void> {
   const url = findCheckedDatabase(config)
-  if (typeof url === 'object') return
+  if (typeof url === 'object') {
+    const action = 'nothing in the database was examined: start the service, and run this again'
+    return add({ id: 'database', ...judge(url.detail, action) })
+  }
   const { sql, close } = openDatabase(url, 1)
   try {
     let work: Promise<Overview> | undefined

@@ -153,6 +153,14 @@ export const COMMAND_LINE: readonly Guard[] = [
     control: 'names a setting that is wrong, and examines nothing else',
   },
   {
+    file: 'src/cli/doctor.ts',
+    text: 'judge(url.detail, action)',
+    mutation: 'judge(`${url.detail}; ${action}`, false)',
+    test: 'test/process/cli/doctor.test.ts',
+    claim: 'names an embedded database that the start starts, and what was not examined',
+    control: 'names a setting that is wrong, and examines nothing else',
+  },
+  {
     file: 'src/cli/keys.ts',
     text: 'import { command, RefusedError }',
     mutation: 'import { command, UsageError as RefusedError }',

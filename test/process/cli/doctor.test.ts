@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
+import { readPackageMajor } from '../../../src/platform/postgres/embedded-binaries.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { Report, runCli, spawnCli } from '../../support/cli.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
@@ -105,6 +106,28 @@ it('names a schema that holds no installation, and examines nothing else', async
     },
   ])
 })
+
+it.each([
+  ['starts', true],
+  ['creates', false],
+])(
+  'names an embedded database that the start %s, and what was not examined',
+  async (does, isThere) => {
+    const DATA_DIR = makeFolder()
+    if (isThere) mkdirSync(join(DATA_DIR, 'postgres'))
+    if (isThere) writeFileSync(join(DATA_DIR, 'postgres/PG_VERSION'), readPackageMajor())
+    const findings = await examine({ DATABASE_URL: '', DATA_DIR })
+    expect(findings.map(({ id, severity }) => [id, severity])).toEqual([
+      ['settings', 'info'],
+      ['gateway', 'info'],
+      ['database', 'warning'],
+    ])
+    expect(findings[2]).toMatchObject({
+      finding: `DATABASE_URL is not set: the start ${does} an embedded PostgreSQL in ${DATA_DIR}`,
+      action: 'nothing in the database was examined: start the service, and run this again',
+    })
+  },
+)
 
 it('names an index and a constraint that are missing, and where to find them', async () => {
   const { sql } = rig.database

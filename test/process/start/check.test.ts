@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { compareClocks, presentFinding, runCheck } from '../../../src/cli/check.ts'
 import type { Finding } from '../../../src/cli/check-hosts.ts'
 import { openDataKeys } from '../../../src/db/data-keys.ts'
+import { readPackageMajor } from '../../../src/platform/postgres/embedded-binaries.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { listen } from '../../support/gateway.ts'
@@ -290,8 +291,26 @@ describe('demo mode', () => {
     expect(byName('settings')?.detail).toContain('demo mode')
     expect(byName('database')?.detail).toContain('the start creates an embedded PostgreSQL')
     expect(byName('gateway')?.detail).toContain('the demo starts the sandbox')
+    expect(byName('key')?.detail).toBe('not checked: there is no database yet')
     expect(existsSync(DATA_DIR)).toBe(false)
   })
+})
+
+it('an embedded database that is not running is not checked, and that is said', async () => {
+  const DATA_DIR = mkdtempSync(join(tmpdir(), 'check-'))
+  onTestFinished(() => rmSync(DATA_DIR, { recursive: true }))
+  mkdirSync(join(DATA_DIR, 'postgres'))
+  writeFileSync(join(DATA_DIR, 'postgres/PG_VERSION'), readPackageMajor())
+  const { ok, byName } = await findings({ DATA_DIR })
+  expect([ok, byName('key')]).toEqual([
+    true,
+    {
+      name: 'key',
+      status: 'skipped',
+      detail:
+        'not checked: the embedded database is not running; check again while the service runs',
+    },
+  ])
 })
 
 describe('the output', () => {
