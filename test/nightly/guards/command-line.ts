@@ -161,6 +161,14 @@ export const COMMAND_LINE: readonly Guard[] = [
     control: 'names a setting that is wrong, and examines nothing else',
   },
   {
+    file: 'src/main.ts',
+    text: "if (error.code !== 'EPIPE') throw error",
+    mutation: 'throw error',
+    test: 'test/process/start/check.test.ts',
+    claim: 'the output may be read in part, as by head: the check ends as it would',
+    control: 'the output is a line for each finding',
+  },
+  {
     file: 'src/cli/keys.ts',
     text: 'import { command, RefusedError }',
     mutation: 'import { command, UsageError as RefusedError }',

@@ -351,4 +351,11 @@ describe('the output', () => {
     expect(await failed.ended).toBe(1)
     expect(failed.output().out).toMatch(/^FAIL {2}gateway {3}127\.0\.0\.1:9 cannot be reached/m)
   })
+
+  it('may be read in part, as by head: the check ends as it would', async () => {
+    const gateway = await openPlainGateway()
+    const read = runMain(settingsFor(database.url, gateway.url), ['--check'])
+    read.child.stdout?.destroy()
+    expect({ code: await read.ended, err: read.output().err }).toEqual({ code: 0, err: '' })
+  })
 })
