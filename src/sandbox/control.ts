@@ -225,7 +225,11 @@ export function parseBody(body: string): unknown {
 }
 
 /** Members that a form, which has no types, sends as numbers. */
-const NUMBERS = ['times', 'code', 'copies', 'delayMs', 'probability', 'settleMs']
+const NUMBERS = 'times code copies delayMs probability settleMs lifetimeS seed transactions'.split(
+  ' ',
+)
+/** And those that it sends as `true` or `false`. */
+const BOOLEANS = 'dedupes guardsBalance countsUnsettled nested shuffle listed ipn'.split(' ')
 
 /** Reads a form as a JSON body: `payment_amount` is a member of the only payment, and empty members are left out. */
 function readForm(body: string): unknown {
@@ -233,8 +237,9 @@ function readForm(body: string): unknown {
     .map(([name, value]): [string, string] => [name, value.trim()])
     .filter(([, value]) => value !== '')
     .map(([name, value]): [string, unknown] => {
-      const isCount = NUMBERS.includes(name) && isNumber(value)
-      return [name, isCount ? new LosslessNumber(value) : value]
+      if (NUMBERS.includes(name) && isNumber(value)) return [name, new LosslessNumber(value)]
+      const isBoolean = BOOLEANS.includes(name) && /^(true|false)$/.test(value)
+      return [name, isBoolean ? value === 'true' : value]
     })
   const payment = readFields(Object.fromEntries(members), 'payment')
   const others = Object.fromEntries(members.filter(([name]) => !name.startsWith('payment_')))

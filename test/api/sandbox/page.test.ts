@@ -180,6 +180,24 @@ describe('the forms of the page', () => {
   })
 
   it.each([
+    ['/seed', { seed: '3', transactions: '2', ipn: 'false' }],
+    ['/token-mode?method=PUT', { lifetimeS: '5', nested: 'true' }],
+    [
+      '/refund-mode?method=PUT',
+      { dedupes: 'false', guardsBalance: 'true', countsUnsettled: 'true' },
+    ],
+    ['/payments/P1?method=PATCH', { listed: 'false' }],
+    ['/transactions/T1/ipn', { shuffle: 'true', copies: '2' }],
+  ])('may set every number, and what is true or false: %s with %j', async (path, fields) => {
+    const rig = await useSandbox()
+    await make(rig)
+    expect(await send(rig, `/sandbox${path}`, fields)).toContain('Done: ')
+    const { tokens, refundMode } = rig.state
+    if (path.startsWith('/token')) expect(tokens.mode).toEqual({ lifetimeS: 5, nested: true })
+    if (path.startsWith('/refund')) expect(refundMode).toMatchObject({ dedupes: false })
+  })
+
+  it.each([
     ['/payments/P1/portal-refund', { amount: '0' }, 'amount: expected an amount above 0.'],
     ['/payments/P1/portal-refund', { amount: '101' }, 'amount: exceeds the remaining balance'],
     ['/payments/P2/portal-refund', { amount: '1' }, 'paymentId: unknown: P2.'],

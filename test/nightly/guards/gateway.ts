@@ -125,4 +125,13 @@ export const GATEWAY: readonly Guard[] = [
     claim: 'a request aborted while connecting is not sent once the connection is established',
     control: 'a time-out while connecting is unavailable, one after sending is unknown',
   },
+  {
+    file: 'src/sandbox/control.ts',
+    text: 'const isBoolean = BOOLEANS.includes(name)',
+    mutation: 'const isBoolean = NUMBERS.includes(name)',
+    test: 'test/api/sandbox/page.test.ts',
+    claim:
+      'the forms of the page may set every number, and what is true or false: /payments/P1?method=PATCH with {"listed":"false"}',
+    control: 'the forms of the page set faults and clear them',
+  },
 ]
