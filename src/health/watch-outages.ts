@@ -92,7 +92,10 @@ const BACKLOG: Condition = {
   look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
 }
 
-/** Says what an error is a sign of, of a server elsewhere or of the embedded one. A database that cannot be used is also late: that is no second condition. */
+/**
+ * Says what an error is a sign of, of a server elsewhere or of the embedded one. A database that cannot be used is also
+ * late: that is no second condition.
+ */
 export function classifyOutage(
   error: unknown,
   lasting: readonly Condition[],

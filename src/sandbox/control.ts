@@ -225,11 +225,15 @@ export function parseBody(body: string): unknown {
 }
 
 /** Members that a form, which has no types, sends as numbers. */
-const NUMBERS = 'times code copies delayMs probability settleMs lifetimeS seed transactions'.split(
-  ' ',
-)
+const NUMBERS = [
+  ...['times', 'code', 'copies', 'delayMs', 'probability'],
+  ...['settleMs', 'lifetimeS', 'seed', 'transactions'],
+]
 /** And those that it sends as `true` or `false`. */
-const BOOLEANS = 'dedupes guardsBalance countsUnsettled nested shuffle listed ipn'.split(' ')
+const BOOLEANS = [
+  ...['dedupes', 'guardsBalance', 'countsUnsettled'],
+  ...['nested', 'shuffle', 'listed', 'ipn'],
+]
 
 /** Reads a form as a JSON body: `payment_amount` is a member of the only payment, and empty members are left out. */
 function readForm(body: string): unknown {
