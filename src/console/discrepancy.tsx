@@ -186,7 +186,7 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
     payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
     listDeciders(ctx.sql, merchantCode),
     findMayEnd(ctx.sql, access, row),
-    findMayEnd(ctx.sql, access, { merchantCode, paymentId, refundId: null }),
+    findMayEnd(ctx.sql, access, { merchantCode, transactionId, paymentId, refundId: null }),
   ])
   return {
     ...{ row, view: showDiscrepancy(row), deciders, mayResolve, mayDecideExternal },

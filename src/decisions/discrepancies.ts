@@ -48,6 +48,7 @@ async function changeDiscrepancy(
   const operation = `POST /v1/discrepancies/{id}/${form}`
   return await decide(ctx, {
     ...{ merchantCode, transactionId, actor: access, operation, objectId: String(id) },
+    locksOrder: form === 'resolution',
     apply: async (tx) => {
       const before = await findDiscrepancy(tx, [merchantCode], String(id))
       const step = await write(tx, before)

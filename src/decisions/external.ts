@@ -30,7 +30,7 @@ import {
 import { saveDraft, saveExternalRefunds } from '../refunds/save.ts'
 import type { ExternalDraft, ExternalRow, LockedPayment, LockedRefunds } from '../refunds/types.ts'
 import { describeDecided, refuseAgainstEvidence } from './refusals.ts'
-import { describeSelfDecided, requireAnother } from './second-person.ts'
+import { describeSelfDecided, listTransactionsOf, requireAnother } from './second-person.ts'
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
 export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
@@ -63,11 +63,11 @@ export async function resolveExternalRefund(
   const { merchantCode, transactionId, paymentId, id } = found
   const key = { merchantCode, transactionId }
   await decide(ctx, {
-    ...{ ...key, actor: access, operation: OPERATION, objectId: id },
+    ...{ ...key, locksOrder: true, actor: access, operation: OPERATION, objectId: id },
     apply: async (tx) => {
       const external = findLocked(await lockRefunds(tx, key, null), found)
       const contrary = judge(external, found, request)
-      const heldBack = { merchantCode, paymentId, refundId: null }
+      const heldBack = { ...key, paymentId, refundId: null }
       const own = await requireAnother(tx, access, heldBack, `decide external refund ${id}`)
       const resolution = describeResolution(ctx, request, access, contrary)
       const decider = `${describeActor(access)}${describeSelfDecided(access, own)}`
@@ -86,7 +86,8 @@ export async function resolveExternalRefund(
       const discrepancies = [...recorded, ...again.found]
       const refundIds = [...new Set([...own.map(({ refundId }) => refundId), ...again.doubted])]
       return {
-        ...{ value: undefined, changed: [key], log: 'external refund resolved by an operator' },
+        ...{ value: undefined, log: 'external refund resolved by an operator' },
+        changed: listTransactionsOf([...own, key]),
         buildEvents: async () => [
           ...(await buildPaymentEvent(tx, key, paymentId)),
           ...(await readExternalEvents(tx, merchantCode, changes)),
@@ -103,8 +104,7 @@ function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExterna
   const draft = locked.external.find(({ now }) => now.id === found.id)
   const payment = locked.payments.find(({ paymentId }) => paymentId === found.paymentId)
   if (draft && payment) return { draft, payment, locked }
-  const detail = 'its payment has just moved to another transaction; try again'
-  throw refuse(found, detail)
+  throw refuse(found, 'its payment has just moved to another transaction; try again')
 }
 
 /** Creates the refusal of a decision about an external refund, with its state and the decision before. */

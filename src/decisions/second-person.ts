@@ -21,7 +21,14 @@ export type HoldsBack = {
   merchantCode: string
   /** Of a hold: since when it is set. What ended unsent since counts as well: its principal could ask again at once. */
   heldSince?: string | null
-} & ({ paymentId: string | null; refundId: string | null } | { ofAccount: true })
+} & (OfPayment | { ofAccount: true })
+
+type OfPayment = {
+  paymentId: string | null
+  refundId: string | null
+  /** Of what a surplus refund of another payment waits for: the payment's. Those of its order are concerned as well. */
+  transactionId?: string | null
+}
 
 const OWN = [
   'merchantCode',
@@ -94,12 +101,29 @@ export function listTransactionsOf(own: readonly TransactionKey[]): TransactionK
 }
 
 const COLUMNS = listColumns(refunds, 'r', OWN)
+const TRANSACTION = ['merchant_code', 'transaction_id']
 const NOT_ENDED = isUnendedSql('r')
 
 async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
   const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
 }
+
+/** A payment's transaction, and those that name the same order: whether they count with it is not asked. */
+const OF_ORDER = `
+  select t.merchant_code, t.transaction_id
+  union
+  select s.merchant_code, s.transaction_id from (
+    select * from transactions as s where ${byKey('s', ['merchant_code', 'order_id'], 't')} offset 0) as s`
+
+/** The surplus refunds of the other payments of the order of `k`. */
+const SURPLUS_REFUNDS = `
+  select o.* from (
+    select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1
+  ) as t cross join lateral (${OF_ORDER}) as m cross join lateral (
+    select * from refunds as o where ${byKey('o', TRANSACTION, 'm')} offset 0
+  ) as o
+  where o.surplus and o.payment_id <> k.payment_id and o.refund_id is distinct from k.refund_id`
 
 /** Whether the refund `r` ended since then without being sent; never without a time. */
 const isEndedUnsentSince = (tx: Tx, since: string | null = null) =>
@@ -112,17 +136,21 @@ async function listOf(
     heldSince,
     paymentId,
     refundId,
-  }: Extract<HoldsBack, { paymentId: string | null }>,
+    transactionId = null,
+  }: Extract<HoldsBack, OfPayment>,
 ): Promise<OwnRefund[]> {
   return await tx<OwnRefund[]>`
     select ${tx.unsafe(COLUMNS)}
     from (
-      select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id, ${refundId}::uuid as refund_id
+      select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
+        ${paymentId}::text as payment_id, ${refundId}::uuid as refund_id
     ) as k cross join lateral (
       (select * from refunds as o where ${tx.unsafe(byKey('o', ['merchant_code', 'payment_id'], 'k'))} offset 0)
       union all
       (select * from refunds as o where o.payment_id is distinct from k.payment_id
         and ${tx.unsafe(byKey('o', ['merchant_code', 'refund_id'], 'k'))} limit 1)
+      union all
+      (${tx.unsafe(SURPLUS_REFUNDS)})
     ) as r
     where ${tx.unsafe(NOT_ENDED)} or ${isEndedUnsentSince(tx, heldSince)} order by r.requested_at, r.refund_id`
 }

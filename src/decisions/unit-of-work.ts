@@ -14,6 +14,7 @@ import { CLOCK } from '../platform/postgres/clock.ts'
 import { notifyAfterCommit, runAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { lockOrder } from '../refunds/order-surplus.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 
@@ -48,6 +49,8 @@ export type Deciding<T> = {
   objectId: string
   /** The transaction that is locked before anything else of it; undefined for what belongs to none. */
   transactionId?: string | undefined
+  /** Locks the others of its order with it: it may end what holds a refund of theirs back. */
+  locksOrder?: boolean
   /** Locks the account's row before: for a hold, which commits that record an attempt share-lock. */
   locksAccount?: boolean
   /** Judges and applies it under the locks. It throws what it refuses; nothing is stored then. */
@@ -77,7 +80,8 @@ export async function decide<T>(
   const { actor, operation, merchantCode, objectId, transactionId } = deciding
   return await runInTransaction(sql, async (tx) => {
     if (deciding.locksAccount) await lockAccount(tx, merchantCode)
-    if (transactionId !== undefined) await lockTransaction(tx, { merchantCode, transactionId })
+    const lock = deciding.locksOrder ? lockOrder : lockTransaction
+    if (transactionId !== undefined) await lock(tx, { merchantCode, transactionId })
     const applied = await deciding.apply(tx)
     for (const key of applied.changed ?? []) await recheckTransaction(tx, key)
     await recordWrite(tx, log, actor, { operation, merchantCode, objectId })

@@ -150,6 +150,36 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control: 'a restore that is repeated keeps the reason of before once',
   },
   {
+    file: 'src/decisions/second-person.ts',
+    text: '(${tx.unsafe(SURPLUS_REFUNDS)})',
+    mutation: '(${tx.unsafe(SURPLUS_REFUNDS)} and false)',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+    control:
+      'whoever asked for a surplus refund does not end what holds it back but releases a hold on another payment of the order, which does not',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: "byKey('s', ['merchant_code', 'order_id'], 't')",
+    mutation: "byKey('s', TRANSACTION, 't')",
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a surplus refund does not end what holds it back in another payment of another transaction of the order',
+    control:
+      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+  },
+  {
+    file: 'src/decisions/external.ts',
+    text: 'changed: listTransactionsOf([...own, key])',
+    mutation: 'changed: listTransactionsOf([...own.slice(0, 0), key])',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a surplus refund does not end what holds it back and is marked when nobody else may decide',
+    control:
+      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+  },
+  {
     file: 'src/refunds/notifications.ts',
     text: "else if (draft.now.status === 'failed' && readResult(one.code) === 'success')",
     mutation: "else if (draft.now.status === 'returned' && readResult(one.code) === 'success')",

@@ -5,6 +5,7 @@ import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
@@ -190,6 +191,74 @@ describe('whoever asked for a refund does not end what holds it back: an externa
     expect(await readCauses(payment)).toContainEqual(
       expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
     )
+  })
+})
+
+const TWICE = [{ amount: '100' }, { amount: '100' }]
+
+const pick = ({ payments }: PaidOrder, place = 0): LabPayment =>
+  payments[place] ?? expect.fail('no such payment')
+
+/** A surplus refund that waits, because what was made elsewhere of another payment of the order is contradicted. */
+async function makeSurplus(isOneTransaction: boolean) {
+  const first = await payOrder(lab, 'DH1', isOneTransaction ? TWICE : [{}])
+  const second = isOneTransaction ? first : await payOrder(lab, 'DH1')
+  const asked = await askSurplus(lab, second.transactionId, {}, { key: asker.key })
+  const { id } = await expectTaken(asked)
+  const { paymentId } = Refund.parse(await (await read(`refunds/${id}`)).json())
+  const payments = [pick(first), pick(second, isOneTransaction ? 1 : 0)]
+  const payment = payments.find((one) => one.id !== paymentId) ?? expect.fail('no such payment')
+  await lab.notify(payment, 'portal-1', '30')
+  await lab.passNotified(payment, 'portal-1', '30', { code: 1 })
+  await lab.passShowing(payment, '30')
+  expect(await lab.status(id)).toBe('pending')
+  const [row] = await lab.database.sql`select id from external_refunds`
+  const [told] = await lab.database.sql`
+    select id::text from discrepancies where kind = 'external_refund_contradicted'`
+  const { transactionId } = second
+  return { payment, id, transactionId, external: row?.id, discrepancy: told?.id }
+}
+
+describe('whoever asked for a surplus refund does not end what holds it back', () => {
+  it.each([
+    ['the same transaction', true],
+    ['another transaction of the order', false],
+  ])('in another payment of %s', async (_, isOneTransaction) => {
+    const { id, external, discrepancy } = await makeSurplus(isOneTransaction)
+    const resolve = (who: TestKey) => call('POST', `discrepancies/${discrepancy}/resolution`, who)
+    const decide = (who: TestKey) =>
+      call('POST', `external-refunds/${external}/resolution`, who, {
+        ...{ outcome: 'matched', againstEvidence: true },
+      })
+    await expectSame(await resolve(asker), 'resolve discrepancy')
+    await expectSame(await decide(asker), 'decide external refund')
+    expect((await resolve(other)).status).toBe(200)
+    expect((await decide(other)).status).toBe(200)
+    expect(await readMarked(id)).toBe(false)
+  })
+
+  it('and is marked when nobody else may decide', async () => {
+    const { payment, id, transactionId, external } = await makeSurplus(false)
+    const readVersion = () => lab.database.sql`
+      select version from transactions where transaction_id = ${transactionId}`
+    const before = await readVersion()
+    await revokeOthers()
+    const body = { outcome: 'matched', againstEvidence: true }
+    const { status } = await call('POST', `external-refunds/${external}/resolution`, asker, body)
+    expect(status).toBe(200)
+    expect(await readMarked(id)).toBe(true)
+    expect(await readVersion()).not.toEqual(before)
+    expect(await readEvents(id)).toEqual([{ marked: 'true' }])
+    expect(await readCauses(payment)).toContainEqual(
+      expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
+    )
+  })
+
+  it('but releases a hold on another payment of the order, which does not', async () => {
+    const { payment } = await makeSurplus(false)
+    const path = `holds/payment/${payment.id}`
+    expect((await call('PUT', path, other)).status).toBe(200)
+    expect((await call('DELETE', path, asker)).status).toBe(200)
   })
 })
 
