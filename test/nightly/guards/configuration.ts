@@ -71,7 +71,7 @@ export const CONFIGURATION: readonly Guard[] = [
   {
     file: 'src/config/config.ts',
     text: 'METRICS_PORT === PORT && METRICS_HOST === HOST',
-    mutation: 'METRICS_PORT === PORT && settings.METRICS_HOST === HOST',
+    mutation: 'METRICS_PORT === PORT && METRICS_HOST !== HOST',
     test: 'test/unit/config/config.test.ts',
     claim: 'metrics have another port than the public one, on the same address',
     control: 'an address for the metrics needs a port',

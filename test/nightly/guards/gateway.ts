@@ -127,8 +127,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/sandbox/control.ts',
-    text: 'const isBoolean = BOOLEANS.includes(name)',
-    mutation: 'const isBoolean = NUMBERS.includes(name)',
+    text: '/^(true|false)$/.test(value)',
+    mutation: '/^(true)$/.test(value)',
     test: 'test/api/sandbox/page.test.ts',
     claim:
       'the forms of the page may set every number, and what is true or false: /payments/P1?method=PATCH with {"listed":"false"}',
