@@ -136,7 +136,10 @@ async function retryDelivery(state: SandboxState, message: Message): Promise<voi
   }
 }
 
-/** Returns `true` if the delivery has ended. A fault other than `delay` drops the copy for good. */
+/**
+ * Returns `true` if the delivery has ended. `acceptThen…` delivers, and takes the acknowledgement for none; every other
+ * fault but `delay` loses the copy for good.
+ */
 async function attemptDelivery(
   state: SandboxState,
   { url, body, entry: members }: Message,
@@ -152,8 +155,9 @@ async function attemptDelivery(
     respcode: null,
     ...members,
   })
-  if (fault !== undefined && fault.kind !== 'delay') return true
-  if (fault !== undefined && !(await state.background.wait(fault.delayMs))) return true
+  const isUnheard = fault?.kind.startsWith('acceptThen') ?? false
+  if (fault !== undefined && fault.kind !== 'delay' && !isUnheard) return true
+  if (fault?.kind === 'delay' && !(await state.background.wait(fault.delayMs))) return true
   try {
     const response = await request(url, {
       method: 'POST',
@@ -163,6 +167,7 @@ async function attemptDelivery(
     })
     entry.respcode = readRespcode(await response.body.text())
     entry.status = response.statusCode
+    if (isUnheard) return false
     entry.outcome = entry.status === 200 && entry.respcode === 0 ? 'acknowledged' : 'refused'
   } catch {
     entry.outcome = 'unanswered'

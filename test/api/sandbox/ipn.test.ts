@@ -212,7 +212,17 @@ describe('delivery', () => {
     await expectDeliveries(...entries)
   })
 
-  it('a fault drops a notification for good, a delay only postpones it', async () => {
+  it.each(['acceptThenReset', 'acceptThenHang', 'acceptThenCode'])(
+    '%s delivers a notification, and once more, as if its acknowledgement were lost',
+    async (kind) => {
+      await control('POST', '/faults', { command: 'ipn', kind, times: 1 })
+      await makeTransaction('T1')
+      await receive(2)
+      await expectDeliveries({ attempt: 1, outcome: kind }, { attempt: 2, outcome: 'acknowledged' })
+    },
+  )
+
+  it('another fault drops a notification for good, a delay only postpones it', async () => {
     await control('POST', '/faults', { command: 'ipn', kind: 'reset', times: 1 })
     await control('POST', '/faults', { command: 'ipn', kind: 'delay', delayMs: 10, times: 1 })
     await makeTransaction('LOST')

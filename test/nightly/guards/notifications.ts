@@ -92,4 +92,13 @@ export const NOTIFICATIONS: readonly Guard[] = [
     claim: 'a token with more in its name is not stored, in JSON and in a form',
     control: 'a token without the prefix is not stored, in JSON and in a form',
   },
+  {
+    file: 'src/sandbox/notify.ts',
+    text: 'if (isUnheard) return false',
+    mutation: 'if (isUnheard) return true',
+    test: 'test/api/sandbox/ipn.test.ts',
+    claim:
+      'delivery acceptThenReset delivers a notification, and once more, as if its acknowledgement were lost',
+    control: 'delivery another fault drops a notification for good, a delay only postpones it',
+  },
 ]
