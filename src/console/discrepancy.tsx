@@ -6,10 +6,11 @@ import { findMayEnd } from '../decisions/second-person.ts'
 import { type DiscrepancyRow, rateKind } from '../discrepancies/kinds.ts'
 import { showDiscrepancy } from '../discrepancies/routes.ts'
 import { findDiscrepancy } from '../discrepancies/store.ts'
+import { isUuid } from '../http/fields.ts'
 import { compareAmounts } from '../money.ts'
 import { Card, Identifier } from '../platform/html/components.tsx'
 import { readGrowth } from '../refunds/evidence.ts'
-import { listExternalRefunds } from '../refunds/external-view.ts'
+import { listExternalToDecide } from '../refunds/external-view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
 import { FieldFacts, Time } from './cells.tsx'
@@ -18,7 +19,7 @@ import { ExternalCard, externalAction, OwnRefund } from './external.tsx'
 import { FormCard, TextArea } from './forms.tsx'
 import { definePage, explainHoldsBack, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { can, count, formatMoney, listTexts, t } from './view.ts'
+import { can, count, formatMoney, listTexts, t, useKept } from './view.ts'
 import { nameKind, nameSource } from './words.ts'
 
 const ResolutionFields = z.object({
@@ -38,8 +39,7 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   load: findPathDiscrepancy,
   async show(ctx, c, row) {
     const shown = await readDiscrepancyPage(ctx, c, row)
-    const body = <Body shown={shown} named={c.req.query('external')} />
-    return { title: nameKind(row.kind), current: 'tasks', body }
+    return { title: nameKind(row.kind), current: 'tasks', body: <Body shown={shown} /> }
   },
   actions: {
     resolution: {
@@ -57,8 +57,8 @@ export const discrepancyPage = definePage<DiscrepancyRow>({
   },
 })
 
-function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | undefined }) {
-  const { row, view, external, mayDecideExternal: mayDecide, deciders } = shown
+function Body({ shown }: { shown: ShownDiscrepancyPage }) {
+  const { row, view, external, named, mayDecideExternal: mayDecide, deciders } = shown
   const { meaning, steps } = {
     ...Object.fromEntries(listTexts('discrepancyHelp.unknown')),
     ...Object.fromEntries(listTexts(`discrepancyHelp.${row.kind}`)),
@@ -83,7 +83,12 @@ function Body({ shown, named }: { shown: ShownDiscrepancyPage; named: string | u
         </div>
       </Card>
       <FactsCard shown={shown} />
-      {external.length > 0 && <ExternalCard {...{ path, external, row, mayDecide, named }} />}
+      {external.length > 0 && (
+        <ExternalCard
+          {...{ path, row, mayDecide, named, external: external.slice(0, MAX_EXTERNAL) }}
+          hasMore={external.length > MAX_EXTERNAL}
+        />
+      )}
       {isClosed ? null : <ResolveCard shown={shown} />}
       <Annotations {...{ path, deciders, review: row, isClosed }} />
     </>
@@ -160,7 +165,7 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
     : t('discrepancyPage.resolve.entersNothing')
 }
 
-/** A payment has few refunds made elsewhere; more are listed in the story of the transaction. */
+/** A payment has few refunds made elsewhere. */
 const MAX_EXTERNAL = 20
 
 type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
@@ -176,14 +181,17 @@ async function findPathDiscrepancy({ sql }: ConsoleContext, c: ConsoleRequest) {
 
 async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: DiscrepancyRow) {
   const access = c.get('access')
-  const { merchantCode, transactionId, paymentId, kind } = row
+  const { merchantCode, transactionId, paymentId, kind, ours, theirs } = row
+  const form = `${discrepancyPath(merchantCode, row.id)}/external`
+  const asked = useKept(form).fields.externalId ?? c.req.query('external') ?? ''
+  const named = { id: isUuid(asked) ? asked : undefined, text: `${ours} ${theirs}` }
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
   const [found, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
     // It may be about a transaction that is not known.
     findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined),
     payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
-    payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
+    payment ? listExternalToDecide(ctx, payment, named, MAX_EXTERNAL + 1) : [],
     listDeciders(ctx.sql, merchantCode),
     findMayEnd(ctx.sql, access, row),
     findMayEnd(ctx.sql, access, { merchantCode, transactionId, paymentId, refundId: null }),
@@ -193,6 +201,6 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
     currency: found?.transaction.currency ?? null,
     /** What resolving it enters (decimal string). */
     amount: entersGrowth ? (growth?.unexplained ?? '0') : undefined,
-    external: external.slice(0, MAX_EXTERNAL),
+    ...{ external, named: named.id },
   }
 }

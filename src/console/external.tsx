@@ -18,7 +18,7 @@ import {
 import { cell, type ListColumn, link, Rows, state, Time } from './cells.tsx'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
 import { type Action, explainHoldsBack, parseFields, requireText } from './page.ts'
-import { formatMoney, t, useKept } from './view.ts'
+import { formatMoney, t } from './view.ts'
 import { signExternal, withMore } from './words.ts'
 
 const listColumns = (path: string): readonly ListColumn<ExternalRecord>[] => [
@@ -42,9 +42,9 @@ export function ExternalCard(props: {
   row: DiscrepancyRow
   mayDecide: MayEnd
   named: string | undefined
+  hasMore: boolean
 }) {
-  const { path, external, row, mayDecide } = props
-  const { externalId: named = props.named } = useKept(`${path}/external`).fields
+  const { path, external, row, mayDecide, named } = props
   const chosen =
     external.find(({ id }) => id === named) ??
     // Another one is decided only by who chooses it.
@@ -54,6 +54,7 @@ export function ExternalCard(props: {
     <Card title={title} id="external">
       <p>{t('discrepancyPage.external.lead')}</p>
       <Rows caption={title} columns={listColumns(path)} rows={external} />
+      {props.hasMore && <p class="soft">{t('discrepancyPage.external.more')}</p>}
       {chosen && <DecideExternal {...{ path, chosen, mayDecide }} />}
     </Card>
   )

@@ -8,7 +8,7 @@ import { AUDIT } from './audit-list.ts'
 import { link, money, state, text, time } from './cells.tsx'
 import { defineList } from './list-page.tsx'
 import type { Mount } from './page.ts'
-import { discrepancyPath, nameAnchor, storyPath } from './paths.ts'
+import { discrepancyPath, nameAnchor, refundPagePath, storyPath } from './paths.ts'
 import { t } from './view.ts'
 import {
   describeMethod,
@@ -61,7 +61,7 @@ export const LISTS: readonly Mount[] = [
     name: 'refunds',
     choices: { status: 'states.refund' },
     columns: [
-      link('order', (r) => [r.orderId, refundPath(r), r.paymentId]),
+      link('order', (r) => [r.orderId, refundPagePath(r.merchantCode, r.id), r.paymentId]),
       state('status', (r) => signRefund(r.status)),
       money('amount', (r) => [r.amount, r.currency]),
       text('currency', (r) => r.currency, { exportOnly: true }),
@@ -114,9 +114,6 @@ export const LISTS: readonly Mount[] = [
 
 const paymentPath = (of: TransactionKey & { id: string }) =>
   storyPath(of, nameAnchor('payment', of.id))
-
-const refundPath = (of: TransactionKey & { id: string }) =>
-  storyPath(of, nameAnchor('refund', of.id))
 
 /** What was paid, or what the last attempt to pay was for. */
 function findAmount({ paidAmount, payments }: TransactionView): string {

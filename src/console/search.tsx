@@ -19,7 +19,7 @@ import { readFields } from './form-guard.ts'
 import { Form, listOptions, Select } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { redirectWith } from './page.ts'
-import { nameAnchor, storyPath } from './paths.ts'
+import { nameAnchor, refundPagePath, storyPath } from './paths.ts'
 import { showTasks } from './tasks.tsx'
 import { can, count, listTexts, requireScope, t, usePerson } from './view.ts'
 import { signPayment, signRefund, signTransaction } from './words.ts'
@@ -92,7 +92,9 @@ function chooseTarget(hits: readonly Hit[]): string | undefined {
 }
 
 function pathOf(hit: Hit): string {
-  return hit.type === 'transaction' ? storyPath(hit) : storyPath(hit, nameAnchor(hit.type, hit.id))
+  // The story shows the newest refunds only.
+  if (hit.type === 'refund') return refundPagePath(hit.merchantCode, hit.id)
+  return storyPath(hit, hit.type === 'payment' ? nameAnchor('payment', hit.id) : undefined)
 }
 
 const COLUMNS: readonly ListColumn<Hit>[] = [

@@ -83,20 +83,30 @@ function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): stri
 export function Refunds({ story, rows }: { story: Story; rows: readonly StoryRefund[] }) {
   const title = t('frame.pages.refunds')
   if (!story.refunds) return <Card title={title}>{t('story.sections.refundsHidden')}</Card>
-  const { hasMore, external } = story.refunds
+  const { hasMore, external, hasMoreExternal } = story.refunds
+  const { transactionId } = story.found.transaction
   return (
     <>
       <TableCard
         {...{ title, columns: COLUMNS, rows, empty: t('story.sections.noRefunds') }}
         rowId={({ refund }) => nameAnchor('refund', refund.id)}
       >
-        {hasMore && <p class="soft">{t('story.sections.moreRefunds')}</p>}
+        {hasMore && (
+          <p class="soft">
+            {t('story.sections.moreRefunds')}{' '}
+            <a href={`/console/refunds?${new URLSearchParams({ transactionId })}`}>
+              {t('story.sections.allRefunds')}
+            </a>
+          </p>
+        )}
       </TableCard>
       {external.length > 0 && (
         <TableCard
           {...{ title: t('story.sections.external'), columns: EXTERNAL }}
           rows={external.map(showExternalRefund)}
-        />
+        >
+          {hasMoreExternal && <p class="soft">{t('story.sections.moreRefunds')}</p>}
+        </TableCard>
       )}
     </>
   )

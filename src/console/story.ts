@@ -51,10 +51,12 @@ async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }:
   const filter = { merchants: [merchantCode], transactionId }
   const [{ rows }, external] = await Promise.all([
     listRefunds(ctx, filter, LIMITS.refunds, undefined),
-    listExternalOfTransaction(ctx, { merchantCode, transactionId }, LIMITS.external),
+    listExternalOfTransaction(ctx, { merchantCode, transactionId }, LIMITS.external + 1),
   ])
   const listed = rows.slice(0, LIMITS.refunds)
-  return { listed, hasMore: rows.length > listed.length, external }
+  const hasMoreExternal = external.length > LIMITS.external
+  const shown = { external: external.slice(0, LIMITS.external), hasMoreExternal }
+  return { listed, hasMore: rows.length > listed.length, ...shown }
 }
 
 async function loadSameOrder(

@@ -158,6 +158,24 @@ export async function listExternalRefunds(
     order by f.first_seen_at desc, f.id desc limit ${limit + 1}`
 }
 
+/**
+ * Lists the external refunds of a payment for who decides one, `limit` at most: first the one that is named and those
+ * whose request id the text holds, then those that are reserved, each newest first.
+ */
+export async function listExternalToDecide(
+  { sql }: Pick<Context, 'sql'>,
+  { merchantCode, paymentId }: { merchantCode: string; paymentId: string },
+  { id, text }: { id: string | undefined; text: string },
+  limit: number,
+): Promise<ExternalRecord[]> {
+  return await sql<ExternalRecord[]>`
+    ${sql.unsafe(SELECT)}
+    where f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
+    order by f.id::text = ${id ?? ''} or position(f.request_id in ${text}::text) > 0 desc,
+      f.outcome is null and not f.matched desc, f.first_seen_at desc, f.id desc
+    limit ${limit}`
+}
+
 /** Lists the external refunds of a transaction's payments, newest first, `limit` at most. */
 export async function listExternalOfTransaction(
   { sql }: Pick<Context, 'sql'>,

@@ -37,8 +37,8 @@ export function playCallStories(script: boolean): void {
       const { gatewayReference } = await rig.untilEnded(refund.id)
       await open(async (page) => {
         await search(page, gatewayReference ?? '')
-        await page.waitForURL(`**#refund-${refund.id}`)
-        const shown = page.locator(`[id="refund-${refund.id}"]`)
+        await page.waitForURL(`**/console/refunds/*/${refund.id}`)
+        const shown = page.locator('main')
         await shown.getByText('The gateway has paid it out').waitFor()
         const text = await shown.innerText()
         expect(text).toContain(gatewayReference)

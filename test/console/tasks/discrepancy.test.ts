@@ -196,6 +196,23 @@ describe('a refund made elsewhere', () => {
     expect(readHidden(html, `${pathOf(id)}/external`)).toBeUndefined()
   })
 
+  it('is found first on the page about it, and by its link, however many there are', async () => {
+    const { payment, id } = await makePortalRefund()
+    for (let more = 0; more < 22; more += 1) await lab.notify(payment, crypto.randomUUID(), '1')
+    await lab.pass(payment)
+    const rows = await lab.database.sql<{ id: string }[]>`
+      select id from external_refunds order by first_seen_at, id`
+    const shown = await open(people.operator, id)
+    expect(shown.text).toContain('Decide the refund of 20')
+    expect(shown.text).toContain('There are more.')
+    const [, second] = rows
+    expect(shown.html).not.toContain(`external=${second?.id}`)
+    const named = await openAs(lab, people.operator, `${pathOf(id)}?external=${second?.id}`)
+    expect(named.text).toContain('Decide the refund of 1 ')
+    const story = `/console/transactions/${merchantCode}/${payment.transactionId}`
+    expect((await openAs(lab, people.operator, story)).text).toContain('Only the newest refunds')
+  })
+
   it('that does not fit the figures is not matched, and the page explains it', async () => {
     const { id } = await makePortalRefund()
     const fields = { externalOutcome: 'matched', externalReason: 'x' }

@@ -206,6 +206,32 @@ export const CONSOLE: readonly Guard[] = [
     control: 'a refund made elsewhere of another payment is not decided there',
   },
   {
+    file: 'src/refunds/external-view.ts',
+    text: 'position(f.request_id in ${text}::text) > 0 desc',
+    mutation: 'position(f.request_id in ${text}::text) < 0 desc',
+    test: 'test/console/tasks/discrepancy.test.ts',
+    claim:
+      'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
+    control: 'a refund made elsewhere of another payment is not decided there',
+  },
+  {
+    file: 'src/refunds/external-view.ts',
+    text: "order by f.id::text = ${id ?? ''} or",
+    mutation: "order by f.id::text || '' = ${`${id}?`} or",
+    test: 'test/console/tasks/discrepancy.test.ts',
+    claim:
+      'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
+    control: 'a refund made elsewhere of another payment is not decided there',
+  },
+  {
+    file: 'src/console/search.tsx',
+    text: "if (hit.type === 'refund') return refundPagePath",
+    mutation: "if (hit.id === '') return refundPagePath",
+    test: 'test/console/search/search.test.ts',
+    claim: 'one hit leads on a refund id, to the page of the refund',
+    control: 'one hit leads on a transaction id',
+  },
+  {
     file: 'src/console/layout.tsx',
     text: "{...{ id: 'announcer', class",
     mutation: "{...{ id: 'status', class",
