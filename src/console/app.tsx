@@ -16,6 +16,7 @@ import {
   protectForms,
   readFields,
   readOwnForms,
+  readPath,
 } from './form-guard.ts'
 import { healthPage } from './health.tsx'
 import { pageWith } from './kept.ts'
@@ -110,7 +111,7 @@ function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
 
 /** No id has a NUL, and Postgres takes none in a text. */
 const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
-  if (new URL(c.req.url).pathname.includes('%00')) {
+  if (readPath(c).includes('%00')) {
     throw new DomainError('not_found', 'No id has a NUL character')
   }
   await next()
@@ -151,7 +152,7 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
 /** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
 function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   const { person } = useView()
-  const form = { action: c.req.path, fields: readFields(c), isUnsent: true }
+  const form = { action: readPath(c), fields: readFields(c), isUnsent: true }
   const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
   return respondRefusal(c, 503, 'interrupted', { refreshS: RETRY_S, refreshTo })
 }

@@ -63,6 +63,9 @@ export function readFields(c: ConsoleRequest): FormFields {
   return typed
 }
 
+/** The path of a request as links and forms write it; `c.req.path` is decoded. */
+export const readPath = (c: ConsoleRequest) => new URL(c.req.url).pathname
+
 /**
  * The page that shows the form of a request, or the page itself: its path and query, as it can be opened again. That of
  * a download is its list: a browser that is led into a file stays where it was.

@@ -7,7 +7,7 @@ import type { Access, Role } from '../access/types.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
-import { namePage, readFields } from './form-guard.ts'
+import { namePage, readFields, readPath } from './form-guard.ts'
 import { type KeptForm, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
@@ -55,8 +55,8 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
     })
     for (const [name, action] of Object.entries(actions)) {
       const parts = name === '' ? 0 : name.split('/').length
-      const pageOf = ({ req }: ConsoleRequest) => {
-        const named = req.path.split('/')
+      const pageOf = (c: ConsoleRequest) => {
+        const named = readPath(c).split('/')
         return named.slice(0, named.length - parts).join('/')
       }
       const { scope = page.scope, role = page.role } = action
@@ -122,7 +122,7 @@ async function carryOut<Subject>(
 ): Promise<Response> {
   const fields = readFields(c)
   const leadBack = (back: Partial<KeptForm>) =>
-    c.redirect(pageWith(ctx, usePerson().id, page, { action: c.req.path, fields, ...back }), 303)
+    c.redirect(pageWith(ctx, usePerson().id, page, { action: readPath(c), fields, ...back }), 303)
   try {
     const { to = page, notice } = await action.run({ ctx, c, access: c.get('access'), of, fields })
     return redirectWith(c, to, notice)

@@ -13,6 +13,7 @@ import {
   namePage,
   readCookie,
   readFields,
+  readPath,
   removeCookie,
   writeCookie,
 } from './form-guard.ts'
@@ -51,7 +52,7 @@ export function requireSession(ctx: ConsoleContext) {
 
 function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): KeptForm | undefined {
   const { kept } = isUnsafe(c) ? {} : c.req.query()
-  return open(ctx, { personId, path: c.req.path }, kept ?? '', KeptForm)
+  return open(ctx, { personId, path: readPath(c) }, kept ?? '', KeptForm)
 }
 
 function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSession): Access {
@@ -94,7 +95,7 @@ const MAX_COOKIE = 3_900
 function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string | undefined): void {
   const page = namePage(c)
   const fields = readFields(c)
-  const form = { action: c.req.path, fields, isUnsent: true }
+  const form = { action: readPath(c), fields, isUnsent: true }
   const isTyped = personId !== undefined && Object.keys(fields).length > 0
   const whole = isTyped ? seal(ctx, ownerOf(personId), { page, form }) : undefined
   if (whole !== undefined && whole.length <= MAX_COOKIE) {

@@ -10,6 +10,7 @@ import { CLAIMS } from './guards/claims.ts'
 import { COMMAND_LINE } from './guards/command-line.ts'
 import { CONFIGURATION } from './guards/configuration.ts'
 import { CONSOLE } from './guards/console.ts'
+import { CONSOLE_PAGES } from './guards/console-pages.ts'
 import { CONSTRAINTS } from './guards/constraints.ts'
 import { DATABASE } from './guards/database.ts'
 import { DEADLINES } from './guards/deadlines.ts'
@@ -59,6 +60,7 @@ export const GUARDS: readonly Guard[] = [
   ...COMMAND_LINE,
   ...CONFIGURATION,
   ...CONSOLE,
+  ...CONSOLE_PAGES,
   ...CONSTRAINTS,
   ...DATABASE,
   ...DEADLINES,
