@@ -158,12 +158,16 @@ type ActionFormProps = {
 export function ActionForm(props: ActionFormProps) {
   const { action, submit, style, fields = {}, values = {}, buttons, children } = props
   const { fields: typed, problems, evidence } = useKept(action)
+  // Another form of the action may say the opposite.
+  const isOwn = Object.entries(fields).every(
+    ([name, value]) => name === 'version' || typed[name] === value,
+  )
   return (
     <Form action={action} fields={fields} stacked={children !== undefined && style !== 'quiet'}>
       {children?.((name, label, hint) => {
         return { name, label, hint, value: typed[name] ?? values[name], problem: problems[name] }
       })}
-      <AgainstEvidence evidence={evidence} />
+      <AgainstEvidence evidence={isOwn ? evidence : []} />
       {buttons ?? (
         <button class={style} type="submit">
           {submit}

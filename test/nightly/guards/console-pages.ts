@@ -37,4 +37,14 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     control:
       'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
   },
+  {
+    file: 'src/console/forms.tsx',
+    text: 'evidence={isOwn ? evidence : []}',
+    mutation: "evidence={isOwn || action !== '' ? evidence : []}",
+    test: 'test/console/tasks/inferred-otherwise.test.ts',
+    claim:
+      'a refund whose success was only concluded, and that a person says failed asks for the box beside that decision, not in the form that says that it happened',
+    control:
+      'a refund whose success was only concluded, and that a person says failed is offered both at first, without a box',
+  },
 ]
