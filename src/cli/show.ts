@@ -80,7 +80,7 @@ async function tellStory(cli: Cli, database: ReadDatabase, hit: TransactionKey) 
   const found = requireOnly(known, 'transaction', transactionId)
   const settings = readSome(cli.env, [
     ...(['GATEWAY_FIELD_PREFIX', 'REFUND_APPROVAL_WITHIN_MS'] as const),
-    ...(['REFUND_SEND_WITHIN_MS', 'REFUND_RESOLVE_FOR_MS'] as const),
+    ...(['REFUND_SEND_WITHIN_MS', 'REFUND_RESOLVE_FOR_MS', 'REFUNDS_ENABLED'] as const),
   ])
   const accountHold = await readAccountHold(sql, merchantCode)
   const held = found.payments.filter(({ hold }) => hold).map(({ paymentId }) => paymentId)

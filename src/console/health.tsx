@@ -32,6 +32,7 @@ type Line = {
 
 type Measured = Overview & {
   now: number
+  sendsRefunds: boolean
   paused: ReturnType<ConsoleContext['gateway']['breakers']['list']>
 }
 
@@ -43,11 +44,11 @@ const judge = (isBad: boolean, isDoubtful: boolean) =>
 
 /** What is looked at, in the order in which money moves. */
 const LINES: readonly ((of: Measured) => Line)[] = [
-  ({ stop }) => ({
+  ({ stop, sendsRefunds }) => ({
     name: 'sending',
-    tone: judge(stop !== undefined, false),
-    now: stop ? t('health.stopped', stop) : t('health.sent'),
-    runbook: 'after-a-restore',
+    tone: judge(stop !== undefined, !sendsRefunds),
+    now: stop ? t('health.stopped', stop) : t(sendsRefunds ? 'health.sent' : 'health.refundsOff'),
+    runbook: stop || sendsRefunds ? 'after-a-restore' : 'when-a-refund-waits',
   }),
   ({ processes }) => {
     const { hasWorker, isMixed } = rateProcesses(processes)
@@ -228,7 +229,8 @@ export const healthPage = definePage<Overview>({
     const paused = ctx.gateway.breakers
       .list()
       .filter((one) => one.state !== 'closed' && merchants.includes(one.merchantCode))
-    const measured = { ...overview, paused, now: Date.parse(overview.at) }
+    const { REFUNDS_ENABLED: sendsRefunds } = ctx.config
+    const measured = { ...overview, paused, sendsRefunds, now: Date.parse(overview.at) }
     const lines = LINES.map((look) => look(measured))
     const sorted = TONES.flatMap((tone) => lines.filter((line) => line.tone === tone))
     const title = t('frame.pages.health')

@@ -121,12 +121,15 @@ export function describeReceiver(to: NonNullable<RefundView['receiver']>): strin
 
 type Deadlines = Pick<
   Config,
-  'REFUND_APPROVAL_WITHIN_MS' | 'REFUND_SEND_WITHIN_MS' | 'REFUND_RESOLVE_FOR_MS'
+  | 'REFUNDS_ENABLED'
+  | 'REFUND_APPROVAL_WITHIN_MS'
+  | 'REFUND_SEND_WITHIN_MS'
+  | 'REFUND_RESOLVE_FOR_MS'
 >
 
 type RefundFacts = Pick<
   FoundRefund['refund'],
-  'status' | 'inferred' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
+  'status' | 'inferred' | 'attempts' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
 >
 
 /** What happens next, and when (ISO 8601) where a time follows the text. */
@@ -151,6 +154,9 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
     case 'pending':
     case 'accepted': {
       const failsAt = after(approvedAt ?? requestedAt, settings.REFUND_SEND_WITHIN_MS)
+      if (status === 'pending' && refund.attempts === 0 && !settings.REFUNDS_ENABLED) {
+        return { text: t('refunds.next.disabled'), at: failsAt }
+      }
       if (isHeld && status === 'pending') return { text: t('refunds.next.held'), at: failsAt }
       // A time that has passed is left out.
       const at = dueAt === null ? undefined : toIso(dueAt)

@@ -89,7 +89,7 @@ export function playTaskStories(script: boolean): void {
         )
         await page.getByLabel('Reason').fill('checked against the return')
         await page.getByRole('button', { name: 'Approve' }).click()
-        await page.getByText('Approved. The refund is sent').waitFor()
+        await page.getByText('Approved. What happens next').waitFor()
         expect(await lab.row(id)).toMatchObject({ status: 'pending' })
 
         await first.page.reload()

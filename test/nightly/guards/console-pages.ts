@@ -47,4 +47,34 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     control:
       'a refund whose success was only concluded, and that a person says failed is offered both at first, without a box',
   },
+  {
+    file: 'src/console/words.ts',
+    text: '&& refund.attempts === 0 && !settings',
+    mutation: '&& refund.attempts < 0 && !settings',
+    test: 'test/console/tasks/said-next.test.ts',
+    claim:
+      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+    control:
+      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+  },
+  {
+    file: 'src/console/health.tsx',
+    text: "t(sendsRefunds ? 'health.sent'",
+    mutation: "t(sendsRefunds || !stop ? 'health.sent'",
+    test: 'test/console/tasks/said-next.test.ts',
+    claim:
+      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+    control:
+      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+  },
+  {
+    file: 'src/console/texts/catalogue.ts',
+    text: "['Approved. What happens next stands below.'",
+    mutation: "['Approved. The refund is sent to the gateway within moments.'",
+    test: 'test/console/tasks/said-next.test.ts',
+    claim:
+      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+    control:
+      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+  },
 ]

@@ -92,6 +92,7 @@ describe('the state of a transaction in words', () => {
 describe('what happens to a refund next', () => {
   const settings = {
     REFUND_APPROVAL_WITHIN_MS: 86_400_000,
+    REFUNDS_ENABLED: true,
     REFUND_SEND_WITHIN_MS: 2 * 86_400_000,
     REFUND_RESOLVE_FOR_MS: 3 * 86_400_000,
   }
@@ -100,7 +101,7 @@ describe('what happens to a refund next', () => {
     approvedAt: null,
     lastSentAt: '2026-11-22 09:00:00+00',
     dueAt: null,
-    inferred: false,
+    ...{ inferred: false, attempts: 0 },
   }
   const future = '2126-11-21 09:00:00+00'
 
@@ -125,6 +126,17 @@ describe('what happens to a refund next', () => {
     expect(inEnglish(() => describeNext(inferred, false, settings)).text).toContain(
       'stays reserved',
     )
+  })
+
+  it('does not promise to send what is not sent while refunds are switched off', () => {
+    const off = { ...settings, REFUNDS_ENABLED: false }
+    const pending = { ...refund, status: 'pending' as const }
+    expect(inEnglish(() => describeNext(pending, false, off))).toMatchObject({
+      text: expect.stringContaining('New refunds are switched off'),
+      at: '2026-11-23T09:00:00.000Z',
+    })
+    const again = { ...pending, attempts: 1 }
+    expect(inEnglish(() => describeNext(again, false, off)).text).toContain('as soon as')
   })
 
   it('names the next check, and for one that is held when it fails', () => {
