@@ -19,7 +19,7 @@ import { lockTransaction } from './unit-of-work.ts'
  */
 export type HoldsBack = {
   merchantCode: string
-  /** Of a hold: since when it is set. What ended unsent since counts as well: its principal could ask again at once. */
+  /** Of a hold: since when it is set. What failed since counts as well: its principal could ask again at once. */
   heldSince?: string | null
 } & (OfPayment | { ofAccount: true })
 
@@ -125,9 +125,9 @@ const SURPLUS_REFUNDS = `
   ) as o
   where o.surplus and o.payment_id <> k.payment_id and o.refund_id is distinct from k.refund_id`
 
-/** Whether the refund `r` ended since then without being sent; never without a time. */
-const isEndedUnsentSince = (tx: Tx, since: string | null = null) =>
-  tx`(r.status = 'failed' and r.attempts = 0 and r.updated_at >= ${since}::timestamptz)`
+/** Whether the refund `r` failed since then, sent or not; never without a time. */
+const hasFailedSince = (tx: Tx, since: string | null = null) =>
+  tx`(r.status = 'failed' and r.updated_at >= ${since}::timestamptz)`
 
 async function listOf(
   tx: Tx,
@@ -152,11 +152,11 @@ async function listOf(
       union all
       (${tx.unsafe(SURPLUS_REFUNDS)})
     ) as r
-    where ${tx.unsafe(NOT_ENDED)} or ${isEndedUnsentSince(tx, heldSince)} order by r.requested_at, r.refund_id`
+    where ${tx.unsafe(NOT_ENDED)} or ${hasFailedSince(tx, heldSince)} order by r.requested_at, r.refund_id`
 }
 
-/** How long before the hold of an account a refund may have been requested that ends unsent during it. */
-const LONGEST_UNSENT = '400 days'
+/** How long before the hold of an account a refund may have been requested that fails during it. */
+const LONGEST_OPEN = '400 days'
 
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
 async function listOfAccount(
@@ -168,8 +168,8 @@ async function listOfAccount(
     select ${tx.unsafe(COLUMNS)} from (
       select * from refunds as r where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
       union all
-      select * from refunds as r where r.merchant_code = ${merchantCode} and ${isEndedUnsentSince(tx, heldSince)}
-        and r.requested_at >= ${heldSince}::timestamptz - ${LONGEST_UNSENT}::interval
+      select * from refunds as r where r.merchant_code = ${merchantCode} and ${hasFailedSince(tx, heldSince)}
+        and r.requested_at >= ${heldSince}::timestamptz - ${LONGEST_OPEN}::interval
     ) as r
     where r.requested_principal = ${principal} or r.on_behalf_of is not null
     order by r.requested_at, r.refund_id`

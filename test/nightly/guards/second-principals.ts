@@ -114,8 +114,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'or ${isEndedUnsentSince(tx, heldSince)} order by',
-    mutation: 'or (${isEndedUnsentSince(tx, heldSince)} and false) order by',
+    text: 'or ${hasFailedSince(tx, heldSince)} order by',
+    mutation: 'or (${hasFailedSince(tx, heldSince)} and false) order by',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever cancels a refund whose payment somebody else has held does not release that hold either',
@@ -133,8 +133,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: 'and ${isEndedUnsentSince(tx, heldSince)}\n',
-    mutation: 'and ${isEndedUnsentSince(tx, heldSince)} and false\n',
+    text: 'and ${hasFailedSince(tx, heldSince)}\n',
+    mutation: 'and ${hasFailedSince(tx, heldSince)} and false\n',
     test: 'test/plays/evidence/late-news.test.ts',
     claim:
       'whoever cancels a refund does not release the hold that another has set on the account since',
@@ -142,12 +142,22 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: "r.status = 'failed' and r.attempts = 0 and",
-    mutation: "r.status = 'failed' and r.failure_source = 'merchant' and",
+    text: "r.status = 'failed' and r.updated_at",
+    mutation: "r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at",
     test: 'test/plays/evidence/late-news.test.ts',
     claim:
       'whoever waits until their refund is over does not release the hold that another has set',
     control: 'a restore that is repeated keeps the reason of before once',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: "r.status = 'failed' and r.updated_at",
+    mutation: "r.status = 'failed' and r.attempts = 0 and r.updated_at",
+    test: 'test/plays/evidence/late-news.test.ts',
+    claim:
+      'whoever asked for a refund that is refused does not release the hold of the payment that another has set since it was sent',
+    control:
+      'whoever waits until their refund is over does not release the hold that another has set',
   },
   {
     file: 'src/decisions/second-person.ts',

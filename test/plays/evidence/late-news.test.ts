@@ -6,7 +6,7 @@ import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
-import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
+import { CONFIRM_MS, type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
@@ -98,6 +98,23 @@ it('whoever waits until their refund is over does not release the hold that anot
   expect(await lab.row(id)).toMatchObject({ failureReason: 'not_sent_in_time' })
   expect((await call('DELETE', path, anh)).status).toBe(403)
 })
+
+it.each(['payment', 'merchant'])(
+  'whoever asked for a refund that is refused does not release the hold of the %s that another has set since it was sent',
+  async (target) => {
+    const payment = await lab.open()
+    const id = await request(payment, anh)
+    await lab.fault('code', { code: 31 })
+    await lab.pass(payment)
+    const path = `holds/${target}/${target === 'payment' ? payment.id : MERCHANT.merchantCode}`
+    expect((await call('PUT', path, mai)).status).toBe(200)
+    await lab.age(id, CONFIRM_MS)
+    await lab.passTwice(payment, id)
+    expect(await lab.status(id)).toBe('failed')
+    expect((await call('DELETE', path, anh)).status).toBe(403)
+    expect((await call('DELETE', path, mai)).status).toBe(200)
+  },
+)
 
 it('what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again', async () => {
   const payment = await lab.open()
