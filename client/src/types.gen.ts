@@ -624,6 +624,8 @@ export type TimelineEntry = {
   /** The gateway's words, as notified */
   message: string | null
   amount: string | null
+  /** As the notification names it */
+  currency: string | null
   paymentId: string | null
   /** Of the notification of a refund */
   requestId: string | null

@@ -18,7 +18,7 @@ export type EntryWords = {
 export function describeEntry(entry: Entry, currency: string | null): EntryWords {
   switch (entry.type) {
     case 'ipn':
-      return describeNotification(entry, currency)
+      return describeNotification(entry)
     case 'query': {
       const title = nameIn('timeline.query', entry.outcome)
       return { actor: 'service', title, details: listAnswer(entry), received: entry.received }
@@ -43,8 +43,8 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
 
 type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>
 
-function describeNotification(entry: Of<'ipn'>, currency: string | null): EntryWords {
-  const { code, message, amount, paymentId, requestId, deliveries } = entry
+function describeNotification(entry: Of<'ipn'>): EntryWords {
+  const { code, message, amount, currency, paymentId, requestId, deliveries } = entry
   return {
     actor: 'gateway',
     title: entry.kind === 'refund' ? t('timeline.ipn.refund') : t('timeline.ipn.payment'),

@@ -77,4 +77,14 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     control:
       'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
   },
+  {
+    file: 'src/console/timeline.ts',
+    text: 'amount: formatMoney(amount, currency) })]',
+    mutation: "amount: formatMoney(amount, currency && 'VND') })]",
+    test: 'test/unit/console/story/words.test.ts',
+    claim:
+      'an entry of the timeline in words shows the amount of a notification in its own currency: USD',
+    control:
+      'an entry of the timeline in words shows the amount of a notification in its own currency: null',
+  },
 ]

@@ -161,7 +161,7 @@ describe('an entry of the timeline in words', () => {
   const ipn = {
     ...{ at, type: 'ipn' as const, kind: 'refund', code: '0', message: 'Paid <b>out</b>' },
     ...{ amount: '150000', paymentId: 'P1', requestId: 'R1', deliveries: 3, lastReceivedAt: at },
-    ...{ signature: 'wrong', recut: true, address: '192.0.2.1' },
+    ...{ signature: 'wrong', recut: true, address: '192.0.2.1', currency: 'VND' },
   }
   const query = {
     ...{ at, type: 'query' as const, outcome: 'unknown', code: null, message: 'timeout' },
@@ -219,5 +219,12 @@ describe('an entry of the timeline in words', () => {
     expect(words.actor).toBe(actor)
     expect(words.title).toContain(title)
     for (const one of details) expect(words.details.join(' · ')).toContain(one)
+  })
+  it.each([
+    ['USD', 'amount 150,000 USD'],
+    [null, 'amount 150,000'],
+  ])('shows the amount of a notification in its own currency: %s', (currency, amount) => {
+    const { details } = inEnglish(() => describeEntry({ ...ipn, currency }, 'VND'))
+    expect(details).toContain(amount)
   })
 })
