@@ -77,6 +77,10 @@ function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position 
 /** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
 export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
 
+/** An order system may repeat it every few seconds. */
+const SYNC = 'POST /v1/transactions/{transactionId}/sync'
+
+/** Lists what was done with objects, newest first; where that is more than the limit, it is queries that are left out. */
 export async function listWrites(
   sql: Sql,
   merchantCode: string,
@@ -88,6 +92,6 @@ export async function listWrites(
     from json_array_elements_text(${JSON.stringify(objectIds)}::json) as k (object_id) cross join lateral (
       select * from audit_entries as a where ${sql.unsafe(byKey('a', ['object_id'], 'k'))} offset 0) as a
     where a.merchant_code = ${merchantCode} and a.outcome = 'done'
-    order by a.at desc, a.id desc limit ${limit}`
+    order by a.operation = ${SYNC}, a.at desc, a.id desc limit ${limit}`
   return rows.map((row) => ({ ...row, at: toIso(row.at) }))
 }

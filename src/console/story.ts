@@ -94,7 +94,7 @@ export async function readHistory(
   const from = after === undefined ? 0 : Date.parse(after)
   const last = timeline.nextCursor === null ? undefined : timeline.data.at(-1)
   const to = last === undefined ? Number.POSITIVE_INFINITY : Date.parse(last.at)
-  const writes = newest.reverse().filter(({ at }) => Date.parse(at) > from && Date.parse(at) <= to)
+  const writes = newest.filter(({ at }) => Date.parse(at) > from && Date.parse(at) <= to)
   return { timeline, writes, refunds }
 }
 

@@ -78,6 +78,15 @@ export const CONSOLE_PAGES: readonly Guard[] = [
       'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
   },
   {
+    file: 'src/console/audit-list.ts',
+    text: 'order by a.operation = ${SYNC}, a.at',
+    mutation: "order by a.operation = ${SYNC + '-'}, a.at",
+    test: 'test/console/story/long-history.test.ts',
+    claim:
+      'the history tells who asked for a refund after an order system has asked the gateway 200 times',
+    control: 'the history tells who asked for a refund before an order system asks the gateway',
+  },
+  {
     file: 'src/console/timeline.ts',
     text: 'amount: formatMoney(amount, currency) })]',
     mutation: "amount: formatMoney(amount, currency && 'VND') })]",
