@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Filter, Listing } from '../access/listing.ts'
+import type { Access } from '../access/types.ts'
+import { DECISIONS } from '../decisions/obstacles.ts'
 import { Id, Time, TimeParameter } from '../http/fields.ts'
 import { cutPage, type Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -94,4 +96,23 @@ export async function listWrites(
     where a.merchant_code = ${merchantCode} and a.outcome = 'done'
     order by a.operation = ${SYNC}, a.at desc, a.id desc limit ${limit}`
   return rows.map((row) => ({ ...row, at: toIso(row.at) }))
+}
+
+/** Refunds have few writes, and a cancellation is among the last. */
+const MAX_WRITES = 500
+
+/** Finds those of some cancelled refunds that the person cancelled. */
+export async function findWithdrawn(
+  sql: Sql,
+  { merchants, name }: Pick<Access, 'merchants' | 'name'>,
+  refundIds: readonly string[],
+): Promise<Set<string>> {
+  const codes = refundIds.length === 0 ? [] : merchants
+  const writes = await Promise.all(
+    codes.map((code) => listWrites(sql, code, refundIds, MAX_WRITES)),
+  )
+  const own = writes.flat().filter(({ actor, operation }) => {
+    return actor === name && operation.endsWith(`/${DECISIONS.cancel.path}`)
+  })
+  return new Set(own.map(({ objectId }) => objectId))
 }

@@ -23,6 +23,7 @@ import { STATES } from '../refunds/lifecycle.ts'
 import { readSurplus } from '../refunds/surplus.ts'
 import { listVisibleOwners } from '../webhooks/endpoints.ts'
 import { listTroubledEndpoints, type TroubledEndpoint } from '../webhooks/log.ts'
+import { findWithdrawn } from './audit-list.ts'
 import { cell, id, type ListColumn, link, Rows, state, Time, text, time } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { ActionForm } from './forms.tsx'
@@ -230,12 +231,18 @@ async function readPaidTwice(given: Given): Promise<Page<OpenDiscrepancy>> {
 const OWN_FOR_MS = 7 * 86_400_000
 
 /** The refunds that a person asked for lately and that did not arrive. */
-async function readOwn({ ctx, access: { merchants, name: requestedBy } }: Given) {
+async function readOwn({ ctx, access }: Given) {
+  const { merchants, name: requestedBy } = access
   const from = new Date(ctx.now().getTime() - OWN_FOR_MS).toISOString()
   const read = (status: 'failed' | 'returned') =>
     listRefunds(ctx, { merchants, requestedBy, status, from }, WAITING_PAGE, undefined)
   const [failed, returned] = await Promise.all([read('failed'), read('returned')])
-  const rows = [...returned.rows, ...failed.rows].slice(0, WAITING_PAGE)
+  const cancelled = failed.rows.filter(({ refund }) => refund.failureReason === 'cancelled')
+  const ids = cancelled.map(({ refund }) => refund.refundId)
+  const withdrawn = await findWithdrawn(ctx.sql, access, ids)
+  const rows = [...returned.rows, ...failed.rows]
+    .filter(({ refund }) => !withdrawn.has(refund.refundId))
+    .slice(0, WAITING_PAGE)
   return { data: rows.map(({ refund, order }) => ({ ...refund, ...order })), nextCursor: null }
 }
 

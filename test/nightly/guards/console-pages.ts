@@ -78,6 +78,24 @@ export const CONSOLE_PAGES: readonly Guard[] = [
       'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
   },
   {
+    file: 'src/console/task-sections.tsx',
+    text: '!withdrawn.has(refund.refundId)',
+    mutation: '!withdrawn.has(refund.transactionId)',
+    test: 'test/console/tasks/withdrawn.test.ts',
+    claim:
+      'among the refunds of a person that did not arrive is not what they cancelled themselves',
+    control: 'among the refunds of a person that did not arrive is what somebody else cancelled',
+  },
+  {
+    file: 'src/console/audit-list.ts',
+    text: 'return actor === name && ',
+    mutation: "return (actor === name || actor !== '') && ",
+    test: 'test/console/tasks/withdrawn.test.ts',
+    claim: 'among the refunds of a person that did not arrive is what somebody else cancelled',
+    control:
+      'among the refunds of a person that did not arrive is not what they cancelled themselves',
+  },
+  {
     file: 'src/console/audit-list.ts',
     text: 'order by a.operation = ${SYNC}, a.at',
     mutation: "order by a.operation = ${SYNC + '-'}, a.at",
