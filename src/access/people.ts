@@ -83,10 +83,10 @@ function isWithin(sql: Sql | Tx, reach: Reach | undefined) {
 }
 
 /** Finds a person whose access has not ended, by id. */
-export async function findPerson(sql: Sql | Tx, id: string, reach: Reach) {
+export async function findPerson(sql: Sql | Tx, id: string, reach: Reach, mayHaveEnded = false) {
   const [found] = await sql<Person[]>`
     select ${sql.unsafe(PERSON)} from actors as p
-    where id = ${id} and kind = 'person' and ended_at is null and ${isWithin(sql, reach)}`
+    where id = ${id} and kind = 'person' and (ended_at is null or ${mayHaveEnded}) and ${isWithin(sql, reach)}`
   return found
 }
 

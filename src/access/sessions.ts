@@ -145,10 +145,11 @@ export async function recordUse(sql: Sql, id: string): Promise<void> {
     where id = ${id} and last_used_at < now() - interval '1 minute' and ${sql.unsafe(LIVE_SESSION_SQL)}`
 }
 
-/** The caller has locked the person. @returns false if the person has no such session that has not ended */
+/** The caller has locked the person. @returns false if the person has no such session */
 export async function endSession(tx: Tx, personId: string, id: string): Promise<boolean> {
-  const { count } = await tx`
+  await tx`
     update sessions set ended_at = now() where id = ${id} and person_id = ${personId} and ended_at is null`
+  const { count } = await tx`select from sessions where id = ${id} and person_id = ${personId}`
   return count > 0
 }
 

@@ -194,7 +194,7 @@ function renderButton(c: ConsoleRequest, token: string) {
 export const nameMerchant = (code: string) =>
   code === EVERY_MERCHANT ? t('account.everyMerchant') : code
 
-/** @throws DomainError `not_found` for a session that is not the person's, or has ended */
+/** @throws DomainError `not_found` for a session that is not the person's */
 export async function endOne(tx: Tx, personId: string, sessionId: string): Promise<void> {
   const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
   if (!isEnded) throw new DomainError('not_found', 'There is no such session')

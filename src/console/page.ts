@@ -27,6 +27,8 @@ export type Asked<Subject> = {
 export type Done = { notice?: NoticeCode; to?: string }
 
 export type Action<Subject> = Needs & {
+  /** Finds what the form is about, where its page does not. */
+  load?: PageDefinition<Subject>['load']
   /** @throws InvalidFieldsError, DomainError for what is refused; nothing was done then */
   run(asked: Asked<Subject>): Promise<Done>
   /** A refusal in words; undefined for one that has a page of its own. */
@@ -46,11 +48,11 @@ export type Mount = (app: Hono<ConsoleEnv>, ctx: ConsoleContext) => void
 
 /** Defines a page. Every form of it ends in a redirect, so that Back and reload work everywhere. */
 export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
-  const { path, actions = {}, load } = page
+  const { path, actions = {} } = page
   return (app, ctx) => {
     app.get(path, async (c) => {
       require(c, page)
-      const { body, ...options } = await page.show(ctx, c, await load(ctx, c))
+      const { body, ...options } = await page.show(ctx, c, await page.load(ctx, c))
       return await renderConsolePage(c, options, body)
     })
     for (const [name, action] of Object.entries(actions)) {
@@ -59,7 +61,7 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
         const named = readPath(c).split('/')
         return named.slice(0, named.length - parts).join('/')
       }
-      const { scope = page.scope, role = page.role } = action
+      const { scope = page.scope, role = page.role, load = page.load } = action
       const definition = { ...action, scope, role, load, pageOf }
       defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
     }

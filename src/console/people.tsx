@@ -176,6 +176,8 @@ export const personPage = definePage({
       },
     },
     end: {
+      // A double click ends it once, and is told so.
+      load: (ctx, c) => findPathPerson(ctx.sql, c, true),
       async run({ ctx, c, of: { id: personId } }) {
         await changePerson(ctx, c, { personId }, async (tx) => {
           await endPerson(tx, personId)
@@ -223,9 +225,13 @@ function PersonBody(props: {
 }
 
 /** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */
-async function findPathPerson(tx: Tx | ConsoleContext['sql'], c: ConsoleRequest): Promise<Person> {
+async function findPathPerson(
+  tx: Tx | ConsoleContext['sql'],
+  c: ConsoleRequest,
+  mayHaveEnded = false,
+): Promise<Person> {
   const id = c.req.param('personId') ?? ''
-  const person = isUuid(id) ? await findPerson(tx, id, c.get('access')) : undefined
+  const person = isUuid(id) ? await findPerson(tx, id, c.get('access'), mayHaveEnded) : undefined
   if (!person) throw new DomainError('not_found', 'There is no such person')
   return person
 }

@@ -114,4 +114,21 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     control:
       'an entry of the timeline in words shows the amount of a notification in its own currency: null',
   },
+  {
+    file: 'src/access/sessions.ts',
+    text: '`select from sessions where id = ${id} and person_id = ${personId}`',
+    mutation:
+      '`select from sessions where id = ${id} and person_id = ${personId} and ended_at = now()`',
+    test: 'test/console/people/ended-twice.test.ts',
+    claim: 'a double click is told what the first one did that ends a session',
+    control: 'a double click is told what the first one did that ends the access of a person',
+  },
+  {
+    file: 'src/console/people.tsx',
+    text: 'findPathPerson(ctx.sql, c, true)',
+    mutation: 'findPathPerson(ctx.sql, c, false)',
+    test: 'test/console/people/ended-twice.test.ts',
+    claim: 'a double click is told what the first one did that ends the access of a person',
+    control: 'a double click is told what the first one did that ends a session',
+  },
 ]
