@@ -8,7 +8,7 @@ import {
   Table,
 } from '../platform/html/components.tsx'
 import type { NameIn, PlainKey } from './texts/text.ts'
-import { describeZone, formatClock, formatMoney, nameIn, t, useView } from './view.ts'
+import { describeZone, formatClock, formatMoney, nameIn, nameZone, t, useView } from './view.ts'
 import type { Sign } from './words.ts'
 
 /** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
@@ -102,7 +102,7 @@ export function time<Row>(
 
 export function nameColumn({ title, isTime }: Pick<ListColumn<never>, 'title' | 'isTime'>): string {
   const name = t(`field.${title}`)
-  const zone = describeZone(useView().zone, Date.now())
+  const zone = nameZone(useView().zone)
   return isTime ? t('lists.inZone', { title: name, zone }) : name
 }
 

@@ -11,7 +11,7 @@ import { Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
 import type { NameIn } from './texts/text.ts'
-import { describeZone, listTexts, requireScope, t, toRange, useView } from './view.ts'
+import { listTexts, nameZone, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {
@@ -91,7 +91,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
         )}
         <button type="submit">{t('lists.submit')}</button>
         {names.includes('from') ? (
-          <span class="hint">{t('lists.days', { zone: describeZone(view.zone, Date.now()) })}</span>
+          <span class="hint">{t('lists.days', { zone: nameZone(view.zone) })}</span>
         ) : null}
       </form>
       <TableCard

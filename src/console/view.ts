@@ -169,6 +169,13 @@ export function describeZone(timeZone: string, at: number): string {
   return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? timeZone
 }
 
+/** Names a zone for times of any day: by its offset, or by itself where that is not the same all year. */
+export function nameZone(timeZone: string): string {
+  const year = new Date().getUTCFullYear()
+  const [winter, summer] = [0, 6].map((month) => describeZone(timeZone, Date.UTC(year, month)))
+  return winter === summer && winter ? winter : timeZone
+}
+
 /** Formats a time (ISO 8601) to the second as the clocks of a zone show it, for files: `2026-11-22 17:00:00`. */
 export const formatClock = (zone: string, iso: string) => writeClock(zone, Date.parse(iso))
 

@@ -131,4 +131,14 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     claim: 'a double click is told what the first one did that ends the access of a person',
     control: 'a double click is told what the first one did that ends a session',
   },
+  {
+    file: 'src/console/view.ts',
+    text: 'return winter === summer && winter ?',
+    mutation: 'return summer && winter ?',
+    test: 'test/console/said-times.test.ts',
+    claim:
+      'times of a zone with two offsets are not said to have another one than they are written in: 2026-07-01T10:00:00Z',
+    control:
+      'times of a zone with two offsets are not said to have another one than they are written in: 2026-01-01T10:00:00Z',
+  },
 ]
