@@ -17,7 +17,7 @@ import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
 import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { definePage, InvalidFieldsError, nameOperation, redirectWith } from './page.ts'
+import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
 import { recallPage } from './session.ts'
 import { listTexts, t, usePerson, useView } from './view.ts'
 
@@ -125,9 +125,11 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   app.get(PATH, (c) => {
     const isReturning = readCookie(ctx, c, 'page') !== undefined
     const isRefused = c.req.query('link') === REFUSED
+    const isOut = c.req.query('notice') === 'signedOut' && !readCookie(ctx, c, 'session')
+    const notice = isOut ? t('notice.signedOut') : undefined
     return renderConsolePage(
       c,
-      { title: isRefused ? t('signIn.refused') : t('signIn.invitation') },
+      { title: isRefused ? t('signIn.refused') : t('signIn.invitation'), notice },
       <>
         {isRefused ? <p>{t('signIn.why')}</p> : null}
         <Invitation {...{ isReturning }} />
@@ -162,7 +164,7 @@ export function signOutRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     await endOwn(ctx, c, usePerson().sessionId)
     removeCookie(ctx, c, 'session')
     removeCookie(ctx, c, 'page')
-    return redirectWith(c, PATH, 'signedOut')
+    return c.redirect(`${PATH}?notice=signedOut`, 303)
   })
 }
 

@@ -10,8 +10,9 @@ import { Document } from '../platform/html/document.tsx'
 import { BASE_STYLE } from '../platform/html/style.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
+import { readNotice } from './notice.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, hasRole, listTexts, t, useView } from './view.ts'
+import { can, hasRole, t, useView } from './view.ts'
 
 export type PageName = NameIn<'frame.pages'>
 
@@ -20,6 +21,7 @@ export type PageOptions = {
   title: string
   current?: PageName
   status?: ContentfulStatusCode
+  notice?: string | undefined
   /** Reloads the page after so many seconds, or opens another one of the console. */
   refreshS?: number
   refreshTo?: string
@@ -46,9 +48,7 @@ export async function renderConsolePage(
   const { title, status = 200, refreshS, refreshTo } = options
   const { language, kept, person } = useView()
   const waiting = await person?.countTasks?.()
-  const code = c.req.query('notice')
-  const named = listTexts('notice').find(([known]) => known === code)?.[1]
-  const notice = kept?.isUnsent ? t('frame.restored') : named
+  const notice = kept?.isUnsent ? t('frame.restored') : (options.notice ?? readNotice(c))
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document

@@ -10,6 +10,7 @@ import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './e
 import { namePage, readFields, readPath } from './form-guard.ts'
 import { type KeptForm, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
+import { writeNotice } from './notice.ts'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
 import { listTexts, requireRole, requireScope, t, usePerson, useView } from './view.ts'
 
@@ -145,7 +146,10 @@ async function carryOut<Subject>(
 /** Leads on after a form was carried out, so that a reload does not send it again. */
 export function redirectWith(c: ConsoleRequest, path: string, notice?: NoticeCode): Response {
   const [page = '', fragment] = path.split('#')
-  const more = notice === undefined ? '' : `${page.includes('?') ? '&' : '?'}notice=${notice}`
+  const more =
+    notice === undefined
+      ? ''
+      : `${page.includes('?') ? '&' : '?'}notice=${writeNotice(notice, page)}`
   return c.redirect(`${page}${more}${fragment === undefined ? '' : `#${fragment}`}`, 303)
 }
 

@@ -15,6 +15,7 @@ import {
   readFields,
   readPath,
   removeCookie,
+  sign,
   writeCookie,
 } from './form-guard.ts'
 import { KeptForm, open, pageWith, seal } from './kept.ts'
@@ -46,7 +47,8 @@ export function requireSession(ctx: ConsoleContext) {
       kept: openKept(ctx, c, id),
     }
     const made = { makeFormToken: () => makeFormToken(token), page: namePage(c) }
-    return await showTo({ ...shown, person: { id, name, sessionId, roles, access, ...made } }, next)
+    const own = { ...made, sign: (text: string) => sign(token, text) }
+    return await showTo({ ...shown, person: { id, name, sessionId, roles, access, ...own } }, next)
   })
 }
 

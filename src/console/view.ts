@@ -33,6 +33,8 @@ export type Person = {
   roles: readonly Role[]
   access: Access
   makeFormToken: () => string
+  /** Signs a text for the pages of this session. */
+  sign: (text: string) => string
   page: string
   /** How much waits for them, for the navigation; undefined where nothing does. */
   countTasks?: () => Promise<string | undefined>

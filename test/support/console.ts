@@ -90,6 +90,10 @@ export function submitAs(
   })
 }
 
+/** Where a form led that was carried out, without the proof of its notice, which differs each time. */
+export const dropProof = (location: string | null): string | undefined =>
+  location?.replace(/(notice=\w+)\.[^#]*/, '$1')
+
 /** Where a form led that was not carried out: its page, which shows what was typed and what is wrong. */
 export async function followBack(
   rig: Pick<Rig, 'service'>,

@@ -96,5 +96,6 @@ export function readConfirmed(response: Response): { refundId: string; notice: s
   const url = new URL(location, 'http://localhost')
   expect(url.pathname).toMatch(/^\/console\/transactions\/[^/]+\/[^/]+$/)
   expect(url.hash).toMatch(/^#refund-[0-9a-f-]{36}$/)
-  return { refundId: url.hash.slice('#refund-'.length), notice: url.searchParams.get('notice') }
+  const notice = url.searchParams.get('notice')?.split('.')[0] ?? null
+  return { refundId: url.hash.slice('#refund-'.length), notice }
 }

@@ -112,8 +112,11 @@ it('a token that was there before the sign-in is never the session, and the sess
 it('signing out ends the session on the server, too', async () => {
   const visitor = await addVisitor(rig.database)
   const out = await submitAs(rig, visitor, '/console/sign-out')
-  expect(out.headers.get('location')).toBe('/console/sign-in?notice=signedOut')
   expect(out.headers.get('set-cookie')).toContain('session=; Max-Age=0')
+  const signedOut = out.headers.get('location') ?? ''
+  expect(await (await fetch(rig.service.url + signedOut)).text()).toContain('You are signed out.')
+  const other = await addVisitor(rig.database)
+  expect(await (await visitAs(rig, other, signedOut)).text()).not.toContain('You are signed out.')
   expect((await visitAs(rig, visitor, '/console/account')).status).toBe(303)
 })
 

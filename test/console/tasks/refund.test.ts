@@ -1,8 +1,14 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { readShownVersion } from '../../../src/decisions/unit-of-work.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
-import { addVisitor, addVisitors, submitBack, type Visitor } from '../../support/console.ts'
+import {
+  addVisitor,
+  addVisitors,
+  dropProof,
+  submitBack,
+  type Visitor,
+} from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -83,15 +89,33 @@ describe('a refund that waits for an approval', () => {
     }
   })
 
+  it('is said to be declined to whoever declined it, on its page, for a minute', async () => {
+    const [{ id }, { id: other }] = [await request('60'), await request('60')]
+    const { approver, admin } = people
+    const done = await act(approver, id, 'approval', { decision: 'decline', reason: 'not theirs' })
+    const to = done.location ?? ''
+    const [path, query] = to.split('?')
+    expect(path).toBe(pathOf(id))
+    const says = async (visitor: Visitor, address: string) =>
+      (await openAs(lab, visitor, address)).text.includes('Declined. The refund has failed')
+    expect(await says(approver, to)).toBe(true)
+    expect(await says(admin, to)).toBe(false)
+    expect(await says(approver, `${pathOf(other)}?${query}`)).toBe(false)
+    expect(await says(approver, `${pathOf(other)}?notice=refundDeclined`)).toBe(false)
+    const late = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
+    expect(await says(approver, to)).toBe(false)
+    late.mockRestore()
+  })
+
   it('is approved by another person, who is named in the audit log', async () => {
     const { id } = await request('60')
     const { status: answer, location } = await act(people.approver, id, 'approval', {
       decision: 'approve',
       reason: 'checked',
     })
-    expect([answer, location]).toEqual([303, `${pathOf(id)}?notice=refundApproved`])
+    expect([answer, dropProof(location)]).toEqual([303, `${pathOf(id)}?notice=refundApproved`])
     expect(await status(id)).toBe('pending')
-    expect((await openAs(lab, people.viewer, location ?? '')).text).toContain('Approved.')
+    expect((await openAs(lab, people.approver, location ?? '')).text).toContain('Approved.')
     const [row] = await lab.database.sql`
       select decided_by, decided_principal, decided_reason from refunds where refund_id = ${id}`
     expect(row).toEqual({

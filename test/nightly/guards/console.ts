@@ -232,6 +232,24 @@ export const CONSOLE: readonly Guard[] = [
     control: 'one hit leads on a transaction id',
   },
   {
+    file: 'src/console/notice.ts',
+    text: 'if (!isSame(given, prove(',
+    mutation: 'if (!isSame(given, given || prove(',
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
+    control: 'a refund that waits for an approval is declined with a reason',
+  },
+  {
+    file: 'src/console/notice.ts',
+    text: '<= SAID_MS\n',
+    mutation: '<= SAID_MS * 60\n',
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
+    control: 'a refund that waits for an approval is declined with a reason',
+  },
+  {
     file: 'src/console/layout.tsx',
     text: "{...{ id: 'announcer', class",
     mutation: "{...{ id: 'status', class",
