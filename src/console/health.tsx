@@ -227,8 +227,8 @@ export const healthPage = definePage<Overview>({
     const { merchants, chainId } = c.get('access')
     const figures = await ctx.reads.run(chainId, ({ sql }) => readFigures(sql, merchants))
     const paused = ctx.gateway.breakers
-      .list()
-      .filter((one) => one.state !== 'closed' && merchants.includes(one.merchantCode))
+      .listPaused()
+      .filter(({ merchantCode }) => merchants.includes(merchantCode))
     const { REFUNDS_ENABLED: sendsRefunds } = ctx.config
     const measured = { ...overview, paused, sendsRefunds, now: Date.parse(overview.at) }
     const lines = LINES.map((look) => look(measured))

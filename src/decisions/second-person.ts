@@ -10,6 +10,7 @@ import { listColumns } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
 import { isUnendedSql, type RefundRow } from '../refunds/lifecycle.ts'
+import { COUNTS_WITH } from '../refunds/order-surplus.ts'
 import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
 import { lockTransaction } from './unit-of-work.ts'
 
@@ -109,12 +110,13 @@ async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefu
   return open.filter((refund) => isOwnRequest(who, refund))
 }
 
-/** A payment's transaction, and those that name the same order: whether they count with it is not asked. */
+/** A payment's transaction, and those of its order that count with it. */
 const OF_ORDER = `
   select t.merchant_code, t.transaction_id
-  union
-  select s.merchant_code, s.transaction_id from (
-    select * from transactions as s where ${byKey('s', ['merchant_code', 'order_id'], 't')} offset 0) as s`
+  union all
+  select o.merchant_code, o.transaction_id from (
+    select * from transactions as o where ${byKey('o', ['merchant_code', 'order_id'], 't')} offset 0) as o
+  where ${COUNTS_WITH}`
 
 /** The surplus refunds of the other payments of the order of `k`. */
 const SURPLUS_REFUNDS = `

@@ -127,18 +127,19 @@ const OF_NOTIFIED = byKey('f', OF_PAYMENT, 'e')
 /**
  * Growth that one of them fits, and that is not explained, settles no refund of ours: the gateway may have added a member.
  * Any growth fits a success whose amount cannot be read. What people entered since one was told explains as much of it
- * and of those told later, each amount once; one whose amount cannot be read takes an entry.
+ * and of those told later, each amount once; where the amount of one cannot be read, each takes an entry.
  */
 const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select *, coalesce(sum(amount) over (order by id desc), 0) as total,
+      count(*) over (order by id desc) as told,
       count(*) filter (where amount is null) over (order by id desc) as unreadable from (
-      select distinct on (coalesce(lower(e.request_id), e.id::text), e.amount) *,
+      select distinct on (coalesce(e.request_id, e.id::text), e.amount) *,
         case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end as refund_id
       from (select * from ipn_events as e where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, 'p')} offset 0) as e
       where e.verdict = 'verified'
         and case when e.documented then e.amount is null and e.code = '0'
           else e.amount > 0 and coalesce(e.code, '0') = '0' end
-      order by coalesce(lower(e.request_id), e.id::text), e.amount, e.id) as e
+      order by coalesce(e.request_id, e.id::text), e.amount, e.id) as e
     where not exists (select from (select * from external_refunds as f where ${OF_NOTIFIED} offset 0) as f
         where f.matched and lower(f.request_id) = lower(e.request_id) and f.amount = coalesce(e.amount, f.amount))
       and (select true from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'e')} limit 1) is null) as e
@@ -146,7 +147,7 @@ const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select count(*) as entries, sum(f.amount) as entered from (
       select * from external_refunds as f where ${OF_NOTIFIED} offset 0) as f
     where f.matched and f.source = 'person' and f.first_seen_at > e.first_received_at) as f
-  where e.total > coalesce(entered, -1) or e.unreadable > entries`
+  where e.total > coalesce(entered, -1) or (e.unreadable > 0 and e.told > entries)`
 
 async function lockPaymentRows(
   tx: Tx,

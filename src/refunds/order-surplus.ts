@@ -60,16 +60,19 @@ const ITSELF = `(
     select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1) as t`
 
 /**
- * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed,
- * and their amounts are in the same verified, undisputed currency, or they could not be added.
+ * Whether another transaction `o` of the order of `t` counts with it: their order ids are verified and undisputed, and
+ * their amounts are in the same verified, undisputed currency, or they could not be added.
  */
-const OTHERS = `
-  select o.* from ${ITSELF} cross join lateral (
-    select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
-  where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
+export const COUNTS_WITH = `o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
     and t.order_verified and o.order_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
+
+/** The other transactions of the order of `t` that count with it, as `o`. */
+const OTHERS = `
+  select o.* from ${ITSELF} cross join lateral (
+    select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
+  where ${COUNTS_WITH}`
 
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 

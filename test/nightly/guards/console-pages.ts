@@ -141,4 +141,13 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     control:
       'times of a zone with two offsets are not said to have another one than they are written in: 2026-01-01T10:00:00Z',
   },
+  {
+    file: 'src/console/health.tsx',
+    text: '      .listPaused()\n',
+    mutation: '      .list()\n',
+    test: 'test/console/health-paused.test.ts',
+    claim:
+      'the health page says no more that calls are paused once no call has tested the gateway for long',
+    control: 'the health page says that calls are paused while the next one waits',
+  },
 ]

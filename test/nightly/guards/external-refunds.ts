@@ -199,8 +199,17 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/case.ts',
-    text: ' or e.unreadable > entries',
-    mutation: ' or e.unreadable > entries * 9',
+    text: 'e.unreadable > 0 and e.told > entries',
+    mutation: 'e.unreadable > entries',
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'a verified success of a refund at the portal whose amount cannot be read, told last, is not explained by the entry that explains one that can be',
+    control: 'a verified success of a refund at the portal whose amount cannot be read is told',
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: ' or (e.unreadable > 0 and',
+    mutation: ' or (e.unreadable > 9 and',
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'a verified success of a refund at the portal whose amount cannot be read is explained by one entry, and a second one is not',

@@ -171,8 +171,18 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/decisions/second-person.ts',
-    text: "byKey('s', ['merchant_code', 'order_id'], 't')",
-    mutation: "byKey('s', TRANSACTION, 't')",
+    text: '  where ${COUNTS_WITH}`',
+    mutation: '  where ${COUNTS_WITH} or true`',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a surplus refund does not end what holds it back but decides what another transaction has that does not count with its own, as its order id is disputed',
+    control:
+      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: "byKey('o', ['merchant_code', 'order_id'], 't')",
+    mutation: "byKey('o', TRANSACTION, 't')",
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a surplus refund does not end what holds it back in another payment of another transaction of the order',

@@ -8,6 +8,7 @@ import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
+import { notifyOf } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
@@ -252,6 +253,17 @@ describe('whoever asked for a surplus refund does not end what holds it back', (
     expect(await readCauses(payment)).toContainEqual(
       expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
     )
+  })
+
+  it('but decides what another transaction has that does not count with its own, as its order id is disputed', async () => {
+    const { payment, id, external } = await makeSurplus(false)
+    await notifyOf(lab, payment.transactionId, {
+      ...{ svc_OrderID: 'DH8', svc_Currency: 'VND', svc_Amount: 100, svc_ResponseCode: 0 },
+    })
+    const body = { outcome: 'matched', againstEvidence: true }
+    const { status } = await call('POST', `external-refunds/${external}/resolution`, asker, body)
+    expect(status).toBe(200)
+    expect(await readMarked(id)).toBe(false)
   })
 
   it('but releases a hold on another payment of the order, which does not', async () => {
