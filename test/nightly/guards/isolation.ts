@@ -30,6 +30,15 @@ export const ISOLATION: readonly Guard[] = [
     file: 'src/decisions/unit-of-work.ts',
     text: 'where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`',
     mutation: 'where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`',
+    test: 'test/plays/review/decisions.test.ts',
+    claim: 'a decision locks the transaction before its payment, in the order of a commit',
+    control:
+      'two decisions at once failed and succeeded: one wins, the other learns what was decided',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'limit 1 for update) as t`',
+    mutation: 'limit 1) as t`',
     test: 'test/api/review/discrepancies.test.ts',
     claim: 'the resolution of a discrepancy by two people at once is done once',
     control: 'the resolution of a discrepancy a second time is 409, with what was decided',
