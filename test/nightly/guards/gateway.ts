@@ -86,7 +86,7 @@ export const GATEWAY: readonly Guard[] = [
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
     text: 'isProbing || now() < pausedUntil + untestedMs',
-    mutation: 'isProbing || pausedUntil !== CLOSED',
+    mutation: 'isProbing || (pausedUntil !== CLOSED && untestedMs > 0)',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker counts as paused while calls test it, and not for ever when none does',
     control: 'a breaker ignores the results of calls that began before it paused',
