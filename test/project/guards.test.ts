@@ -3,6 +3,7 @@ import type { Guard } from '../nightly/guards/guard.ts'
 import { GUARDS, LEAST_GUARDS } from '../nightly/guards.ts'
 import { drawTenth, selectGuards } from '../nightly/play-guards/choose.ts'
 import { judge, type Outcome, type Seen } from '../nightly/play-guards/judge.ts'
+import { countOccurrences } from '../nightly/play-guards/tree.ts'
 
 const ROW: Guard = {
   file: 'src/caps.ts',
@@ -72,6 +73,11 @@ describe('the ledger of guards', () => {
     const mutations = GUARDS.map(({ file, text, mutation }) => `${file}\n${text}\n${mutation}`)
     expect(mutations.filter((one, at) => mutations.indexOf(one) !== at)).toEqual([])
     expect(GUARDS.filter(({ claim, control }) => claim === control)).toEqual([])
+  })
+
+  it('has only rows whose text stands once in its file', () => {
+    const places = GUARDS.map((guard) => ({ ...guard, occurrences: countOccurrences('.', guard) }))
+    expect(places.filter(({ occurrences }) => occurrences !== 1)).toEqual([])
   })
 
   it('gives a tenth, drawn by the commit: the same rows each time, others for the next commit', () => {

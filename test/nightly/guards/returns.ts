@@ -33,7 +33,7 @@ export const RETURNS: readonly Guard[] = [
   {
     file: 'src/refunds/match.ts',
     text: 'new Big(payment.refundedAtFirst).minus(amount).toFixed()',
-    mutation: 'new Big(payment.refundedAtFirst).minus(0).toFixed()',
+    mutation: 'new Big(payment.refundedAtFirst).minus(amount).plus(amount).toFixed()',
     test: 'test/plays/review/decisions.test.ts',
     claim: 'a refund that came back from before the payment was first seen is freed as well',
     control: 'a decision against the evidence of growth from before it was sent is none',

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
     file: 'src/refunds/store-refund.ts',
-    text: 'foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf)',
-    mutation: 'foldedOnBehalfOf: onBehalfOf && foldName(onBehalfOf)',
+    text: '(folded_email = ${folded} or id::text = ${folded})',
+    mutation: 'id::text = ${folded}',
     test: 'test/plays/approval/principals.test.ts',
     claim: 'what is requested on behalf of the email of a person is not decided by them',
     control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',

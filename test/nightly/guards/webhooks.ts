@@ -151,7 +151,7 @@ export const WEBHOOKS: readonly Guard[] = [
   {
     file: 'src/webhooks/deliver.ts',
     text: 'leftMs() < 2 * CALL_MS',
-    mutation: 'leftMs() < -10 * LEASE_MS',
+    mutation: 'leftMs() < -40 * CALL_MS',
     test: DELIVERY,
     claim: 'a claim that stalled until its lease had nearly expired is not sent',
     control: VERIFIED,
