@@ -31,7 +31,7 @@ const DAY_MS = 86_400_000
 
 /** Starts the background work of a process, which runs until it stops. */
 export async function startBackground(
-  { sql, metrics, log, lifecycle }: BackgroundContext,
+  { db: { sql }, metrics, log, lifecycle }: BackgroundContext,
   passes: readonly Pass[],
 ): Promise<WorkerLoop[]> {
   const onRound = (loop: string) => metrics.loopRound.set({ loop }, Date.now() / 1000)

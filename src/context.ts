@@ -32,10 +32,10 @@ export type Context = {
   log: Log
   metrics: Metrics
   tracing: Tracing
-  sql: Database['sql']
-  db: Database['db']
-  /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
-  reads: Reads
+  db: Pick<Database, 'sql' | 'drizzle'> & {
+    /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
+    reads: Reads
+  }
   gateway: Omit<GatewayClient, 'close'> & Pick<CardGateway, 'readCards'> & { breakers: Breakers }
   encryption: DataKeys
   access: {

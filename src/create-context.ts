@@ -74,7 +74,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const readConnections = countReadConnections(config.DATABASE_POOL)
   const database = openDatabase(options.databaseUrl, config.DATABASE_POOL - readConnections)
   const readDatabase = database.openReads(readConnections)
-  const { sql } = database
+  const { sql, drizzle } = database
   const stopping = new AbortController()
   const givingUp = new AbortController()
   // Every call in flight and every waiting reader adds a listener: many listeners are not a leak.
@@ -100,15 +100,13 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
       log,
       metrics,
       tracing,
-      sql,
-      db: database.db,
-      reads: createReads(readDatabase, readConnections),
+      db: { sql, drizzle, reads: createReads(readDatabase, readConnections) },
       gateway: { ...client, ...cards, breakers },
       encryption,
       access: {
         keys: createKeyCache(sql),
         limits: createKeyLimits(),
-        uses: createKeyUses({ sql, log }),
+        uses: createKeyUses(sql, log),
         merchants: await registerMerchantCodes(sql, config),
       },
       lifecycle: {

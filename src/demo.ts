@@ -39,7 +39,7 @@ export function loadOrCreateEncryptionKey(dataDir: string): string {
 export async function presentDemo(service: Service, sandbox: Sandbox | undefined): Promise<void> {
   const { ctx, url } = service
   const key = ctx.config.API_KEY ?? `ipn_demo_${randomBytes(24).toString('base64url')}`
-  if (!ctx.config.API_KEY) await replaceDemoKey(ctx.sql, key)
+  if (!ctx.config.API_KEY) await replaceDemoKey(ctx.db.sql, key)
   const sample =
     sandbox && ctx.config.ROLE === 'all' ? await playSamplePayment(service, sandbox) : undefined
   const auth = `-H 'Authorization: Bearer ${key}'`
@@ -96,7 +96,7 @@ export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
 /** Makes a way into the console, unless this process serves none. */
 async function inviteAdmin({ ctx, url }: Service): Promise<string[]> {
   if (ctx.config.CONSOLE === 'off' || ctx.config.ROLE === 'worker') return []
-  const link = await inviteDemoAdmin(ctx.sql)
+  const link = await inviteDemoAdmin(ctx.db.sql)
   const console = formatSignInUrl(findConsoleUrl(ctx.config, new URL(url).port), link)
   return [
     `Console   ${console}`,

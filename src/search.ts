@@ -148,7 +148,7 @@ const MAX_READ = 200
  *   once
  */
 export async function findObjects(
-  { sql }: Pick<Context, 'sql'>,
+  sql: Sql,
   merchants: readonly string[],
   text: string,
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
@@ -224,8 +224,8 @@ export function searchRoutes(ctx: Context) {
     const access = c.get('access')
     const withRefunds = access.scopes.includes('refunds:read')
     const merchants = narrowMerchants(access, merchantCode)
-    const found = await ctx.reads.run(access.chainId, (db) =>
-      findObjects(db, merchants, q.trim(), { withRefunds, limit }),
+    const found = await ctx.db.reads.run(access.chainId, ({ sql }) =>
+      findObjects(sql, merchants, q.trim(), { withRefunds, limit }),
     )
     const data = found.map(({ rank: _, ...hit }) => hit)
     return respondPage(c, { data, nextCursor: null }, SearchHit)

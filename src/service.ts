@@ -155,12 +155,12 @@ function createListener(ctx: ServiceContext): RequestListener {
 /** Wakes the readers that wait in this process when any process commits a change. */
 async function listenForChanges(ctx: ServiceContext): Promise<void> {
   const { wake, wakeAll } = ctx.transactionWaiters
-  await ctx.sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
+  await ctx.db.sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
   const wakeUnknown = (payload: string) => {
     for (const id of payload.split('\n')) wake(formatUnknownKey(id))
   }
-  await ctx.sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
-  await ctx.sql.listen(EVENTS_PUBLISHED, ctx.feedWaiters.wakeAll, ctx.feedWaiters.wakeAll)
+  await ctx.db.sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
+  await ctx.db.sql.listen(EVENTS_PUBLISHED, ctx.feedWaiters.wakeAll, ctx.feedWaiters.wakeAll)
 }
 
 /** Binds the listener of `METRICS_PORT`, if that is set. */

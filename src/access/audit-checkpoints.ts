@@ -1,3 +1,4 @@
+import type { Database } from '../db/client.ts'
 import { AUDIT_CHECKPOINT_LOCK } from '../db/names.ts'
 import { auditCheckpoints } from '../db/schema.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
@@ -8,7 +9,7 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
 
-type CheckpointContext = { sql: Sql; log: Log; encryption: Encryption }
+type CheckpointContext = { db: Pick<Database, 'sql'>; log: Log; encryption: Encryption }
 type AuditContext = CheckpointContext & { config: { RETENTION_DAYS: number } }
 
 /** Smaller than every id, also than one that somebody made up. */
@@ -105,8 +106,8 @@ export function createAuditPass(ctx: AuditContext): () => Promise<number> {
  * @param most entries of one checkpoint; a larger backlog takes several
  */
 export async function addCheckpoint(ctx: CheckpointContext, most = 1_000): Promise<number> {
-  const { sql, log, encryption } = ctx
-  const added = await runInTransaction(sql, async (tx) => {
+  const { db, log, encryption } = ctx
+  const added = await runInTransaction(db.sql, async (tx) => {
     if (!(await takeTurn(tx))) return undefined
     const [last] = await tx<Named[]>`
       select up_to_id as "upToId", mac from audit_checkpoints order by up_to_id desc limit 1`
@@ -142,7 +143,7 @@ async function takeTurn(tx: Tx): Promise<boolean> {
  * must not make evidence disappear. A role that may not delete entries leaves them to one that may.
  */
 export async function deleteExpiredEntries(
-  { sql, encryption, config }: AuditContext,
+  { db: { sql }, encryption, config }: AuditContext,
   onDiffering: (checkpoint: Named) => void,
 ): Promise<number> {
   return await runInTransaction(sql, async (tx) => {

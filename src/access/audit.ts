@@ -2,12 +2,13 @@ import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
 import { tryDecodeURIComponent } from 'hono/utils/url'
+import type { Database } from '../db/client.ts'
 import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
 import type { Access } from './types.ts'
@@ -65,11 +66,11 @@ export function nameOperation(c: HttpContext): string {
   return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
 }
 
-export type RefusalContext = { sql: Sql; log: Log }
+export type RefusalContext = { db: Pick<Database, 'sql'>; log: Log }
 
 /** Records a refusal on its own. It does not reject: a lost record is logged. */
 export async function recordRefusal(
-  { sql, log }: RefusalContext,
+  { db: { sql }, log }: RefusalContext,
   actor: EntryActor,
   write: AuditedWrite,
   outcome: string,

@@ -78,7 +78,7 @@ export const FLUSH_EVERY_MS = 60_000
  * with the first use after each minute, and when the process stops.
  * @param now wall clock (ms): the time is only shown
  */
-export function createKeyUses({ sql, log }: { sql: Sql; log: Log }, now = Date.now): KeyUses {
+export function createKeyUses(sql: Sql, log: Log, now = Date.now): KeyUses {
   let uses = new Map<string, { at: number; address: string }>()
   let flushedAt = Number.NEGATIVE_INFINITY
 

@@ -14,12 +14,13 @@ import {
   respondPage,
 } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { narrowMerchants } from './authenticate.ts'
 import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
 
 /** What the rows of a list are read with. */
-export type ListingContext = ReadDatabase & { encryption: Pick<DataKeys, 'decrypt'> }
+export type ListingContext = { db: ReadDatabase; encryption: Pick<DataKeys, 'decrypt'> }
 
 type Filters<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>>
 
@@ -49,7 +50,7 @@ export type Listing<Query extends z.ZodRawShape, Row extends object> = {
   ): Promise<Page<Row>>
 }
 
-export type ServingContext = { reads: Reads; encryption: Pick<DataKeys, 'decrypt'> }
+export type ServingContext = { db: { reads: Reads }; encryption: Pick<DataKeys, 'decrypt'> }
 
 /** For whom a list is read: the accounts, and whose turn it is among the reads. */
 export type Reader = Pick<Access, 'merchants' | 'coversAll' | 'chainId'>
@@ -63,7 +64,7 @@ export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
 
 /** Reads a page of a list of the accounts that the caller may read. */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
-  { reads, encryption }: ServingContext,
+  { db: { reads }, encryption }: ServingContext,
   access: Reader,
   listing: Listing<Query, Row>,
   asked: Asked<Query>,
@@ -71,9 +72,9 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
   const { merchantCode, limit = DEFAULT_LIMIT, cursor } = asked
   const merchants = narrowMerchants(access, merchantCode)
   const filter = { ...asked, merchants, coversAll: access.coversAll && merchantCode === undefined }
-  return await reads.run(access.chainId, (database) =>
-    readPage(database, cursor, listing.idForm, (after) =>
-      listing.read({ ...database, encryption }, filter, limit, after),
+  return await reads.run(access.chainId, (db) =>
+    readPage(db.sql, cursor, listing.idForm, (after) =>
+      listing.read({ db, encryption }, filter, limit, after),
     ),
   )
 }
@@ -86,7 +87,7 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
  *   issued
  */
 export async function readPage<Row>(
-  { sql }: Pick<ReadDatabase, 'sql'>,
+  sql: Sql,
   cursor: string | undefined,
   idForm: z.ZodType<string> | undefined,
   read: (after: Position | undefined) => Promise<Page<Row>>,

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import type { Database } from '../db/client.ts'
 import { type actors, sessions } from '../db/schema.ts'
 import { nameNetwork } from '../http/client-address.ts'
 import type { Rate, RateLimiter } from '../platform/concurrency/rate-limiter.ts'
@@ -50,7 +51,7 @@ export type SignInResult =
   | { kind: 'refused' }
   | { kind: 'limited'; waitMs: number }
 
-type SignInContext = { sql: Sql; log: Log; rates: RateLimiter }
+type SignInContext = { db: Pick<Database, 'sql'>; log: Log; rates: RateLimiter }
 
 /**
  * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
@@ -68,9 +69,9 @@ export async function signIn(ctx: SignInContext, request: SignInRequest): Promis
 }
 
 async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
-  const { sql, rates, log } = ctx
+  const { db, rates, log } = ctx
   // A guess costs one statement, and no transaction.
-  const [invited] = await sql<{ id: string; name: string; replacedId: string | null }[]>`
+  const [invited] = await db.sql<{ id: string; name: string; replacedId: string | null }[]>`
     select p.id, p.name,
       (select person_id from sessions where token_hash = ${hashKey(request.replaces ?? '')}) as "replacedId"
     from sessions as s join actors as p on p.id = s.person_id
@@ -81,7 +82,7 @@ async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<Sign
   const { ok, waitMs } = rates.take(`person ${personId}`, SIGN_INS_OF_PERSON)
   if (!ok) return { kind: 'limited', waitMs }
   const token = generateToken()
-  const isOpened = await runInTransaction(sql, async (tx) => {
+  const isOpened = await runInTransaction(db.sql, async (tx) => {
     await lockPeople(tx, [personId, replacedId ?? personId])
     // One conditional statement, so that a link opens once. An end of the access waits for the same lock.
     const [opened] = await tx<{ id: string }[]>`

@@ -1,15 +1,16 @@
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
+import type { Database } from '../db/client.ts'
 import { FIRST_KEY_LOCK } from '../db/names.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
 import { recordEntry } from './audit.ts'
 import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, LIVE_SQL, SCOPES, SETTING_CHAIN } from './keys.ts'
 import { endPerson } from './people.ts'
 
-type LoggedDatabase = { sql: Sql; log: Log }
+type LoggedDatabase = { db: Pick<Database, 'sql'>; log: Log }
 
 const REVOKE = `${CLI} keys revoke`
 
@@ -22,10 +23,10 @@ type PrepareContext = LoggedDatabase & {
  * this database. Logs what ended, or, without the setting, what stays valid. Call it before the process serves
  * requests.
  */
-export async function prepareAccess({ sql, log, config }: PrepareContext): Promise<void> {
+export async function prepareAccess({ db, log, config }: PrepareContext): Promise<void> {
   const { API_KEY, API_KEY_GRACE_MS, demo } = config
   if (API_KEY) {
-    const ended = await ensureFirstKey({ sql, log }, API_KEY, API_KEY_GRACE_MS)
+    const ended = await ensureFirstKey({ db, log }, API_KEY, API_KEY_GRACE_MS)
     if (ended.length > 0) {
       const endsAt = ended.map((key) => key.endsAt).reduce((a, b) => (b > a ? b : a))
       log.info(
@@ -33,12 +34,12 @@ export async function prepareAccess({ sql, log, config }: PrepareContext): Promi
         `API_KEY has changed: the keys before it are valid until ${endsAt} at the latest; end one at once with: ${REVOKE} <id>`,
       )
     }
-  } else await warnOfLeftKeys({ sql, log })
-  if (!demo) await retireDemo({ sql, log })
+  } else await warnOfLeftKeys({ db, log })
+  if (!demo) await retireDemo({ db, log })
 }
 
 /** Ends all access to a demo that ran on this database: its keys, and its admin's sessions and links. */
-async function retireDemo({ sql, log }: LoggedDatabase): Promise<void> {
+async function retireDemo({ db: { sql }, log }: LoggedDatabase): Promise<void> {
   const [demoAdmin, ended] = await runInTransaction(
     sql,
     async (tx) =>
@@ -55,7 +56,7 @@ async function retireDemo({ sql, log }: LoggedDatabase): Promise<void> {
   )
 }
 
-async function warnOfLeftKeys({ sql, log }: LoggedDatabase): Promise<void> {
+async function warnOfLeftKeys({ db: { sql }, log }: LoggedDatabase): Promise<void> {
   const left = await sql<{ keyId: string; name: string }[]>`
     select id as "keyId", name from actors as k where chain_id = ${SETTING_CHAIN} and ${sql.unsafe(LIVE_SQL)}
     order by created_at`
@@ -78,9 +79,9 @@ async function warnOfLeftKeys({ sql, log }: LoggedDatabase): Promise<void> {
  * @throws ConfigError if the text is that of a key which was created otherwise
  */
 export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: number) {
-  const { sql, log } = of
+  const { db, log } = of
   const hash = hashKey(text)
-  return await runInTransaction(sql, async (tx) => {
+  return await runInTransaction(db.sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${tx.unsafe(FIRST_KEY_LOCK)})`
     const [changed] = await tx<{ id: string }[]>`
       insert into actors as k (kind, name, folded_name, hash, scopes, merchants, chain_id)

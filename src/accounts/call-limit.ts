@@ -1,9 +1,13 @@
 import type { Config } from '../config/config.ts'
+import type { Database } from '../db/client.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** The part of the context that the call limit needs. */
-export type CallLimitContext = { sql: Sql; config: Pick<Config, 'GATEWAY_RATE_PER_S'> }
+export type CallLimitContext = {
+  db: Pick<Database, 'sql'>
+  config: Pick<Config, 'GATEWAY_RATE_PER_S'>
+}
 
 /**
  * Reads `GATEWAY_RATE_PER_S`: gateway calls per second and account, over all processes (GCRA). Each call moves
@@ -21,7 +25,7 @@ function readRate({ config: { GATEWAY_RATE_PER_S: rate } }: CallLimitContext) {
  * locks no account row. A row locked by another process is skipped.
  */
 export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) {
-  const { sql } = ctx
+  const { sql } = ctx.db
   const { rate, callMs, aheadMs } = readRate(ctx)
   if (rate === 0) return { throttled: sql``, most: sql`most`, share: sql``, consumed: sql`` }
   const permits = sql`
@@ -56,7 +60,7 @@ function takeCalls(sql: Sql, ms: ReturnType<Sql>) {
 
 /** Selects the earliest time of an account's next call, as SQL for `accounts as a`; null without a rate. */
 export function selectNextPermit(ctx: CallLimitContext) {
-  const { sql } = ctx
+  const { sql } = ctx.db
   const { rate, aheadMs } = readRate(ctx)
   if (rate === 0) return sql`null`
   return sql`(
@@ -74,9 +78,9 @@ export async function takeCallPermit(
 ): Promise<boolean> {
   const { rate, callMs, aheadMs } = readRate(ctx)
   if (rate === 0) return true
-  const { count } = await ctx.sql`
+  const { count } = await ctx.db.sql`
     update merchant_accounts
-    set paid_until = ${takeCalls(ctx.sql, ctx.sql`${callMs}::float8`)}
+    set paid_until = ${takeCalls(ctx.db.sql, ctx.db.sql`${callMs}::float8`)}
     where merchant_code = ${merchantCode}
       and paid_until <= now() + ${aheadMs} * interval '1 millisecond'`
   return count === 1

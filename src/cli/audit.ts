@@ -23,7 +23,7 @@ const LIST = command({
     limit: Count.default(50).describe('the number of entries; 50 if left out'),
   },
   async run({ onDatabase }, { object: objectId, key: keyId, limit }) {
-    const value = await onDatabase((sql) => listEntries(sql, { objectId, keyId }, limit))
+    const value = await onDatabase(({ sql }) => listEntries(sql, { objectId, keyId }, limit))
     return { value, text: formatTable(value, COLUMNS) }
   },
 })
@@ -69,7 +69,7 @@ const VERIFY = command({
     const [, upToId, mac = ''] = CHECKPOINT.exec(checkpoint ?? '') ?? []
     const noted = upToId ? { upToId: Number(upToId), mac: mac.toLowerCase() } : undefined
     const roots = readDataKeyConfig(env)
-    const found = await onDatabase(async (sql) => {
+    const found = await onDatabase(async ({ sql }) => {
       const keys = await readDataKeys(sql, roots)
       const encryption = createEncryption(() => keys)
       return await verifyAudit(sql, encryption, { noted })

@@ -170,7 +170,7 @@ const DISTRIBUTE = command({
       }
       await prepareWorkers(sql)
       await sql`select citus_schema_distribute(${schema}::regnamespace)`
-      await confirmNothingLost({ sql, log: cli.log }, readActor())
+      await confirmNothingLost(sql, cli.log, readActor())
       return { schema, node: (await findPlaces(sql)).get(schema) ?? null, distributed: true }
     })
     const { schema, node, distributed } = value
@@ -209,7 +209,7 @@ const MOVE = command({
       ]
       await sql`select citus_schema_move(${schema}::regnamespace, ${host}::text, ${port}::int)`
       // The cell is on another server now, which has every commit.
-      await confirmNothingLost({ sql, log: cli.log }, readActor())
+      await confirmNothingLost(sql, cli.log, readActor())
       return {
         schema,
         from,

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { closest } from 'fastest-levenshtein'
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
-import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Context } from '../context.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 
 /** A command that cannot run as it was typed; printed as one line, with exit code 2. */
@@ -37,7 +37,7 @@ export type Cli = CliStreams & {
   /** Whether somebody is there who can be asked. */
   canAsk: boolean
   /** Runs work on the service's database, whose schema is current. */
-  onDatabase: <T>(work: (sql: Sql, db: Db) => Promise<T>) => Promise<T>
+  onDatabase: <T>(work: (db: Context['db']) => Promise<T>) => Promise<T>
   /** The same in one unit of work, for a change that is recorded in its commit. */
   change: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
   /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */

@@ -3,10 +3,12 @@ import { type Actor, recordEntry } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
-import { type Db, openDatabase } from '../db/client.ts'
+import type { Context } from '../context.ts'
+import { openDatabase } from '../db/client.ts'
 import { type DataKeys, openDataKeys } from '../db/data-keys.ts'
 import { hasInstallation } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
+import { createReads } from '../db/reads.ts'
 import { DomainError } from '../errors.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
@@ -20,14 +22,15 @@ import { explainDatabase } from './explain.ts'
  * @throws RefusedError if there is no database, or its schema is outdated or holds no installation; ConfigError
  */
 export async function withDatabase<T>(
-  work: (sql: Sql, db: Db) => Promise<T>,
+  work: (db: Context['db']) => Promise<T>,
   { name, env }: Pick<CliStreams, 'name' | 'env'>,
 ): Promise<T> {
   return await withDatabaseUrl(async (url) => {
-    const { sql, db, close } = openDatabase(url, 1)
+    const { close, ...pool } = openDatabase(url, 1)
     try {
-      if (await isSchemaCurrent(sql)) return await work(sql, db)
-      if (!(await hasInstallation(sql))) {
+      if (await isSchemaCurrent(pool.sql))
+        return await work({ ...pool, reads: createReads(pool, 1) })
+      if (!(await hasInstallation(pool.sql))) {
         const { DATABASE_SCHEMA: schema } = readSome(env, ['DATABASE_SCHEMA'])
         throw new RefusedError(
           `the schema ${schema} holds no installation: set DATABASE_SCHEMA to one that "${name} cells list" names, or start the service once to make one`,

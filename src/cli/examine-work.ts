@@ -19,7 +19,7 @@ import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnos
 export async function readWork(sql: Sql, config: Config): Promise<Overview> {
   const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
   const codes = rows.map(({ code }) => code)
-  return await readOverview({ sql, config }, codes, [...codes, EVERY_MERCHANT])
+  return await readOverview(sql, config, codes, [...codes, EVERY_MERCHANT])
 }
 
 /** How long something has waited (ms). */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type Listing, type Reader, readListing } from '../access/listing.ts'
+import { type Listing, type Reader, readListing, type ServingContext } from '../access/listing.ts'
+import type { Context } from '../context.ts'
 import { DISCREPANCIES } from '../discrepancies/routes.ts'
 import { EVENT_TYPES, isEventType, serializeEvent } from '../events/event.ts'
 import { readEnd, selectEvents } from '../feed/read-feed.ts'
@@ -12,7 +13,7 @@ import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import { type Cli, command, UsageError } from './command.ts'
 import { listMerchants, NO_KEY, openEncryption, whileSought } from './database.ts'
 import { openExportFile } from './export-file.ts'
-import { findIdBefore, openLists, PAGE, readerOf } from './lists.ts'
+import { findIdBefore, PAGE, readerOf } from './lists.ts'
 import { showProgress } from './print.ts'
 import { Merchant } from './values.ts'
 
@@ -39,10 +40,10 @@ type Source<Filters extends z.ZodRawShape> = {
   query: Filters
   /** Rows hold what is encrypted. */
   isSealed: boolean
-  open(ctx: Lists, reader: Reader, filters: z.output<z.ZodObject<Filters>>): Read
+  open(ctx: ListContext, reader: Reader, filters: z.output<z.ZodObject<Filters>>): Read
 }
 
-type Lists = ReturnType<typeof openLists>
+type ListContext = Pick<Context, 'db'> & Pick<ServingContext, 'encryption'>
 
 const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
   command({
@@ -61,11 +62,11 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
       if (cli.json && isChosen && chosen === 'csv')
         throw new UsageError('--json is --format jsonl: name one format')
       const format = cli.json ? 'jsonl' : chosen
-      await cli.onDatabase(async (sql, db) => {
-        const encryption = source.isSealed ? await openEncryption(sql, cli.env) : NO_KEY
-        const merchants = await listMerchants(sql, merchant)
+      await cli.onDatabase(async (db) => {
+        const encryption = source.isSealed ? await openEncryption(db.sql, cli.env) : NO_KEY
+        const merchants = await listMerchants(db.sql, merchant)
         const reader = readerOf(merchants, merchant === undefined)
-        const readPage = source.open(openLists(sql, db, encryption), reader, filters)
+        const readPage = source.open({ db, encryption }, reader, filters)
         const read: Read = (cursor) => whileSought(encryption, () => readPage(cursor))
         const filter = { ...typed, format: undefined, output: undefined }
         const of = JSON.stringify({ list: name, format, filter })
@@ -120,7 +121,7 @@ const LATE_MS = 3_600_000
 const EVENTS = exportOf({
   ...{ name: 'events', order: 'oldest', schema: CsvEvent, isSealed: true },
   query: { from: TimeParameter, to: TimeParameter, types: TypesParameter },
-  open({ sql, reads, encryption }, { merchants, coversAll }, { from, to, types }) {
+  open({ db, encryption }, { merchants, coversAll }, { from, to, types }) {
     const [begin, end] = [Date.parse(from ?? '0001-01-01'), Date.parse(to ?? '9999-12-31')]
     const filter = {
       merchants: coversAll ? undefined : merchants,
@@ -130,12 +131,12 @@ const EVENTS = exportOf({
     let last: number | undefined
     return async (cursor) => {
       // Events are recorded all the time: those of now are the last.
-      last ??= await readEnd({ reads })
+      last ??= await readEnd({ db })
       const newest = last
-      const start = cursor ?? (await findIdBefore(sql, ['events', 'at'], from))
+      const start = cursor ?? (await findIdBefore(db.sql, ['events', 'at'], from))
       // All that is stored, also from before a restore: no reader of the feed gets that any more.
-      const page = await reads.run('export', (on) =>
-        selectEvents(on.sql, filter, Number(start), PAGE),
+      const page = await db.reads.run('export', ({ sql }) =>
+        selectEvents(sql, filter, Number(start), PAGE),
       )
       const data = page.events.flatMap((event): object[] => {
         const at = Date.parse(event.at)

@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createReads } from '../db/reads.ts'
 import { EVENT_TYPES, type EventRow, isEventType, serializeEvent } from '../events/event.ts'
 import { readEnd, readFeed } from '../feed/read-feed.ts'
 import { Cursor, TypesParameter } from '../feed/view.ts'
@@ -27,12 +26,11 @@ export const FOLLOW = command({
   cli follow --types refund.updated --json | jq .data.status
   cli follow --after 1200                     goes on where another follow ended`,
   async run(cli, { types = EVENT_TYPES.filter(isEventType), after, merchant }) {
-    return await cli.onDatabase(async (sql, db) => {
-      const encryption = cli.json ? await openEncryption(sql, cli.env) : undefined
-      const merchants = merchant === undefined ? undefined : await listMerchants(sql, merchant)
+    return await cli.onDatabase(async (db) => {
+      const encryption = cli.json ? await openEncryption(db.sql, cli.env) : undefined
+      const merchants = merchant === undefined ? undefined : await listMerchants(db.sql, merchant)
       const filter = { merchants, types, withRefunds: true }
-      const reads = createReads({ sql, db }, 1)
-      const end = await readEnd({ reads })
+      const end = await readEnd({ db })
       if (after !== undefined && after > end) {
         throw new UsageError(`--after ${after} is beyond the newest event, which is ${end}`)
       }
@@ -44,7 +42,7 @@ export const FOLLOW = command({
       process.once('SIGINT', stop).once('SIGTERM', stop)
       try {
         while (!signal.aborted) {
-          const page = await readFeed({ reads }, filter, next, PAGE, '--after')
+          const page = await readFeed({ db }, filter, next, PAGE, '--after')
           for (const event of page.events) {
             const write = () => (encryption ? serializeEvent(encryption, event) : format(event))
             await cli.print(`${await whileSought(encryption ?? NO_KEY, write)}\n`)

@@ -12,7 +12,7 @@ const LIST = command({
   description: 'list what is held, the oldest hold first',
   input: {},
   async run({ onDatabase }) {
-    const value = (await onDatabase(listHolds)).map((one) => withIso(one, ['at']))
+    const value = (await onDatabase(({ sql }) => listHolds(sql))).map((one) => withIso(one, ['at']))
     const columns = ['at', 'merchantCode', 'target', 'id', 'by', 'reason'] as const
     return { value, text: formatTable(value, columns) }
   },
@@ -30,9 +30,10 @@ const change = (name: string, held: boolean, description: string) =>
       merchant: z.string().optional().describe('the merchant account, if several have the id'),
     },
     async run({ onDatabase, log }, { target, id, reason, merchant }) {
-      const value = await onDatabase(async (sql) => {
-        const subject = await findSubject(sql, await listMerchants(sql, merchant), target, id)
-        const ctx = { sql, log, encryption: NO_KEY }
+      const value = await onDatabase(async (db) => {
+        const merchants = await listMerchants(db.sql, merchant)
+        const subject = await findSubject(db.sql, merchants, target, id)
+        const ctx = { db, log, encryption: NO_KEY }
         const hold = await changeHold(ctx, readActor(), subject, { held, reason, operation: name })
         return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
       })

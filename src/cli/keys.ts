@@ -61,7 +61,7 @@ const LIST = command({
   description: 'list all keys, newest first, without their text',
   input: {},
   async run({ name, printError, onDatabase }) {
-    const value = await onDatabase(listKeys)
+    const value = await onDatabase(({ sql }) => listKeys(sql))
     for (const key of value.filter(({ expiresSoon }) => expiresSoon)) {
       const advice = `replace it with: ${name} keys rotate ${key.id}`
       printError(`warning: ${key.name} ends at ${key.expiresAt}; ${advice}\n`)
@@ -208,7 +208,7 @@ const RESEAL = command({
   input: {},
   async run(cli) {
     const roots = readDataKeyConfig(cli.env)
-    const value = await cli.onDatabase(async (sql) => {
+    const value = await cli.onDatabase(async ({ sql }) => {
       const isInUse = await addSealKey(sql, roots)
       const keys = await openDataKeys(sql, roots)
       await runInTransaction(sql, (tx) =>

@@ -1,14 +1,7 @@
-import type { Reader, ServingContext } from '../access/listing.ts'
-import type { Db } from '../db/client.ts'
-import { createReads } from '../db/reads.ts'
+import type { Reader } from '../access/listing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 export const PAGE = 200
-
-/** Opens the lists, which are read as the API reads them. */
-export function openLists(sql: Sql, db: Db, encryption: ServingContext['encryption']) {
-  return { sql, reads: createReads({ sql, db }, 1), encryption }
-}
 
 /** Reads the lists of these accounts; what belongs to none is only in those of all. */
 export const readerOf = (merchants: readonly string[], coversAll = false): Reader => {

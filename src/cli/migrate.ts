@@ -57,12 +57,12 @@ export const RESTORED = command({
   },
   async run({ onDatabase, log }, { nothingLost }) {
     if (nothingLost) {
-      const stop = await onDatabase((sql) => confirmNothingLost({ sql, log }, readActor()))
+      const stop = await onDatabase(({ sql }) => confirmNothingLost(sql, log, readActor()))
       const text = stop ? 'refunds and events are sent again' : 'nothing was stopped'
       return { value: { stopped: stop ?? null }, text: `${text}\n` }
     }
-    const done = await onDatabase((sql) =>
-      confirmRestore({ sql, log, encryption: NO_KEY }, readActor()),
+    const done = await onDatabase((db) =>
+      confirmRestore({ db, log, encryption: NO_KEY }, readActor()),
     )
     const { epoch, held, asked } = done
     const text = `epoch ${epoch}: refunds and events are sent again; ${held} refunds that were not sent are held for a person, and the gateway is asked about ${asked} transactions with open refunds; see docs/operations.md\n`

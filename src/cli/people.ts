@@ -94,7 +94,7 @@ const LIST = command({
   description: 'list people by name; those whose access has ended come last',
   input: {},
   async run({ onDatabase }) {
-    const value = await onDatabase((sql) => listPeople(sql))
+    const value = await onDatabase(({ sql }) => listPeople(sql))
     const columns = [
       'name',
       'email',

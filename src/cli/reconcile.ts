@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { walkListing } from '../access/listing.ts'
+import type { Context } from '../context.ts'
 import { hasWorker } from '../db/processes.ts'
 import type { changes, gatewayCalls } from '../db/schema.ts'
 import {
@@ -14,7 +15,7 @@ import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Cli, command } from './command.ts'
 import { listMerchants, NO_KEY } from './database.ts'
-import { openLists, readerOf } from './lists.ts'
+import { readerOf } from './lists.ts'
 import { formatTable, showProgress } from './print.ts'
 import { findByFilter, requeue, skipDeparted, TOUCHING } from './requeue.ts'
 import { Since } from './values.ts'
@@ -34,10 +35,10 @@ Examples:
   cli reconcile --since 2026-11-20T00:00:00Z   after a restore: from well before the backup
   cli reconcile --since 24h --merchant UFLIYL --json`,
   async run(cli, { since, merchant, dryRun, yes }) {
-    return await cli.onDatabase(async (sql, db) => {
-      const ctx = openLists(sql, db, NO_KEY)
+    return await cli.onDatabase(async (db) => {
+      const { sql } = db
       const merchants = await listMerchants(sql, merchant)
-      const all = await findByFilter(ctx, merchants, { from: since })
+      const all = await findByFilter({ db, encryption: NO_KEY }, merchants, { from: since })
       const found = skipDeparted(cli, all)
       if (!dryRun) await requireWorker(sql, 'nothing was changed')
       const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
@@ -46,7 +47,7 @@ Examples:
       const done = await requeue(cli, sql, { operation: 'reconcile', found, counts, dryRun, yes })
       if (dryRun || done.isFinding) return done
       await waitUntilAsked(cli, sql, found, begun)
-      const findings = await readFindings(ctx, found, begun)
+      const findings = await readFindings(db, found, begun)
       return {
         value: { asked: found.length, ...findings },
         text: formatFindings(found.length, findings),
@@ -120,11 +121,11 @@ type Findings = {
 
 /** Reads what came to light about the transactions since. */
 async function readFindings(
-  ctx: ReturnType<typeof openLists>,
+  db: Context['db'],
   keys: readonly TransactionKey[],
   since: string,
 ): Promise<Findings> {
-  const { sql } = ctx
+  const { sql } = db
   const readChanged = (part: readonly TransactionKey[]) => sql<Changed[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
       c.refund_id as "refundId", c.field, c.before, c.after, c.at
@@ -145,6 +146,7 @@ async function readFindings(
   const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
   const discrepancies: DiscrepancyView[] = []
   const filter = { from: toIso(since) }
+  const ctx = { db, encryption: NO_KEY }
   for await (const page of walkListing(ctx, readerOf(merchants), DISCREPANCIES, filter)) {
     discrepancies.push(...page.filter((one) => known.has(formatTransactionKey(one))))
   }

@@ -31,7 +31,7 @@ Examples:
   cli replay --from 2026-11-21T09:00:00Z --to 2026-11-21T11:00:00Z --dry-run
   cli replay --unhandled                       refund notifications that found no refund`,
   async run(cli, { merchant, dryRun, yes, ...filter }) {
-    return await cli.onDatabase(async (sql) => {
+    return await cli.onDatabase(async ({ sql }) => {
       const named = await findNamed(sql, await listMerchants(sql, merchant), filter)
       return await requeue(cli, sql, { operation: 'replay', ...named, dryRun, yes })
     })

@@ -10,7 +10,7 @@ import { requeueTransactions } from '../transactions/request-sync.ts'
 import { Transaction } from '../transactions/view.ts'
 import { type Cli, command, UsageError } from './command.ts'
 import { listMerchants, NO_KEY, recordChange } from './database.ts'
-import { openLists, readerOf } from './lists.ts'
+import { readerOf } from './lists.ts'
 import { mayTouch, showProgress } from './print.ts'
 import { flag, Merchant } from './values.ts'
 
@@ -45,12 +45,13 @@ export const REQUEUE = command({
       throw new UsageError('name transactions, or a filter: --sync abandoned, --from, --merchant')
     }
     if (ids.length > 0 && isFiltered) throw new UsageError('name transactions or filters, not both')
-    return await cli.onDatabase(async (sql, db) => {
+    return await cli.onDatabase(async (db) => {
+      const { sql } = db
       const merchants = await listMerchants(sql, merchant)
       const found =
         ids.length > 0
           ? await findById(sql, merchants, ids)
-          : await findByFilter(openLists(sql, db, NO_KEY), merchants, filter, sync)
+          : await findByFilter({ db, encryption: NO_KEY }, merchants, filter, sync)
       const counts = { transactions: found.length }
       return await requeue(cli, sql, { operation: 'requeue', found, counts, dryRun, yes })
     })

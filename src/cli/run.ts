@@ -59,7 +59,7 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
       const output = await work({
         ...{ ...streams, json, canAsk: mayAsk && input.isTTY === true },
         onDatabase: (use) => withDatabase(use, streams),
-        change: (use) => withDatabase((sql) => runInTransaction(sql, use), streams),
+        change: (use) => withDatabase(({ sql }) => runInTransaction(sql, use), streams),
         log: createLog('info', { write: printError }),
       })
       if (output?.isFinding) code = EXIT.finding

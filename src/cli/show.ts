@@ -38,14 +38,15 @@ export const SHOW = command({
   cli show DH1                                 an order
   cli show 1439211 --merchant UFLIYL --json    a payment, as the API has it`,
   async run(cli, { id, merchant }) {
-    return await cli.onDatabase(async (sql, db) => {
-      const hits = await findHits(sql, await listMerchants(sql, merchant), id.trim())
+    return await cli.onDatabase(async (db) => {
+      const merchants = await listMerchants(db.sql, merchant)
+      const hits = await findHits(db.sql, merchants, id.trim())
       const [only, another] = hits
       if (!only) {
         const hint = 'ask the gateway about a transaction with POST /v1/transactions/{id}/sync'
         throw new DomainError('not_found', `nothing has the id ${id}; ${hint}`)
       }
-      if (!another) return await tellStory(cli, { sql, db }, only)
+      if (!another) return await tellStory(cli, db, only)
       cli.printError('several transactions match: show one by its transaction, with --merchant\n')
       const text = formatTable(hits, ['transactionId', 'merchantCode', 'matched', 'id'])
       return { value: { data: hits }, text, isFinding: true }
@@ -55,7 +56,7 @@ export const SHOW = command({
 
 /** Finds transactions, each once: exact matches if there are any. The search leaves out what was only asked for. */
 async function findHits(sql: ReadDatabase['sql'], merchants: readonly string[], id: string) {
-  const ranked = await findObjects({ sql }, merchants, id, { withRefunds: true, limit: MAX_HITS })
+  const ranked = await findObjects(sql, merchants, id, { withRefunds: true, limit: MAX_HITS })
   const exact = ranked.filter(({ rank }) => rank === 0)
   const hits = (exact.length > 0 ? exact : ranked).map(({ rank: _, ...hit }) => hit)
   if (hits.length === 0) {
@@ -72,8 +73,8 @@ async function findHits(sql: ReadDatabase['sql'], merchants: readonly string[], 
 }
 
 /** What the API has of a transaction, and the words of the console. */
-async function tellStory(cli: Cli, database: ReadDatabase, hit: TransactionKey) {
-  const { sql } = database
+async function tellStory(cli: Cli, db: ReadDatabase, hit: TransactionKey) {
+  const { sql } = db
   const { merchantCode, transactionId } = hit
   const key = { merchantCode, transactionId }
   const known = [...(await readTransactions(sql, [key])).values()]
@@ -86,12 +87,12 @@ async function tellStory(cli: Cli, database: ReadDatabase, hit: TransactionKey) 
   const held = found.payments.filter(({ hold }) => hold).map(({ paymentId }) => paymentId)
   const encryption = await openIfSet(cli, sql)
   const filter = { merchants: [merchantCode], transactionId }
-  const { rows } = await listRefunds(database, filter, PAGE, undefined)
+  const { rows } = await listRefunds({ db }, filter, PAGE, undefined)
   const transaction = showTransaction(found)
   const refunds = await whileSought(encryption, () =>
     rows.map((one) => showRefund(encryption, one)),
   )
-  const timeline = await readWhole(settings, sql, key)
+  const timeline = await readWhole(settings, db, key)
   const value = { transaction, refunds, timeline }
   if (cli.json) return { value, text: '' }
   return showTo(VIEW, () => {
@@ -128,13 +129,13 @@ const REFUND_COLUMNS = [
 
 async function readWhole(
   config: Parameters<typeof readTimeline>[0]['config'],
-  sql: ReadDatabase['sql'],
+  db: ReadDatabase,
   key: TransactionKey,
 ) {
   const entries: TimelineRow['entry'][] = []
   for (let after: TimelineRow['position'] | undefined; ; ) {
     const request = { transaction: key, withRefunds: true, limit: PAGE, after }
-    const page = await readTimeline({ config, sql }, request)
+    const page = await readTimeline({ db, config }, request)
     const shown = page.slice(0, PAGE)
     entries.push(...shown.map(({ entry }) => entry))
     if (page.length <= PAGE) return entries

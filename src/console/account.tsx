@@ -25,7 +25,7 @@ const ACCOUNT = '/console/account'
 
 export const accountPage = definePage({
   path: ACCOUNT,
-  load: (ctx) => listSessions(ctx.sql, usePerson().id),
+  load: (ctx) => listSessions(ctx.db.sql, usePerson().id),
   async show(_, c, sessions) {
     const { name, roles } = usePerson()
     const { coversAll, merchants } = c.get('access')
@@ -98,7 +98,7 @@ export async function changePerson<T>(
   write: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   const access = c.get('access')
-  return await runInTransaction(ctx.sql, async (tx) => {
+  return await runInTransaction(ctx.db.sql, async (tx) => {
     await lockPeople(tx, [access.id, personId])
     const entry = { operation: nameOperation(c), merchantCode: null, objectId }
     await recordWrite(tx, ctx.log, access, entry)
@@ -119,7 +119,7 @@ const REFUSED = 'refused'
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
-  const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
+  const shared = { db: ctx.db, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
   app.get(PATH, (c) => {

@@ -27,7 +27,7 @@ export function annotations<Subject>(of: {
       async run(asked) {
         const { ctx, access, fields } = asked
         const { name = '' } = fields
-        const deciders = await listDeciders(ctx.sql, of.merchantOf(asked.of))
+        const deciders = await listDeciders(ctx.db.sql, of.merchantOf(asked.of))
         if (!['', access.name, ...deciders].includes(name)) {
           throw new InvalidFieldsError({ name: t('decisions.problems.name') })
         }

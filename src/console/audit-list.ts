@@ -39,7 +39,7 @@ export const AUDIT: Listing<typeof query, ListedEntry> = {
   // They are numbers that fit in a bigint.
   idForm: z.string().regex(/^\d{1,18}$/),
   schema: ListedEntry,
-  async read({ sql }, filter, limit, after) {
+  async read({ db: { sql } }, filter, limit, after) {
     const rows = await sql<(ListedEntry & { fits: boolean; stops: boolean })[]>`
       select id::text, at::text, actor, operation, merchant_code as "merchantCode", object_id as "objectId",
         request_id as "requestId", outcome, fits, stops

@@ -174,7 +174,7 @@ type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
  * Finds the discrepancy in the path, of an account that the person may see.
  * @throws DomainError `discrepancy_not_found`
  */
-async function findPathDiscrepancy({ sql }: ConsoleContext, c: ConsoleRequest) {
+async function findPathDiscrepancy({ db: { sql } }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
 }
@@ -190,11 +190,11 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
   const [found, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
     // It may be about a transaction that is not known.
     findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined),
-    payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
+    payment && entersGrowth ? readGrowth(ctx.db.sql, payment) : undefined,
     payment ? listExternalToDecide(ctx, payment, named, MAX_EXTERNAL + 1) : [],
-    listDeciders(ctx.sql, merchantCode),
-    findMayEnd(ctx.sql, access, row),
-    findMayEnd(ctx.sql, access, { merchantCode, transactionId, paymentId, refundId: null }),
+    listDeciders(ctx.db.sql, merchantCode),
+    findMayEnd(ctx.db.sql, access, row),
+    findMayEnd(ctx.db.sql, access, { merchantCode, transactionId, paymentId, refundId: null }),
   ])
   return {
     ...{ row, view: showDiscrepancy(row), deciders, mayResolve, mayDecideExternal },

@@ -219,13 +219,13 @@ export const healthPage = definePage<Overview>({
   load: (ctx, c) => {
     const access = c.get('access')
     const owners = listVisibleOwners(access, undefined)
-    return ctx.reads.run(access.chainId, (database) =>
-      readOverview({ ...ctx, ...database }, access.merchants, owners),
+    return ctx.db.reads.run(access.chainId, ({ sql }) =>
+      readOverview(sql, ctx.config, access.merchants, owners),
     )
   },
   async show(ctx, c, overview) {
     const { merchants, chainId } = c.get('access')
-    const figures = await ctx.reads.run(chainId, ({ sql }) => readFigures(sql, merchants))
+    const figures = await ctx.db.reads.run(chainId, ({ sql }) => readFigures(sql, merchants))
     const paused = ctx.gateway.breakers
       .listPaused()
       .filter(({ merchantCode }) => merchants.includes(merchantCode))

@@ -47,7 +47,7 @@ export const paymentHold = defineAction({
   async load(ctx, c) {
     const { merchant = '', id = '' } = c.req.param()
     const merchants = narrowMerchants(c.get('access'), merchant)
-    const subject = await findSubject(ctx.sql, merchants, 'payment', id)
+    const subject = await findSubject(ctx.db.sql, merchants, 'payment', id)
     if (subject.target !== 'merchant') return subject
     throw new DomainError('not_found', 'Not a payment')
   },

@@ -22,11 +22,11 @@ import { DomainError } from '../errors.ts'
 import { isUuid } from '../http/fields.ts'
 import { Card, Identifier } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Tx } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { changePerson, endOne, nameMerchant, PersonFacts, Sessions } from './account.tsx'
 import { cell, FieldFacts, type ListColumn, TableCard, Time, text, time } from './cells.tsx'
-import type { ConsoleContext, ConsoleRequest, FormFields } from './env.ts'
+import type { ConsoleRequest, FormFields } from './env.ts'
 import { Choices, FormCard, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
@@ -60,7 +60,7 @@ const PEOPLE: readonly ListColumn<ListedPerson>[] = [
 export const peoplePage = definePage({
   path: PATH,
   role: 'admin',
-  load: (ctx, c) => listPeople(ctx.sql, c.get('access')),
+  load: (ctx, c) => listPeople(ctx.db.sql, c.get('access')),
   async show(_, c, people) {
     return {
       title: t('frame.pages.people'),
@@ -77,7 +77,7 @@ export const peoplePage = definePage({
     '': {
       async run({ ctx, c, access, fields }) {
         const person = readPerson(fields, access)
-        const added = await runInTransaction(ctx.sql, async (tx) => {
+        const added = await runInTransaction(ctx.db.sql, async (tx) => {
           const result = await addPerson(tx, person)
           if (result.kind === 'taken') {
             const problem = t(`people.add.problems.${result.by}Taken`)
@@ -148,12 +148,12 @@ const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
 export const personPage = definePage({
   path: `${PATH}/:personId`,
   role: 'admin',
-  load: (ctx, c) => findPathPerson(ctx.sql, c),
+  load: (ctx, c) => findPathPerson(ctx.db.sql, c),
   async show(ctx, c, person) {
     const path = pathOf(person)
     const owner = { personId: usePerson().id, path }
     const made = open(ctx, owner, c.req.query('made') ?? '', MadeLink)
-    const sessions = await listSessions(ctx.sql, person.id)
+    const sessions = await listSessions(ctx.db.sql, person.id)
     const body = <PersonBody {...{ person, path, sessions, made }} />
     return { title: person.name, current: 'people', body }
   },
@@ -177,7 +177,7 @@ export const personPage = definePage({
     },
     end: {
       // A double click ends it once, and is told so.
-      load: (ctx, c) => findPathPerson(ctx.sql, c, true),
+      load: (ctx, c) => findPathPerson(ctx.db.sql, c, true),
       async run({ ctx, c, of: { id: personId } }) {
         await changePerson(ctx, c, { personId }, async (tx) => {
           await endPerson(tx, personId)
@@ -226,7 +226,7 @@ function PersonBody(props: {
 
 /** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */
 async function findPathPerson(
-  tx: Tx | ConsoleContext['sql'],
+  tx: Sql | Tx,
   c: ConsoleRequest,
   mayHaveEnded = false,
 ): Promise<Person> {

@@ -46,7 +46,7 @@ export async function readRefundPage(
 ) {
   const access = c.get('access')
   const { merchantCode, refundId } = key
-  const version = await readShownVersion(ctx.sql, key)
+  const version = await readShownVersion(ctx.db.sql, key)
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
   const isHeld = refund.hold !== null && can('ops')
@@ -54,17 +54,17 @@ export async function readRefundPage(
   const [payment, proof, review, all, deciders, mayRelease] = await Promise.all([
     findPayment(ctx, [merchantCode], refund.paymentId),
     readProof(ctx, found),
-    readRefundReview(ctx, refund),
-    listOfTransaction(ctx.sql, refund, MAX_DISCREPANCIES),
-    listDeciders(ctx.sql, merchantCode),
-    isHeld ? findMayRelease(ctx.sql, access, held) : undefined,
+    readRefundReview(ctx.db.sql, refund),
+    listOfTransaction(ctx.db.sql, refund, MAX_DISCREPANCIES),
+    listDeciders(ctx.db.sql, merchantCode),
+    isHeld ? findMayRelease(ctx.db.sql, access, held) : undefined,
   ])
-  const growth = await readGrowth(ctx.sql, refund)
-  const standing = await readStanding(ctx.sql, refund, access)
+  const growth = await readGrowth(ctx.db.sql, refund)
+  const standing = await readStanding(ctx.db.sql, refund, access)
   /** How the person stands to it, and what else may be in the way of a decision. */
   const beside: Circumstances = {
     ...standing,
-    notified: await isNotified(ctx.sql, refund),
+    notified: await isNotified(ctx.db.sql, refund),
     grown: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
   }
   return {

@@ -125,7 +125,7 @@ export async function readSurplus(
   const refunds = await listNewestRefunds(ctx, { merchants, ...ofOrder })
   const paymentId = counted.chosen?.payment.paymentId
   const chosen = payments.find((one) => one.paymentId === paymentId)
-  const accountHold = await readAccountHold(ctx.sql, merchantCode)
+  const accountHold = await readAccountHold(ctx.db.sql, merchantCode)
   return {
     ...key,
     paymentId,

@@ -84,7 +84,7 @@ const ACTIONS: Readonly<Record<string, Action<FoundRefund>>> = {
     explain: explainHoldsBack,
     async run(asked) {
       const { merchantCode, refundId } = asked.of.refund
-      const subject = await findSubject(asked.ctx.sql, [merchantCode], 'refund', refundId)
+      const subject = await findSubject(asked.ctx.db.sql, [merchantCode], 'refund', refundId)
       return await postHold(asked, subject)
     },
   },

@@ -6,6 +6,7 @@ import { DomainError } from '../errors.ts'
 import { Id } from '../http/fields.ts'
 import { Card, Notice } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { readRefunds } from '../refunds/events.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
@@ -163,11 +164,11 @@ async function findHits(
   q: string,
 ): Promise<Hit[]> {
   const withRefunds = scopes.includes('refunds:read')
-  return await ctx.reads.run(chainId, async (database) => {
-    const found = await findObjects(database, merchants, q, { withRefunds, limit: MAX_HITS })
+  return await ctx.db.reads.run(chainId, async ({ sql }) => {
+    const found = await findObjects(sql, merchants, q, { withRefunds, limit: MAX_HITS })
     const [transactions, refunds] = await Promise.all([
-      readTransactions(database.sql, listKeys(found)),
-      loadRefunds(database, found),
+      readTransactions(sql, listKeys(found)),
+      loadRefunds(sql, found),
     ])
     return found.flatMap((hit) => {
       const of = transactions.get(formatTransactionKey(hit))
@@ -189,7 +190,7 @@ function listKeys(found: readonly SearchHit[]) {
   return [...new Map(keys.map((key) => [formatTransactionKey(key), key])).values()]
 }
 
-async function loadRefunds({ sql }: Pick<ConsoleContext, 'sql'>, found: readonly SearchHit[]) {
+async function loadRefunds(sql: Sql, found: readonly SearchHit[]) {
   const refunds = found.filter(({ type }) => type === 'refund')
   const merchants = new Set(refunds.map(({ merchantCode }) => merchantCode))
   const read = Array.from(merchants, (merchant) => {

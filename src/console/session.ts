@@ -32,9 +32,9 @@ export function isRefresh(c: ConsoleRequest): boolean {
 export function requireSession(ctx: ConsoleContext) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     const token = readCookie(ctx, c, 'session')
-    const stored = token === undefined ? undefined : await findSession(ctx.sql, token)
+    const stored = token === undefined ? undefined : await findSession(ctx.db.sql, token)
     if (token === undefined || !stored?.isLive) return leadToSignIn(ctx, c, token, stored)
-    if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.sql, stored.id)
+    if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.db.sql, stored.id)
     const access = describeAccess(ctx, c, stored)
     c.set('access', access)
     c.set('isStillAllowed', () => isStillAllowed(ctx, access, token))
@@ -67,7 +67,7 @@ function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSe
   return { ...person, ...own, required: new Set(), isPerson: true }
 }
 
-async function isStillAllowed({ sql }: ConsoleContext, access: Access, token: string) {
+async function isStillAllowed({ db: { sql } }: ConsoleContext, access: Access, token: string) {
   const now = await findSession(sql, token)
   return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })
 }

@@ -31,15 +31,15 @@ export async function readStory(ctx: ConsoleContext, access: Access, found: Foun
   const isOperator = access.scopes.includes('ops')
   const held = isOperator ? payments.filter(({ hold }) => hold !== null) : []
   const [accountHold, refunds, surplus, discrepancies, sameOrder, mayRelease] = await Promise.all([
-    readAccountHold(ctx.sql, merchantCode),
+    readAccountHold(ctx.db.sql, merchantCode),
     withRefunds ? loadRefunds(ctx, key) : undefined,
-    withRefunds ? readSurplus(ctx.sql, key) : undefined,
-    isOperator ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
+    withRefunds ? readSurplus(ctx.db.sql, key) : undefined,
+    isOperator ? listOfTransaction(ctx.db.sql, key, LIMITS.discrepancies) : undefined,
     loadSameOrder(ctx, key),
     Promise.all(
       held.map(async ({ paymentId: id }) => {
         const of = { merchantCode, target: 'payment', id } as const
-        return [id, await findMayRelease(ctx.sql, access, of)] as const
+        return [id, await findMayRelease(ctx.db.sql, access, of)] as const
       }),
     ),
   ])
@@ -90,7 +90,7 @@ export async function readHistory(
   const refunds = new Map(listed.map((found) => [found.refund.refundId, found]))
   const paymentIds = payments.map(({ paymentId }) => paymentId)
   const ids = [key.transactionId, ...paymentIds, ...refunds.keys()]
-  const newest = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.history)
+  const newest = await listWrites(ctx.db.sql, key.merchantCode, ids, LIMITS.history)
   const from = after === undefined ? 0 : Date.parse(after)
   const last = timeline.nextCursor === null ? undefined : timeline.data.at(-1)
   const to = last === undefined ? Number.POSITIVE_INFINITY : Date.parse(last.at)
@@ -126,7 +126,7 @@ async function readTimelinePage(
 ) {
   let from: string | undefined
   const locate = ({ position }: TimelineRow) => position
-  const timeline = await readPage(ctx, cursor, undefined, async (after) => {
+  const timeline = await readPage(ctx.db.sql, cursor, undefined, async (after) => {
     from = after?.time
     const rows = await readTimeline(ctx, { transaction: key, withRefunds, limit, after })
     return cutPage({ rows }, limit, locate, ({ entry }) => entry)

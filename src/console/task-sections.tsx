@@ -214,7 +214,7 @@ type OpenDiscrepancy = DiscrepancyRow & OrderFacts
 
 /** What is left of it now: a refund that is under way is no task any more. */
 async function Surplus({ ctx, one }: { ctx: ConsoleContext; one: OpenDiscrepancy }) {
-  const surplus = await readSurplus(ctx.sql, one)
+  const surplus = await readSurplus(ctx.db.sql, one)
   return <>{surplus ? formatMoney(surplus, one.currency) : t('tasks.surplus.none')}</>
 }
 
@@ -239,7 +239,7 @@ async function readOwn({ ctx, access }: Given) {
   const [failed, returned] = await Promise.all([read('failed'), read('returned')])
   const cancelled = failed.rows.filter(({ refund }) => refund.failureReason === 'cancelled')
   const ids = cancelled.map(({ refund }) => refund.refundId)
-  const withdrawn = await findWithdrawn(ctx.sql, access, ids)
+  const withdrawn = await findWithdrawn(ctx.db.sql, access, ids)
   const rows = [...returned.rows, ...failed.rows]
     .filter(({ refund }) => !withdrawn.has(refund.refundId))
     .slice(0, WAITING_PAGE)
@@ -252,7 +252,7 @@ function readWaiting(statuses: readonly WaitingStatus[], readMs = (_: ConsoleCon
     return { time: waitingSince, id, merchantCode }
   }
   return async ({ ctx, access: { merchants }, cursor }: Given) =>
-    await readPage(ctx, cursor, z.uuid(), async (after) => {
+    await readPage(ctx.db.sql, cursor, z.uuid(), async (after) => {
       const filter = { merchants, statuses, forMs: readMs(ctx) }
       const rows = await listWaitingRefunds(ctx, filter, after)
       return cutPage({ rows }, WAITING_PAGE, locate, (row) => row)
@@ -265,7 +265,7 @@ function readDiscrepancies(only?: readonly DiscrepancyKind[]) {
     return { time: at, id: `${kind} ${id}`, merchantCode }
   }
   return async ({ ctx, access: { merchants }, cursor }: Given) =>
-    await readPage(ctx, cursor, z.string().regex(/^\w+ \d{1,18}$/), async (after) => {
+    await readPage(ctx.db.sql, cursor, z.string().regex(/^\w+ \d{1,18}$/), async (after) => {
       const [kind = '', id = ''] = after?.id.split(' ') ?? []
       const filter = { merchants, ...(only ? { only } : {}) }
       const rows = await listOpenDiscrepancies(ctx, filter, after && { ...after, kind, id })

@@ -55,13 +55,12 @@ async function loadSections(
   sections: readonly Section[],
   cursor?: string,
 ): Promise<Shown[]> {
-  return await ctx.reads.run(access.chainId, (database) =>
-    Promise.all(
-      sections.map(async ({ load, ...section }) => {
-        return { ...section, ...(await load({ ctx: { ...ctx, ...database }, access, cursor })) }
-      }),
-    ),
-  )
+  return await ctx.db.reads.run(access.chainId, (database) => {
+    const given = { ctx: { ...ctx, db: { ...ctx.db, ...database } }, access, cursor }
+    return Promise.all(
+      sections.map(async ({ load, ...section }) => ({ ...section, ...(await load(given)) })),
+    )
+  })
 }
 
 /** Shows what waits for the person: every section with its oldest entries, or one section page by page. */

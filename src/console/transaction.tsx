@@ -42,10 +42,10 @@ const readView = (c: ConsoleRequest) =>
 
 /** Of the state the script reads the heading aloud when that changes. */
 async function renderParts(ctx: ConsoleContext, c: ConsoleRequest, found: FoundTransaction) {
-  const parts = await ctx.reads.run(
+  const parts = await ctx.db.reads.run(
     c.get('access').chainId,
     (database): Promise<Record<string, Child>> =>
-      VIEWS[readView(c)]({ ctx: { ...ctx, ...database }, c, found }),
+      VIEWS[readView(c)]({ ctx: { ...ctx, db: { ...ctx.db, ...database } }, c, found }),
   )
   const shown = Object.entries(parts).map(([name, part]) => (
     <div id={`part-${name}`} data-live={name === 'state' ? 'announce' : ''} tabindex={-1}>

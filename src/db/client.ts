@@ -6,11 +6,11 @@ import type { Sql } from '../platform/postgres/types.ts'
 import * as schema from './schema.ts'
 
 /** The query builder over the pool, typed by the schema. */
-export type Db = PostgresJsDatabase<typeof schema>
+export type Drizzle = PostgresJsDatabase<typeof schema>
 
 export type Database = {
   sql: Sql
-  db: Db
+  drizzle: Drizzle
   close(): Promise<void>
   /** Opens a second pool, for reads that may be slow: see `Pool.openReads`. */
   openReads(connections: number): Omit<Database, 'openReads'>
@@ -26,8 +26,8 @@ export function openDatabase(url: string, connections: number): Database {
   return { ...addBuilder(pool), openReads: (count) => addBuilder(openReads(count)) }
 }
 
-function addBuilder<P extends { sql: Sql }>(pool: P): P & { db: Db } {
-  return { ...pool, db: drizzle(pool.sql, { schema }) }
+function addBuilder<P extends { sql: Sql }>(pool: P): P & { drizzle: Drizzle } {
+  return { ...pool, drizzle: drizzle(pool.sql, { schema }) }
 }
 
 /**

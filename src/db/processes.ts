@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
+import type { Database } from './client.ts'
 
 /** How often a process writes that it lives (ms). */
 export const SEEN_EVERY_MS = 3_000
@@ -17,13 +18,13 @@ export const NO_WORKER =
 
 /** A process, for the database; its id is new with every start. */
 export type ProcessContext = {
-  sql: Sql
+  db: Pick<Database, 'sql'>
   config: Pick<Config, 'ROLE'>
   lifecycle: { processId: string }
 }
 
 /** Writes that this process lives, by the clock of the database. */
-export async function writeSeen({ sql, config, lifecycle }: ProcessContext): Promise<void> {
+export async function writeSeen({ db: { sql }, config, lifecycle }: ProcessContext): Promise<void> {
   await sql`
     insert into processes as p (id, role, version, commit)
     values (${lifecycle.processId}, ${config.ROLE}, ${PACKAGE.version}, ${COMMIT ?? null})
@@ -33,7 +34,7 @@ export async function writeSeen({ sql, config, lifecycle }: ProcessContext): Pro
 }
 
 /** Forgets this process: it stops, and holds no claim any more. */
-export async function writeStopped({ sql, lifecycle }: ProcessContext): Promise<void> {
+export async function writeStopped({ db: { sql }, lifecycle }: ProcessContext): Promise<void> {
   await sql`delete from processes where id = ${lifecycle.processId}`
 }
 
@@ -47,8 +48,8 @@ export async function hasWorker(sql: Sql): Promise<boolean> {
 }
 
 /** Whether no worker has been seen for a while, and this process has been running all that time. */
-export async function isWithoutWorker({ sql, lifecycle }: ProcessContext): Promise<boolean> {
-  const [row] = await sql<{ isWithout: boolean }[]>`
+export async function isWithoutWorker({ db, lifecycle }: ProcessContext): Promise<boolean> {
+  const [row] = await db.sql<{ isWithout: boolean }[]>`
     select not exists (
         select from processes
         where role <> 'web' and seen_at > now() - ${WORKER_UNSEEN_MS} * interval '1 millisecond')

@@ -5,7 +5,7 @@ import { READ_TIMEOUT_MS } from '../platform/postgres/pool.ts'
 import type { Database } from './client.ts'
 
 /** What a read uses. */
-export type ReadDatabase = Pick<Database, 'sql' | 'db'>
+export type ReadDatabase = Pick<Database, 'sql' | 'drizzle'>
 
 /**
  * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however

@@ -39,7 +39,7 @@ type Step = {
  * @throws DomainError `discrepancy_resolved`, with what was decided
  */
 async function changeDiscrepancy(
-  ctx: Pick<Context, 'sql' | 'log'>,
+  ctx: Pick<Context, 'db' | 'log'>,
   access: Access,
   { merchantCode, transactionId, id }: DiscrepancyRow,
   form: 'resolution' | 'note' | 'assignee',
@@ -91,7 +91,7 @@ const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_gro
  * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` with `changed` when another is entered
  */
 export async function resolveDiscrepancy(
-  ctx: Pick<Context, 'config' | 'encryption' | 'sql' | 'log' | 'now'>,
+  ctx: Pick<Context, 'config' | 'encryption' | 'db' | 'log' | 'now'>,
   access: Access,
   found: DiscrepancyRow,
   { reason, shownAmount }: { reason: string; shownAmount?: string | undefined },
@@ -130,7 +130,7 @@ export async function resolveDiscrepancy(
 /** A note, or who takes care of it: null for nobody. */
 export type Annotation = { note: string } | { assignee: string | null }
 
-type AnnotationContext = Pick<Context, 'sql' | 'log'>
+type AnnotationContext = Pick<Context, 'db' | 'log'>
 
 /** Every event of a discrepancy carries its notes. */
 const MAX_NOTES = 100
@@ -176,7 +176,7 @@ export async function annotateDiscrepancy(
 export type RefundReview = { assignee: string | null; notes: ReviewNote[] }
 
 export async function readRefundReview(
-  { sql }: { sql: Tx },
+  sql: Tx,
   { merchantCode, refundId }: Pick<RefundRecord['refund'], 'merchantCode' | 'refundId'>,
 ): Promise<RefundReview> {
   const [row] = await sql<RefundReview[]>`
@@ -199,7 +199,7 @@ export async function annotateRefund(
     ...{ ...key, actor: access, objectId: refundId },
     operation: `POST /console/refunds/{merchant}/{refundId}/${form}`,
     apply: async (tx) => {
-      const review = await readRefundReview({ sql: tx }, refund)
+      const review = await readRefundReview(tx, refund)
       const notes = 'note' in given ? buildNotes(tx, access, given.note) : tx`'[]'::jsonb`
       const assignee = 'assignee' in given ? given.assignee : review.assignee
       const written = await tx`

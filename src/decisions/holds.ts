@@ -1,4 +1,5 @@
 import { type Actor, describeActor } from '../access/audit.ts'
+import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, requireOnly } from '../errors.ts'
 import { recordChanges } from '../events/record-events.ts'
@@ -7,7 +8,6 @@ import type { StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import type { Log } from '../platform/telemetry/log.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import {
   describeSelfDecided,
@@ -102,7 +102,7 @@ export type HoldChange = {
   shownSince?: string | undefined
 }
 
-type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }
+type HoldContext = Pick<Context, 'db' | 'log'> & { encryption: Pick<Encryption, 'decrypt'> }
 
 /**
  * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record

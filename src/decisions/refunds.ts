@@ -22,7 +22,7 @@ import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
 import { readStanding, requireAnother } from './second-person.ts'
 import { decide, requireShownVersion } from './unit-of-work.ts'
 
-type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'sql'>
+type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
 
 /** What a person decides about a refund, and why. */
 export type RefundDecision = {

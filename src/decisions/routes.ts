@@ -40,7 +40,7 @@ export function decisionRoutes(ctx: TransactionsContext) {
       reason,
     }: Asked & { target: HoldTarget; id: string; reason: string },
   ) => {
-    const subject = await findSubject(ctx.sql, narrowMerchants(access, named), target, id)
+    const subject = await findSubject(ctx.db.sql, narrowMerchants(access, named), target, id)
     const operation = `${held ? 'PUT' : 'DELETE'} ${HELD.path}`
     const hold = await changeHold(ctx, access, subject, { held, reason, operation })
     return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
@@ -105,7 +105,7 @@ async function decideAndShow(
 /** The operators' routes to resolve discrepancies, to note something on them, and to assign them. */
 export function reviewRoutes(ctx: TransactionsContext) {
   const find = (access: Access, { id, merchantCode }: Asked & { id: string }) =>
-    findDiscrepancy(ctx.sql, narrowMerchants(access, merchantCode), id)
+    findDiscrepancy(ctx.db.sql, narrowMerchants(access, merchantCode), id)
   return createRouter()
     .openapi(resolveOne, async (c) => {
       const access = c.get('access')

@@ -74,7 +74,7 @@ export type Applied<T> = {
  * @throws DomainError what `apply` throws
  */
 export async function decide<T>(
-  { sql, log }: Pick<Context, 'sql' | 'log'>,
+  { db: { sql }, log }: Pick<Context, 'db' | 'log'>,
   deciding: Deciding<T>,
 ): Promise<T> {
   const { actor, operation, merchantCode, objectId, transactionId } = deciding

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { desc, eq, sql } from 'drizzle-orm'
 import { withScope } from '../access/authenticate.ts'
-import { type Filter, type Listing, serveListing } from '../access/listing.ts'
+import { type Filter, type Listing, type ListingContext, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
@@ -100,7 +100,7 @@ type DiscrepancyFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
 /** Lists discrepancies, newest first. */
 export async function listDiscrepancies(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   { merchants, kind, from, to }: DiscrepancyFilter,
   limit: number,
   after: Position | undefined,
@@ -108,8 +108,8 @@ export async function listDiscrepancies(
   const d = discrepancies
   const filter = kind === undefined ? undefined : eq(d.kind, kind)
   const key = { merchantCode: d.merchantCode, time: d.at, id: d.id }
-  const newest = pickNewest(db, key, { merchants, filter, from, to, limit, after })
-  const rows = await db
+  const newest = pickNewest(drizzle, key, { merchants, filter, from, to, limit, after })
+  const rows = await drizzle
     .with(newest)
     .select({ discrepancy: d, order: orderColumn, ...EXAMINATION })
     .from(d)

@@ -166,7 +166,7 @@ export const OPEN_PAGE = 50
  * @returns at most a page and one more row, which shows that there are more
  */
 export async function listOpenDiscrepancies(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   { merchants, only }: { merchants: readonly string[]; only?: readonly DiscrepancyKind[] },
   after?: Position & { kind: string },
 ): Promise<(DiscrepancyRow & OrderFacts)[]> {

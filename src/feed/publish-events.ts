@@ -22,7 +22,7 @@ const PACE_MS = 20
  * published.
  * @returns how many; `limit` when there may be more
  */
-export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promise<number> {
+export async function publishEvents(sql: Sql, limit = BATCH): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     with turn as materialized (
       select count(pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})) as taken
@@ -46,9 +46,9 @@ export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promi
 
 /** A batch that is not full counts as none, so that the loop rests. */
 export async function beginPublishing(
-  ctx: Pick<Context, 'sql' | 'lifecycle'>,
+  ctx: Pick<Context, 'db' | 'lifecycle'>,
 ): Promise<WorkerRound> {
-  const count = await publishEvents(ctx)
+  const count = await publishEvents(ctx.db.sql)
   if (count > 0) await pause(PACE_MS, undefined, { signal: ctx.lifecycle.stopping }).catch(() => {})
   return { count: count === BATCH ? count : 0, finished: Promise.resolve() }
 }

@@ -33,7 +33,7 @@ export type FeedPage = {
 }
 
 export type FeedReader = {
-  reads: Reads
+  db: { reads: Reads }
   /** Long polls and streams, by cursor. */
   feedWaiters: Waiters<FeedPage>
 }
@@ -79,7 +79,7 @@ export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): F
 const MAX_SCANNED = 10_000
 
 /** The cursor at the end of the feed. */
-export async function readEnd({ reads }: Pick<FeedReader, 'reads'>): Promise<number> {
+export async function readEnd({ db: { reads } }: Pick<FeedReader, 'db'>): Promise<number> {
   const { head } = await reads.run(HOLDER, ({ sql }) => selectEvents(sql, undefined, undefined, 0))
   return head
 }
@@ -103,7 +103,7 @@ type Row = (EventRow | { id: null }) & {
  *   skips
  */
 export async function readFeed(
-  { reads }: Pick<FeedReader, 'reads'>,
+  { db: { reads } }: Pick<FeedReader, 'db'>,
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,

@@ -14,7 +14,7 @@ const OPEN = isUnendedSql('r')
  * Writes what happened to each account since the figures before, once a minute, whichever process comes first, and
  * deletes those of the day before yesterday. What happened while nobody wrote any belongs to the next.
  */
-export async function recordFigures({ sql }: Pick<Context, 'sql'>): Promise<number> {
+export async function recordFigures({ db: { sql } }: Pick<Context, 'db'>): Promise<number> {
   await sql`delete from minute_figures where at < now() - ${KEPT}::interval`
   const { count } = await sql`
     with newest as materialized (

@@ -109,8 +109,8 @@ type StoredValue = { value: number } & Record<string, string | number>
  * Sets all gauges of what is stored.
  * @throws database errors; the gauges keep their values
  */
-export async function setStoredGauges(ctx: HealthContext): Promise<void> {
-  const { sql, config, metrics, countEndedRefunds } = ctx
+export async function setStoredGauges(sql: Sql, ctx: HealthContext): Promise<void> {
+  const { config, metrics, countEndedRefunds } = ctx
   const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
   const [ended, ...values] = await Promise.all([
     Promise.race([countEndedRefunds(), timeout]),

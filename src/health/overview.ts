@@ -1,5 +1,5 @@
 import { listMerchantCodes } from '../accounts/merchant-codes.ts'
-import type { Context } from '../context.ts'
+import type { Config } from '../config/config.ts'
 import { findStop, type Stop } from '../db/installation.ts'
 import { UNSEEN_MS } from '../db/processes.ts'
 import { rateKind } from '../discrepancies/kinds.ts'
@@ -78,7 +78,8 @@ const MOST = 10_000
  * @param owners of webhook endpoints, as the person may see them
  */
 export async function readOverview(
-  { sql, config }: Pick<Context, 'sql' | 'config'>,
+  sql: Sql,
+  config: Config,
   merchants: readonly string[],
   owners: readonly string[],
 ): Promise<Overview> {

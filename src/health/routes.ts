@@ -64,7 +64,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
 type Fault = { why?: string | undefined; stopped?: string | undefined }
 
 /** Finds what the probe meets, or what other statements met and still lasts. */
-async function findFault({ sql, log }: Pick<HealthContext, 'sql' | 'log'>): Promise<Fault> {
+async function findFault({ db: { sql }, log }: Pick<HealthContext, 'db' | 'log'>): Promise<Fault> {
   const probe = async () => {
     await proveWrites(sql)
     return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
@@ -183,7 +183,7 @@ async function renderMetrics(ctx: HealthContext): Promise<string> {
 
 /** @returns whether the database answered in time */
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
-  const reads = ctx.reads.run('metrics', ({ sql }) => setStoredGauges({ ...ctx, sql }))
+  const reads = ctx.db.reads.run('metrics', ({ sql }) => setStoredGauges(sql, ctx))
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
     return true

@@ -15,7 +15,7 @@ const QUIET_MS = 5_000
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while calls are paused.
  */
-export function watchOutages({ sql, log, gateway, lifecycle, config }: Context): WorkerLoop {
+export function watchOutages({ db, log, gateway, lifecycle, config }: Context): WorkerLoop {
   const isEmbedded = config.DATABASE_URL === undefined
   const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), isEmbedded))
   let probing = false
@@ -23,8 +23,8 @@ export function watchOutages({ sql, log, gateway, lifecycle, config }: Context):
   async function probe(): Promise<void> {
     probing = true
     try {
-      await proveWrites(sql)
-      await commitNothing(sql)
+      await proveWrites(db.sql)
+      await commitNothing(db.sql)
       const ended = outages.list().filter((one) => !isOfGateway(one) && one.quietMs >= QUIET_MS)
       for (const { name } of ended) outages.end(name)
     } catch (error) {

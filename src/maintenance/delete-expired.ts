@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
+import type { Database } from '../db/client.ts'
 import { EXPIRY_LOCK } from '../db/names.ts'
-import type { Sql } from '../platform/postgres/types.ts'
 import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /** Rows per statement, which then takes milliseconds; it locks only what it deletes. */
@@ -28,7 +28,7 @@ const TABLES = [
   },
 ]
 
-type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
+type Retention = { db: Pick<Database, 'sql'>; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
  * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per
@@ -37,10 +37,11 @@ type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
  * @returns the pass, which returns the number of events deleted and of other old rows seen: as long as there are any,
  *   it goes on
  */
-export function createDeleteExpired({ sql, config }: Retention): () => Promise<number> {
+export function createDeleteExpired({ db, config }: Retention): () => Promise<number> {
+  const { sql } = db
   const doneUpTo = new Map<string, number>()
   return async () => {
-    let seen = await deleteEvents({ sql, config })
+    let seen = await deleteEvents({ db, config })
     const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
     for (const { table, written, touched, kept } of TABLES) {
       const [batch] = await sql<{ old: number; upTo: number | null }[]>`
@@ -67,7 +68,7 @@ export function createDeleteExpired({ sql, config }: Retention): () => Promise<n
  * Deletes the oldest events, and records in the same statement how far: a cursor before that has missed some. One
  * process at a time.
  */
-async function deleteEvents({ sql, config }: Retention): Promise<number> {
+async function deleteEvents({ db: { sql }, config }: Retention): Promise<number> {
   const [row] = await sql<{ removed: number }[]>`
     with turn as materialized (
       select pg_try_advisory_xact_lock(${sql.unsafe(EXPIRY_LOCK)}) as mine
@@ -125,7 +126,7 @@ const ERASURES = {
 
 /** Deletes or erases a batch of what is no longer needed. @returns the number of rows */
 export async function erase(
-  { sql, config }: Retention,
+  { db: { sql }, config }: Retention,
   what: keyof typeof ERASURES,
 ): Promise<number> {
   const days = Math.min(KEPT_DAYS, config.RETENTION_DAYS)

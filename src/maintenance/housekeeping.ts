@@ -13,8 +13,8 @@ import { CLI } from '../version.ts'
 const ORDERS = 100
 
 /** Checks the orders that a process left unchecked when it stopped after its commit. A failure leaves the others. */
-export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>): Promise<number> {
-  const due = await ctx.sql<TransactionKey[]>`
+export async function checkOrders(ctx: Pick<Context, 'db' | 'log' | 'metrics'>): Promise<number> {
+  const due = await ctx.db.sql<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from transactions
     where order_check_due limit ${ORDERS}`
   for (const key of due) {
@@ -34,10 +34,10 @@ const BATCH = 500
  * One that was never queried, or is being queried, is left.
  */
 export async function forgetUnconfirmed({
-  sql,
+  db: { sql },
   config,
   log,
-}: Pick<Context, 'sql' | 'config' | 'log'>): Promise<number> {
+}: Pick<Context, 'db' | 'config' | 'log'>): Promise<number> {
   const forgotten = await sql<TransactionKey[]>`
     with picked as materialized (
       select merchant_code, transaction_id from transactions
@@ -64,7 +64,7 @@ const MIN_AGE_MS = 5_000
  * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is stored
  * for the first time is seen neither by the intake nor by that commit.
  */
-export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<number> {
+export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Promise<number> {
   const [row] = await sql<{ requeued: number }[]>`
     with unhandled as (
       select distinct p.merchant_code, p.transaction_id
@@ -89,17 +89,17 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
 const LONGEST_AHEAD_MS = 120_000
 
 /** Makes due now what stands still because the database's clock went back, as after a failover to a slower server. */
-export async function followClock({ sql }: Pick<Context, 'sql'>): Promise<void> {
+export async function followClock({ db: { sql } }: Pick<Context, 'db'>): Promise<void> {
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
 }
 
 /** Warns of each API key that ends soon and has no successor. */
-export async function warnOfExpiry({ sql, log }: Pick<Context, 'sql' | 'log'>): Promise<void> {
-  const keys = await sql<{ keyId: string; name: string; expiresAt: string }[]>`
+export async function warnOfExpiry({ db, log }: Pick<Context, 'db' | 'log'>): Promise<void> {
+  const keys = await db.sql<{ keyId: string; name: string; expiresAt: string }[]>`
     select id as "keyId", name, expires_at as "expiresAt" from actors as k
-    where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
+    where ${db.sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
   for (const { keyId, name, expiresAt } of keys) {
     const what = `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`
     log.warn({ keyId, name, expiresAt: toIso(expiresAt) }, what)

@@ -32,10 +32,10 @@ export const MISSING_WORK_SQL = `
 
 /** Warns at the start of open work that can neither be queried nor sent. */
 export async function warnOfMissingAccounts({
-  sql,
+  db: { sql },
   config,
   log,
-}: Pick<Context, 'sql' | 'config' | 'log'>): Promise<void> {
+}: Pick<Context, 'db' | 'config' | 'log'>): Promise<void> {
   const rows = await sql.unsafe<{ merchant: string; work: string; value: number }[]>(
     MISSING_WORK_SQL,
     [listMerchantCodes(config)],
@@ -52,10 +52,10 @@ export async function warnOfMissingAccounts({
  * resolves those that are over.
  */
 export async function checkMissingAccounts(
-  ctx: Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>,
+  ctx: Pick<Context, 'db' | 'config' | 'log' | 'metrics'>,
 ): Promise<number> {
   const accounts = listMerchantCodes(ctx.config)
-  const found = await runInTransaction(ctx.sql, async (tx) => {
+  const found = await runInTransaction(ctx.db.sql, async (tx) => {
     await resolveDiscrepancies(tx, describe(await selectOver(tx, accounts)))
     const recorded = await recordDiscrepancies(tx, describe(await selectMissing(tx, accounts)))
     await recordEvents(tx, buildDiscrepancyEvents(recorded))

@@ -7,7 +7,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { leaseMs } from '../sync/claim-due.ts'
 
-type OwnProcess = Pick<Context, 'sql' | 'log' | 'config' | 'lifecycle'>
+type OwnProcess = Pick<Context, 'db' | 'log' | 'config' | 'lifecycle'>
 
 /** Makes the pass that writes that this process lives. One that only serves HTTP says once when it sees no worker. */
 export function createPresence(ctx: OwnProcess): () => Promise<void> {
@@ -33,7 +33,7 @@ export function createPresence(ctx: OwnProcess): () => Promise<void> {
  * that time.
  */
 export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
-  const { sql, log } = ctx
+  const { sql } = ctx.db
   const released = await runInTransaction(sql, async (tx) => {
     const held = await lockUnseen(tx, ctx)
     return held.length > 0 ? await releaseTransactions(tx, held) : 0
@@ -43,7 +43,7 @@ export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   if (endpoints > 0) notify(sql, EVENTS_PUBLISHED)
   if (released + endpoints > 0) {
     const counts = { transactions: released, endpoints }
-    log.warn(counts, 'a process has not been seen for 12 s; what it had claimed is due again')
+    ctx.log.warn(counts, 'a process has not been seen for 12 s; what it had claimed is due again')
   }
   return released
 }
@@ -87,9 +87,9 @@ async function releaseTransactions(tx: Tx, held: readonly TransactionKey[]): Pro
 }
 
 async function releaseEndpoints(ctx: OwnProcess): Promise<number> {
-  const { count } = await ctx.sql`
+  const { count } = await ctx.db.sql`
     with held as materialized (
-      select e.id from ${selectDead(ctx.sql, ctx)} join webhook_endpoints as e on e.lease_owner = dead.id
+      select e.id from ${selectDead(ctx.db.sql, ctx)} join webhook_endpoints as e on e.lease_owner = dead.id
       for update of e skip locked)
     update webhook_endpoints as e set lease_id = null, lease_owner = null, due_at = now()
     from held where e.id = held.id`

@@ -31,7 +31,7 @@ const MAX_DUE = 100
  */
 export async function recheckFinal(ctx: Context): Promise<number> {
   const accounts = listMerchantCodes(ctx.config)
-  const { due, found } = await runInTransaction(ctx.sql, async (tx) => {
+  const { due, found } = await runInTransaction(ctx.db.sql, async (tx) => {
     const rows = await tx<Rechecked[]>`
       with waiting as materialized (
         select count(*) as n from (select from transactions
@@ -42,7 +42,7 @@ export async function recheckFinal(ctx: Context): Promise<number> {
         order by reconcile_at limit greatest(0, ${MAX_DUE} - (select n from waiting))
         for update skip locked
       )
-      update transactions t set ${makeDue(ctx.sql)},
+      update transactions t set ${makeDue(ctx.db.sql)},
         reconcile_at = case when t.final then null else 'infinity'::timestamptz end
       from picked p, ${tx.unsafe(CLOCK)}
       where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
@@ -65,7 +65,7 @@ function describeUnnotified({ merchantCode, transactionId, state }: Rechecked): 
   return { merchantCode, transactionId, kind: 'ipn_missing', ours, theirs: 'no notification' }
 }
 
-type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
+type UnqueriedContext = RefundsContext & Pick<Context, 'db' | 'metrics'>
 
 /** Transactions per round: each has a commit of its own. */
 const BATCH = 100
@@ -79,21 +79,21 @@ const BATCH = 100
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
   // Each has a part of the round, so that many refunds of accounts that left hold up no approval.
-  const keys = await ctx.sql<TransactionKey[]>`
+  const keys = await ctx.db.sql<TransactionKey[]>`
     (select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
-    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and (
+    where ${ctx.db.sql.unsafe(isUnendedSql('refunds'))} and (
       (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
       or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond'))
     limit ${BATCH})
     union
     (select merchant_code, transaction_id from refunds
-    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and due_at <= now()
+    where ${ctx.db.sql.unsafe(isUnendedSql('refunds'))} and due_at <= now()
       and merchant_code <> all(${listMerchantCodes(ctx.config)})
     limit ${BATCH})`
   const failures: unknown[] = []
   for (const key of keys) {
     try {
-      const found = await runInTransaction(ctx.sql, (tx) => reconcileOne(ctx, tx, key))
+      const found = await runInTransaction(ctx.db.sql, (tx) => reconcileOne(ctx, tx, key))
       logDiscrepancies(ctx, found)
     } catch (error) {
       failures.push(error)

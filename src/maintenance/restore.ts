@@ -1,4 +1,5 @@
 import { type Actor, recordWrite } from '../access/audit.ts'
+import type { Context } from '../context.ts'
 import {
   compareServer,
   describeStop,
@@ -18,7 +19,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { listStatusesSql } from '../refunds/lifecycle.ts'
 
-type RestoreContext = Pick<Parameters<typeof changeHold>[0], 'encryption'> & { sql: Sql; log: Log }
+type RestoreContext = Parameters<typeof changeHold>[0]
 
 /** What a restore led to: how many refunds are held for a person, and transactions asked about. */
 export type Restored = { epoch: number; held: number; asked: number }
@@ -35,7 +36,7 @@ const REASON =
  * was interrupted is repeated.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
-  const { sql, log } = ctx
+  const { sql } = ctx.db
   await compareServer(sql)
   // A folder that was copied back is the same server at an earlier moment, which nothing shows.
   await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
@@ -44,14 +45,15 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   const held = await holdUnsent(ctx, actor)
   await runInTransaction(sql, async (tx) => {
     await resumeSending(tx)
-    await recordWrite(tx, log, actor, describe(`epoch ${epoch}`))
+    await recordWrite(tx, ctx.log, actor, describe(`epoch ${epoch}`))
   })
   return { epoch, held, asked }
 }
 
 /** Ends a stop after which nothing was lost, such as a move of the database while nothing ran. */
 export async function confirmNothingLost(
-  { sql, log }: Pick<RestoreContext, 'sql' | 'log'>,
+  sql: Sql,
+  log: Log,
   actor: Actor,
 ): Promise<Stop | undefined> {
   const stop = await compareServer(sql)
@@ -77,13 +79,13 @@ type UnsentRefund = TransactionKey & {
  * is held is held anew: whoever set that hold could release it, and knew nothing of a restore.
  */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
-  const [{ newest } = { newest: '0' }] = await ctx.sql<{ newest: string }[]>`
+  const [{ newest } = { newest: '0' }] = await ctx.db.sql<{ newest: string }[]>`
     select coalesce(max(id), 0)::text as newest from hold_changes`
   for (let held = 0; ; ) {
-    const rows = await ctx.sql<UnsentRefund[]>`
+    const rows = await ctx.db.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
         payment_id as "paymentId", hold ->> 'reason' as before
-      from refunds as r where status in ${ctx.sql.unsafe(UNSENT)} and not exists (
+      from refunds as r where status in ${ctx.db.sql.unsafe(UNSENT)} and not exists (
         select from hold_changes as h
         where h.merchant_code = r.merchant_code and h.id > ${newest}
           and h.target = 'refund' and h.target_id = r.refund_id::text and h.principal is null)
@@ -131,12 +133,12 @@ const SAY_EVERY_MS = 60_000
  * Makes a pass that finds out whether the database is another server, or continues from an earlier moment: then nothing
  * is sent, which the log says when it is found, and once a minute.
  */
-export function createServerWatch({ sql, log }: { sql: Sql; log: Log }): () => Promise<void> {
+export function createServerWatch({ db, log }: Pick<Context, 'db' | 'log'>): () => Promise<void> {
   const throttle = createThrottle(SAY_EVERY_MS)
   const sighting: Sighting = { seenAt: undefined }
   let isStopped = false
   return async () => {
-    const stop = await compareServer(sql, sighting)
+    const stop = await compareServer(db.sql, sighting)
     if (stop && throttle(stop.since)) log.error({ since: stop.since }, describeStop(stop))
     if (!stop && isStopped) log.info('refunds and events are sent again')
     isStopped = stop !== undefined

@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { Big } from 'big.js'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
-import type { Filter } from '../access/listing.ts'
-import type { Context } from '../context.ts'
+import type { Filter, ListingContext } from '../access/listing.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { byTransaction } from '../db/transaction-key.ts'
@@ -91,14 +90,14 @@ type PaymentFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
 /** @throws DomainError `payment_not_found`, or `ambiguous_merchant` when several accounts have the id */
 export async function findPayment(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   merchants: readonly string[],
   paymentId: string,
 ): Promise<FoundPayment> {
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
-  const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
+  const found = pickByKeys(drizzle, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
   // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
-  const select = db.with(found).select(COLUMNS).from(payments).prepare('find_payment')
+  const select = drizzle.with(found).select(COLUMNS).from(payments).prepare('find_payment')
   return requireOnly(await select.execute(), 'payment', paymentId)
 }
 
@@ -106,7 +105,7 @@ const p = payments
 const KEY = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
 
 export async function listPayments(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   filter: PaymentFilter,
   limit: number,
   after: Position | undefined,
@@ -115,7 +114,7 @@ export async function listPayments(
   // What the index is chosen by is no condition beside it.
   const ofOrder = orderId !== undefined
   const isFew = ofOrder || transactionId !== undefined
-  const newest = pickNewest(db, KEY, {
+  const newest = pickNewest(drizzle, KEY, {
     merchants,
     filter: and(
       status === undefined ? undefined : eq(p.status, status),
@@ -126,7 +125,7 @@ export async function listPayments(
     ...{ from, to, limit, after },
     only: chooseIndex(filter),
   })
-  const rows = await db
+  const rows = await drizzle
     .with(newest)
     .select({ ...COLUMNS, ...EXAMINATION })
     .from(p)

@@ -63,7 +63,7 @@ type Transition = { at: string; to: string; cause: string }
  * notifications, the refunded amount, and what people decided before.
  */
 export async function readIndications(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   refund: StoredRefund,
   attempts: readonly Attempt[],
   transitions: readonly Transition[],
@@ -146,7 +146,7 @@ type Growth = {
 
 /** Reads the refunded amount of a payment, and how much of its growth no refund explains (decimal strings). */
 export async function readGrowth(
-  sql: Context['sql'],
+  sql: Sql,
   { merchantCode, paymentId }: Pick<StoredRefund, 'merchantCode' | 'paymentId'>,
 ): Promise<Growth | undefined> {
   const [row] = await sql<Growth[]>`

@@ -8,7 +8,7 @@ import { Amount, Id, isUuid, MerchantTxnId, OrderId, Time } from '../http/fields
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, toIso } from '../platform/postgres/row-set.ts'
-import type { Tx } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /** The beginning of the cause of every change that a person decided, and what the actor follows. */
 export const DECIDED = 'resolved'
@@ -142,7 +142,7 @@ const SELECT = `
  * @returns more than `limit` if there is a next page
  */
 export async function listExternalRefunds(
-  { sql }: Pick<Context, 'sql'>,
+  sql: Sql,
   { merchantCode, paymentId }: { merchantCode: string; paymentId: string },
   limit: number,
   after: Position | undefined,
@@ -163,7 +163,7 @@ export async function listExternalRefunds(
  * whose request id the text holds, then those that are reserved, each newest first.
  */
 export async function listExternalToDecide(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   { merchantCode, paymentId }: { merchantCode: string; paymentId: string },
   { id, text }: { id: string | undefined; text: string },
   limit: number,
@@ -178,7 +178,7 @@ export async function listExternalToDecide(
 
 /** Lists the external refunds of a transaction's payments, newest first, `limit` at most. */
 export async function listExternalOfTransaction(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   { merchantCode, transactionId }: TransactionKey,
   limit: number,
 ): Promise<ExternalRecord[]> {
@@ -199,7 +199,7 @@ export async function listExternalOfTransaction(
 
 /** Finds one of the accounts. @param id unvalidated text @throws DomainError `external_refund_not_found` */
 export async function findExternalRefund(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   merchants: readonly string[],
   id: string,
 ): Promise<ExternalRecord> {

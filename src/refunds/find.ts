@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { and, desc, eq, inArray, sql } from 'drizzle-orm'
-import type { Filter } from '../access/listing.ts'
+import type { Filter, ListingContext } from '../access/listing.ts'
 import type { Principal } from '../access/principal.ts'
-import type { Context } from '../context.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
@@ -61,13 +60,13 @@ const COLUMNS = {
 
 /** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   merchants: readonly string[],
   refundId: string,
 ): Promise<FoundRefund> {
   const keys = isUuid(refundId) ? merchants.map((merchantCode) => ({ merchantCode, refundId })) : []
-  const rows = pickByKeys(db, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
-  const select = db.with(rows).select(COLUMNS).from(refunds).prepare('find_refund')
+  const rows = pickByKeys(drizzle, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
+  const select = drizzle.with(rows).select(COLUMNS).from(refunds).prepare('find_refund')
   const [found] = await select.execute()
   if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
   return found
@@ -82,7 +81,7 @@ const FILTERS = [
 ] as const satisfies readonly { name: keyof RefundFilter; column: object; isSorted: boolean }[]
 
 export async function listRefunds(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   filter: RefundFilter,
   limit: number,
   after: Position | undefined,
@@ -100,7 +99,7 @@ export async function listRefunds(
   })
   const [best] = orderId === undefined ? given : []
   const newest = pickNewest(
-    db,
+    drizzle,
     { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
     {
       merchants,
@@ -119,7 +118,7 @@ export async function listRefunds(
       after,
     },
   )
-  const rows = await db
+  const rows = await drizzle
     .with(newest)
     .select({ ...COLUMNS, ...EXAMINATION })
     .from(r)
@@ -169,7 +168,7 @@ export const WAITING_PAGE = 50
  * @returns at most a page and one more row, which shows that there are more
  */
 export async function listWaitingRefunds(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<ListingContext, 'db'>,
   { merchants, statuses, forMs = 0 }: WaitingFilter,
   after?: Position,
 ): Promise<WaitingRefund[]> {

@@ -3,6 +3,7 @@ import { parse } from 'lossless-json'
 import type { Context } from '../context.ts'
 import { Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { Indication, readIndications } from './evidence.ts'
 import type { RefundRecord } from './find.ts'
 
@@ -97,10 +98,10 @@ export type RefundProof = z.infer<typeof Proof>
 
 /** Reads everything recorded about a refund, and what it indicates. */
 export async function readProof(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'db'>,
   { refund }: RefundRecord,
 ): Promise<RefundProof> {
-  const { sql } = ctx
+  const { sql } = ctx.db
   const attempts = await readAttempts(sql, refund)
   const history = await readHistory(sql, refund)
   const transitions = history.filter(({ field }) => field === 'status')
@@ -143,7 +144,7 @@ type AttemptRow = Omit<z.infer<typeof ProofAttempt>, 'received' | 'snapshotBefor
   SnapshotRow & { received: string | null }
 
 async function readAttempts(
-  sql: Context['sql'],
+  sql: Sql,
   { merchantCode, refundId }: StoredRefund,
 ): Promise<AttemptRow[]> {
   return await sql<AttemptRow[]>`
@@ -168,7 +169,7 @@ type HistoryRow = Omit<z.infer<typeof ProofTransition>, 'notification' | 'snapsh
 
 /** Reads the changes of its status, and its notifications. */
 async function readHistory(
-  sql: Context['sql'],
+  sql: Sql,
   { merchantCode, transactionId, refundId }: StoredRefund,
 ): Promise<HistoryRow[]> {
   return await sql<HistoryRow[]>`
@@ -183,7 +184,7 @@ async function readHistory(
 }
 
 async function readDiscrepancies(
-  sql: Context['sql'],
+  sql: Sql,
   { merchantCode, transactionId, refundId, paymentId }: StoredRefund,
 ): Promise<RefundProof['discrepancies']> {
   return await sql<RefundProof['discrepancies']>`

@@ -11,11 +11,11 @@ export const MAX_REASONS = 50
 
 /** Lists the reasons that an account offers, in its order; none if it keeps no list of its own. */
 export async function listReasons(
-  { db }: Pick<Context, 'db'>,
+  { db: { drizzle } }: Pick<Context, 'db'>,
   merchantCode: string,
 ): Promise<string[]> {
   const a = merchantAccounts
-  const rows = await db
+  const rows = await drizzle
     .select({ reasons: a.refundReasons })
     .from(a)
     .where(eq(a.merchantCode, merchantCode))
@@ -32,7 +32,7 @@ export const ReasonLabel = z
 
 /** Replaces the list of an account; an empty one stands for the usual reasons. Refunds keep their text. */
 export async function saveReasons(
-  { sql, log }: Pick<Context, 'sql' | 'log'>,
+  { db: { sql }, log }: Pick<Context, 'db' | 'log'>,
   { merchantCode, actor, operation }: { merchantCode: string; actor: Actor; operation: string },
   reasons: string[],
 ): Promise<void> {

@@ -58,7 +58,7 @@ export async function requestRefund(
   const asked = formatParams(params)
   let isNew = false
   try {
-    return await runPipelined<RefundTarget, RequestedRefund>(ctx.sql, {
+    return await runPipelined<RefundTarget, RequestedRefund>(ctx.db.sql, {
       open: find,
       work: async (tx, target) => {
         const replayed = replayRefund(ctx, target, asked)
@@ -80,9 +80,9 @@ export async function requestRefund(
     // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
     // the refusal, if it left too little to refund or changed the version; its refund is the answer then.
     if (!isNew || !isRefusal(error)) throw error
-    const replayed = replayRefund(ctx, await find(ctx.sql), asked)
+    const replayed = replayRefund(ctx, await find(ctx.db.sql), asked)
     if (!replayed) throw error
-    await confirmCommits(ctx.sql)
+    await confirmCommits(ctx.db.sql)
     return replayed
   }
 }
@@ -188,13 +188,13 @@ export type PreviewedRefund = Awaited<ReturnType<typeof previewRefund>>
  * @throws DomainError the refusal the refund would get
  */
 export async function previewRefund(
-  ctx: Pick<Context, 'config' | 'sql'>,
+  ctx: Pick<Context, 'config' | 'db'>,
   access: Access,
   merchants: readonly string[],
   params: RefundParams,
 ) {
   const refundId = randomUUID()
-  const target = await findTarget(ctx.sql, merchants, params, refundId)
+  const target = await findTarget(ctx.db.sql, merchants, params, refundId)
   return await runAndRollBack(ctx, async (tx) => {
     const asked = await lockAndJudge(ctx, tx, access, target, params, refundId)
     const { amount, status } = asked.judged
@@ -209,7 +209,7 @@ export async function previewRefund(
 }
 
 async function runAndRollBack<T extends object>(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   const rollBack = new Error('the preview is rolled back')

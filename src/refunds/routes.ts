@@ -153,9 +153,9 @@ export function externalRefundRoutes(ctx: Context) {
     const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
     const merchants = narrowMerchants(c.get('access'), merchantCode)
     const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
-    const page = await ctx.reads.run(c.get('access').chainId, (db) =>
-      readPage(db, cursor, z.uuid(), async (after) => {
-        const rows = await listExternalRefunds(db, payment, limit, after)
+    const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
+      readPage(sql, cursor, z.uuid(), async (after) => {
+        const rows = await listExternalRefunds(sql, payment, limit, after)
         return cutPage({ rows }, limit, locateExternal, showExternalRefund)
       }),
     )

@@ -122,7 +122,7 @@ export type SurplusDescription = {
  * refuses if the version has changed.
  */
 export async function describeSurplus(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   key: TransactionKey,
 ): Promise<SurplusDescription> {
   // Read first: a version older than what is shown refuses a refund, a newer one would let it pass.

@@ -64,7 +64,7 @@ async function startParts(config: Config, log: Log, parts: Parts): Promise<void>
   const service = await startService({ ...made, prepare: prepareAccess })
   parts.add(service)
   const { url, metricsUrl } = service
-  const { sql } = service.ctx
+  const { sql } = service.ctx.db
   await warnOfFewConnections(config, sql, log)
   await noteCitus(sql, log)
   const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })

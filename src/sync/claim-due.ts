@@ -4,6 +4,7 @@ import { byTransaction } from '../db/transaction-key.ts'
 import { startTimer } from '../platform/concurrency/timing.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { selectKey } from '../transactions/due.ts'
 import { lockClaimed } from './fence.ts'
 import type { Claim, SyncContext } from './types.ts'
@@ -48,11 +49,11 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
   const leaseIds = Array.from({ length: limit }, () => randomUUID())
   // Before the claim, so that this process never believes in a lease for longer than the database.
   const leaseLeftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS))
-  const rows = await ctx.sql<Omit<Claim, 'knownAt' | 'leaseLeftMs'>[]>`
+  const rows = await ctx.db.sql<Omit<Claim, 'knownAt' | 'leaseLeftMs'>[]>`
     with claimed as (
     with ${limits.throttled} share as materialized (
       select merchant_code, ${limits.most} as most, held
-      from ${rowSet(ctx.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
+      from ${rowSet(ctx.db.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
       select place, gap_ms, (${leaseIds}::uuid[])[row_number() over ()] as lease_id
       from (
@@ -66,7 +67,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
             from (
               select share.merchant_code, share.held, due.*,
                 row_number() over (partition by due.unconfirmed order by due.due_at) as nth
-              from share cross join lateral (${selectDue(ctx.sql, room)}) as due
+              from share cross join lateral (${selectDue(ctx.db.sql, room)}) as due
             ) as counted
           ) as ranked
           where not unconfirmed or nth <= ${room}
@@ -80,7 +81,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
     from picked
     where t.ctid = picked.place
     returning t.merchant_code, t.transaction_id, t.lease_id, attempts, polls, unconfirmed, as_of, asked_for_at,
-      coalesce((select true from refunds as r where ${ctx.sql.unsafe(byTransaction('r', 't'))} limit 1), false) as has_refunds
+      coalesce((select true from refunds as r where ${ctx.db.sql.unsafe(byTransaction('r', 't'))} limit 1), false) as has_refunds
     ) ${limits.consumed}
     select merchant_code as "merchantCode", transaction_id as "transactionId", lease_id as "leaseId", attempts, polls,
       unconfirmed, has_refunds as "hasRefunds",
@@ -92,7 +93,7 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
 }
 
 /** What is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */
-function selectDue(sql: SyncContext['sql'], room: number) {
+function selectDue(sql: Sql, room: number) {
   const select = (isConfirmed: boolean, most: ReturnType<typeof sql>) => sql`
     select * from (
       select transaction_id, due_at, ctid as place, queried_at, gap_ms, ${!isConfirmed}::boolean as unconfirmed
@@ -104,9 +105,9 @@ function selectDue(sql: SyncContext['sql'], room: number) {
 }
 
 /** Releases an unfinished claim: the transaction is due at once, for any worker. */
-export async function releaseClaim({ sql }: Pick<SyncContext, 'sql'>, claim: Claim): Promise<void> {
+export async function releaseClaim({ db }: Pick<SyncContext, 'db'>, claim: Claim): Promise<void> {
   const { leaseId } = claim
-  await runPipelined(sql, {
+  await runPipelined(db.sql, {
     // Found in a statement of its own: an update that waits for the lock would look where the row was.
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, locked) => {
@@ -125,7 +126,7 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
     .map(({ merchantCode }) => ctx.gateway.breakers.of(merchantCode, 'query').waitMs())
     .filter((ms) => ms > 0)
   const open = listShares(ctx, 1).map(({ merchantCode }) => merchantCode)
-  const [row] = await ctx.sql<{ inMs: number | null }[]>`
+  const [row] = await ctx.db.sql<{ inMs: number | null }[]>`
     select (extract(epoch from min(greatest(due_at, ${selectNextPermit(ctx)})) - now()) * 1000)::float8 as "inMs"
     from unnest(${open}::text[]) as a (merchant_code) cross join lateral (
       select due_at from transactions as t

@@ -65,7 +65,7 @@ async function commitTogether(
 ): Promise<PromiseSettledResult<AnswerCommit>[]> {
   const keys = answers.map(({ claim: key, call }) => ({ key, listed: listAnswered(call).payments }))
   try {
-    const ends = await runPipelined(ctx.sql, {
+    const ends = await runPipelined(ctx.db.sql, {
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
       work: async (tx, [locked, concernRefunds]) => {
         const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
@@ -95,7 +95,7 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
   const isInTime = () => leaseLeftMs() > timeoutMs
   let attempt: Attempt | undefined
   try {
-    const committed = await runPipelined(ctx.sql, {
+    const committed = await runPipelined(ctx.db.sql, {
       open: (tx) =>
         pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
       work: async (tx, [, [locked]]) => {

@@ -57,7 +57,7 @@ async function tryRecord(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd | 'busy'> {
-  const recorded = await runPipelined(ctx.sql, {
+  const recorded = await runPipelined(ctx.db.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)

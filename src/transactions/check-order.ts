@@ -35,10 +35,10 @@ type OrderRow = TransactionRow & { isFlagged: boolean }
  * notifications count.
  */
 export async function checkOrder(
-  ctx: Pick<Context, 'sql' | 'log' | 'metrics'>,
+  ctx: Pick<Context, 'db' | 'log' | 'metrics'>,
   key: TransactionKey,
 ): Promise<void> {
-  const found = await runInTransaction(ctx.sql, async (tx) => {
+  const found = await runInTransaction(ctx.db.sql, async (tx) => {
     const rows = await lockOrder(tx, key)
     const paid = rows.filter(({ state }) => state === 'paid' || state === 'partially_refunded')
     const facts = measureOrder(paid)

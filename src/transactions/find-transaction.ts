@@ -29,7 +29,7 @@ export const MAX_LOOKUPS = 100
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
 export async function findTransaction(
-  ctx: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
+  ctx: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
   merchants: readonly string[],
   transactionId: string,
 ): Promise<FoundTransaction> {
@@ -43,7 +43,7 @@ function unknownTransaction(transactionId: string): DomainError {
 }
 
 async function findIfKnown(
-  { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
+  { db: { sql }, transactionLookups }: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
   merchants: readonly string[],
   transactionId: string,
 ): Promise<FoundTransaction | undefined> {

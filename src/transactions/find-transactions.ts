@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
-import type { Filter, Listing } from '../access/listing.ts'
+import type { Filter, Listing, ListingContext } from '../access/listing.ts'
 import { payments, transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { byTransaction, formatTransactionKey, selectKeys } from '../db/transaction-key.ts'
@@ -10,7 +10,7 @@ import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/pos
 import { listColumns } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { selectPayments } from './find-transaction.ts'
-import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
+import type { TransactionRow, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
 /** Of each payment compared, its transaction and that one's other payments are read. */
@@ -28,7 +28,7 @@ const IS_NEWEST = sql`not exists (
  * has amounts in the order of transactions. Its position is that of its newest payment of the amount.
  */
 export async function listByAmount(
-  { db, sql: pool }: Pick<TransactionsContext, 'db' | 'sql'>,
+  { db: { drizzle, sql: pool } }: Pick<ListingContext, 'db'>,
   { amount, ...filter }: TransactionFilter & { amount: string },
   limit: number,
   after: Position | undefined,
@@ -46,13 +46,13 @@ export async function listByAmount(
       select * from transactions as t where ${sql.raw(byTransaction('t', 'payments'))} limit 1
     ) as transactions where ${conditions ?? sql`true`})`
   const key = { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId }
-  const newest = pickNewest(db, key, {
+  const newest = pickNewest(drizzle, key, {
     filter: and(IS_NEWEST, isWanted),
     examined: EXAMINED_BY_AMOUNT,
     only: { column: p.amount, value: amount, isSorted: true },
     ...{ merchants, limit, after },
   })
-  const rows = await db
+  const rows = await drizzle
     .with(newest)
     .select({ ...key, transactionId: p.transactionId, ...EXAMINATION })
     .from(p)
@@ -89,7 +89,7 @@ export async function readTransactions(
 
 /** Newest first. Unconfirmed ones are in no list. */
 export async function listTransactions(
-  { db }: Pick<TransactionsContext, 'db'>,
+  { db: { drizzle } }: Pick<ListingContext, 'db'>,
   filter: TransactionFilter,
   limit: number,
   after: Position | undefined,
@@ -103,14 +103,14 @@ export async function listTransactions(
       : { column: t.orderId, id: orderId, others: { orderId: undefined } }
   const { column, id, others } = chosen
   const key = { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId }
-  const newest = pickNewest(db, key, {
+  const newest = pickNewest(drizzle, key, {
     merchants,
     filter: and(eq(t.unconfirmed, false), matchFilter({ ...filter, ...others })),
     ...{ from, to, limit, after },
     only: id === undefined ? undefined : { column, value: id, isSorted: false },
   })
   const listed = sql<ShownPayment[]>`${sql.raw(selectPayments('transactions'))}`
-  const rows = await db
+  const rows = await drizzle
     .with(newest)
     .select({ transaction: t, payments: listed, ...EXAMINATION })
     .from(t)

@@ -25,7 +25,7 @@ const MAX_TEXT = 4_000
 
 /** Newest first; with `withRefunds` also the messages about the transaction's refunds. */
 export async function readMessages(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   transaction: TransactionKey,
   withRefunds: boolean,
   limit: number,

@@ -28,7 +28,7 @@ const RETRY_AFTER_S = 5
  * caller holds several accounts, `merchant_not_found` when it holds none or the account is not in the settings
  */
 export async function requestSync(
-  { sql, log, config, tracing }: Pick<Context, 'sql' | 'log' | 'config' | 'tracing'>,
+  { db: { sql }, log, config, tracing }: Pick<Context, 'db' | 'log' | 'config' | 'tracing'>,
   access: Access,
   merchants: readonly string[],
   transactionId: string,

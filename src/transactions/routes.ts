@@ -147,9 +147,9 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { scopes, chainId } = c.get('access')
       const request = { transaction, withRefunds: scopes.includes('refunds:read'), limit }
       const locate = ({ position }: TimelineRow) => position
-      const page = await ctx.reads.run(chainId, ({ sql }) =>
-        readPage({ sql }, cursor, undefined, async (after) => {
-          const rows = await readTimeline({ ...ctx, sql }, { ...request, after })
+      const page = await ctx.db.reads.run(chainId, (db) =>
+        readPage(db.sql, cursor, undefined, async (after) => {
+          const rows = await readTimeline({ ...ctx, db }, { ...request, after })
           return cutPage({ rows }, limit, locate, ({ entry }) => entry)
         }),
       )

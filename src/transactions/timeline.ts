@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
+import type { ReadDatabase } from '../db/reads.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { readRefundDetails } from '../gateway/stored-body.ts'
@@ -109,7 +110,10 @@ type Row = {
   facts: Record<string, unknown>
 }
 
-type TimelineContext = { config: Pick<Context['config'], 'GATEWAY_FIELD_PREFIX'>; sql: Sql }
+type TimelineContext = {
+  db: Pick<ReadDatabase, 'sql'>
+  config: Pick<Context['config'], 'GATEWAY_FIELD_PREFIX'>
+}
 
 export type TimelineRequest = {
   transaction: TransactionKey
@@ -124,7 +128,7 @@ export type TimelineRequest = {
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
-  { sql, config }: TimelineContext,
+  { db: { sql }, config }: TimelineContext,
   request: TimelineRequest,
 ): Promise<TimelineRow[]> {
   const { limit, after } = request

@@ -27,7 +27,7 @@ import { generateSecret, openSecrets, placeSecret, type WebhooksContext } from '
 export const ENDPOINTS_PATH = '/v1/webhook-endpoints'
 export const ENDPOINT_PATH = `${ENDPOINTS_PATH}/{endpointId}`
 
-export type ChangeContext = Pick<Context, 'sql' | 'log'>
+export type ChangeContext = Pick<Context, 'db' | 'log'>
 
 /**
  * Locks the endpoint, changes it and writes the audit record, in one commit. The lock comes first, and takes the lease
@@ -44,7 +44,7 @@ export async function changeEndpoint<T>(
   { mayBeUnreadable = false } = {},
 ): Promise<T> {
   const { access, id } = request
-  const result = await runInTransaction(ctx.sql, async (tx) => {
+  const result = await runInTransaction(ctx.db.sql, async (tx) => {
     // Before the endpoint, as whoever ends a key does.
     await lockActor(tx, access)
     const before = await readEndpoint(tx, request, 'for update')
@@ -83,7 +83,7 @@ export async function registerEndpoint(
   await requireUrl(ctx, url)
   const id = randomUUID()
   const secret = generateSecret()
-  await runInTransaction(ctx.sql, async (tx) => {
+  await runInTransaction(ctx.db.sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`

@@ -58,7 +58,7 @@ function listClaim(sql: Sql | Tx) {
  * Their rows are locked and read at their current values: two processes never send to one at the same time.
  */
 export async function claimEndpoints(
-  { sql, lifecycle }: Pick<Context, 'sql' | 'lifecycle'>,
+  { db: { sql }, lifecycle }: Pick<Context, 'db' | 'lifecycle'>,
   isFailing: boolean,
   limit: number,
 ): Promise<Claim[]> {
@@ -150,7 +150,7 @@ export type Recorded = Claim & {
  * @returns undefined when the lease was lost: nothing is recorded
  */
 export async function recordWave(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   claim: Claim,
   wave: Wave,
 ): Promise<Recorded | undefined> {
@@ -247,7 +247,7 @@ function writeIds(ids: readonly number[]): string {
 
 /** Gives a claim back: the endpoint is due at once, also after its lease was taken away, now that the calls have ended. */
 export async function releaseClaim(
-  { sql, lifecycle }: Pick<Context, 'sql' | 'lifecycle'>,
+  { db: { sql }, lifecycle }: Pick<Context, 'db' | 'lifecycle'>,
   { id, leaseId }: Pick<Claim, 'id' | 'leaseId'>,
 ): Promise<void> {
   await sql`

@@ -36,7 +36,7 @@ export function createDeliveryRound(
   const calls = createSlots(MAX_CALLS)
   const probes = createSlots(MAX_PROBES)
   return async (onMore) => {
-    if (!(await maySend(ctx.sql))) return { count: 0, finished: Promise.resolve() }
+    if (!(await maySend(ctx.db.sql))) return { count: 0, finished: Promise.resolve() }
     const failing = await claimLeases(ctx, true, Math.min(probes.free(), calls.free()))
     const others = await claimLeases(ctx, false, calls.free() - failing.length).catch(
       async (error: unknown) => {
@@ -103,7 +103,7 @@ async function sendWave(
     more.push(end)
   }
   try {
-    const plan = await planWave(ctx.sql, claim, 1 + more.length)
+    const plan = await planWave(ctx.db.sql, claim, 1 + more.length)
     if (plan) noteRemoved(ctx, claim, plan)
     const made = plan && (await makeCalls(ctx, claim, plan.calls, lease))
     if (!made) {

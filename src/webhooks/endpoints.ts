@@ -19,7 +19,7 @@ export type EndpointRequest = { access: Access; owners: readonly string[]; id: s
 
 /** Lists endpoints, newest first, and one more than `limit`: it shows that there is a next page. */
 export async function listEndpoints(
-  { sql }: Pick<Context, 'sql'>,
+  sql: Sql,
   owners: readonly string[],
   limit: number,
   after: Position | undefined,
@@ -32,7 +32,7 @@ export async function listEndpoints(
 }
 
 /** @throws DomainError `webhook_endpoint_not_found` */
-export async function findEndpoint({ sql }: Pick<Context, 'sql'>, request: EndpointRequest) {
+export async function findEndpoint({ db: { sql } }: Pick<Context, 'db'>, request: EndpointRequest) {
   const { owners, id } = request
   const [row] = await sql<EndpointRow[]>`
     ${selectEndpoints(sql)} where merchant_code = any(${[...owners]}) and id = ${id}`
@@ -210,9 +210,9 @@ export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpo
 
 /** Disables the endpoints of keys that ended without a command, for example by their date. */
 export async function endOrphanedEndpoints({
-  sql,
+  db: { sql },
   log,
-}: Pick<Context, 'sql' | 'log'>): Promise<number> {
+}: Pick<Context, 'db' | 'log'>): Promise<number> {
   const ended = await runInTransaction(sql, (tx) => endEndpoints(tx))
   for (const { id, merchantCode, host } of ended) {
     log.warn(

@@ -31,13 +31,12 @@ const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function listAttempts(
-  ctx: Pick<Context, 'sql'>,
+  sql: Sql,
   request: EndpointRequest,
   outcome: 'delivered' | 'failed' | undefined,
   limit: number,
   after: Position | undefined,
 ): Promise<PageRead<AttemptRow>> {
-  const { sql } = ctx
   const endpoint = await readEndpoint(sql, request)
   requireReadable(request.access, endpoint)
   const { merchantCode } = endpoint
@@ -91,7 +90,7 @@ const LOOKED_THROUGH = 500
  * all. Endpoints of all accounts get events of others with the same transaction id, which are left out.
  */
 export async function listSent(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   { merchantCode, transactionId }: TransactionKey,
   withRefunds: boolean,
   limit: number,
@@ -171,7 +170,7 @@ const MOST_PENDING = 100
 
 /** Lists the endpoints that fail or are disabled, longest first, one more than `limit` at most. */
 export async function listTroubledEndpoints(
-  { sql }: Pick<Context, 'sql'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   owners: readonly string[],
   limit: number,
 ): Promise<TroubledEndpoint[]> {

@@ -131,16 +131,16 @@ export async function testEndpoint(
   request: EndpointRequest,
   { tests, rates }: TestLimits,
 ): Promise<SendResult> {
-  const { sql, log, encryption, webhooks } = ctx
+  const { db, log, encryption, webhooks } = ctx
   const { access, id: endpointId } = request
-  const row = await readEndpoint(sql, request)
+  const row = await readEndpoint(db.sql, request)
   requireReadable(access, row)
   const { merchantCode, url, apiVersion } = row
   const secrets = openSecrets(encryption, endpointId, row)
   requireRate(merchantCode, { tests, rates })
   return await tests(async () => {
     const operation = `POST ${ENDPOINT_PATH}/test`
-    await recordWrite(sql, log, access, { operation, merchantCode, objectId: endpointId })
+    await recordWrite(db.sql, log, access, { operation, merchantCode, objectId: endpointId })
     const id = `test_${randomUUID()}`
     const at = new Date(row.now)
     const event: z.infer<typeof TestEvent> = {

@@ -79,9 +79,9 @@ export function webhookRoutes(ctx: WebhooksContext) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
       const access = c.get('access')
       const owners = listVisibleOwners(access, named)
-      const page = await ctx.reads.run(access.chainId, (db) =>
-        readPage(db, cursor, z.uuid(), async (after) => {
-          const rows = await listEndpoints(db, owners, limit, after)
+      const page = await ctx.db.reads.run(access.chainId, ({ sql }) =>
+        readPage(sql, cursor, z.uuid(), async (after) => {
+          const rows = await listEndpoints(sql, owners, limit, after)
           return cutPage({ rows }, limit, placeEndpoint, showEndpoint)
         }),
       )
@@ -121,9 +121,9 @@ export function deliveryRoutes(ctx: WebhooksContext) {
     .openapi(describe.listDeliveries, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, outcome } = c.req.valid('query')
       const request = readRequest(c)
-      const page = await ctx.reads.run(c.get('access').chainId, (db) =>
-        readPage(db, cursor, z.string().regex(NUMBER), async (after) => {
-          const rows = await listAttempts(db, request, outcome, limit, after)
+      const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
+        readPage(sql, cursor, z.string().regex(NUMBER), async (after) => {
+          const rows = await listAttempts(sql, request, outcome, limit, after)
           return cutPage(rows, limit, placeAttempt, showDelivery)
         }),
       )

@@ -23,7 +23,7 @@ beforeAll(async () => {
   await lab.notify(PAYMENT, crypto.randomUUID(), '20')
   await lab.show(PAYMENT, '60')
   await lab.pass(PAYMENT)
-  await publishEvents(lab.service.ctx)
+  await publishEvents(lab.service.ctx.db.sql)
 })
 afterAll(() => lab.stop())
 

@@ -26,7 +26,7 @@ const insert = (rows: number) => audit.database.sql`
     gen_random_uuid()::text, gen_random_uuid()::text, 'done' from generate_series(1, ${rows}) as n`
 
 it('a backlog is signed, and after it a round reads by key what is new, with plans made on empty tables', async () => {
-  const ctx = { sql: connection.sql, encryption: audit.encryption, log: createLog('silent') }
+  const ctx = { db: connection, encryption: audit.encryption, log: createLog('silent') }
   for (const rows of [0, 1]) {
     await insert(rows)
     await addCheckpoint(ctx)

@@ -23,7 +23,10 @@ afterEach(async () => {
 
 /** Lists the refunds without an outcome for a day. */
 const listOverdue = () =>
-  listWaitingRefunds(connection, { merchants, statuses: ['accepted', 'unknown'], forMs: DAY_MS })
+  listWaitingRefunds(
+    { db: connection },
+    { merchants, statuses: ['accepted', 'unknown'], forMs: DAY_MS },
+  )
 
 async function countBuffers(): Promise<number> {
   connection.takeTouched()

@@ -76,8 +76,8 @@ async function countLeast(path: HotPath) {
 async function countBuffers([, , , run, before]: HotPath) {
   await before?.(rig.database)
   connection.takeTouched()
-  const { sql, db } = connection
-  await run({ ...rig.service.ctx, sql, db, reads: createReads(connection, 1) })
+  const db = { ...connection, reads: createReads(connection, 1) }
+  await run({ ...rig.service.ctx, db })
   const touched = connection.takeTouched()
   return {
     buffers: touched.reduce((sum, one) => sum + one.buffers, 0),

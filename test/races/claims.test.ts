@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CLOCK } from '../../src/platform/postgres/clock.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
 import { claimDue, leaseMs, releaseClaim } from '../../src/sync/claim-due.ts'
 import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
+import type { SyncContext } from '../../src/sync/types.ts'
 import { makeDue } from '../../src/transactions/due.ts'
 import { holdLocks } from '../support/database.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
@@ -26,13 +28,16 @@ const { rig, other } = useTwoServices(settings)
 
 const read = (id: string) => readItem(rig, id)
 
+/** The context of a process, with the statements of another session. */
+const runOn = (sql: Sql, ctx: SyncContext): SyncContext => ({ ...ctx, db: { ...ctx.db, sql } })
+
 describe('a claim', () => {
   it('skips rows that another process is claiming, without waiting for it', async () => {
     await registerDue(rig, 'T-1')
     await registerDue(rig, 'T-2')
     await whileUncommitted(
       rig.database,
-      (held) => claimDue({ ...rig.service.ctx, sql: held }, 1),
+      (held) => claimDue(runOn(held, rig.service.ctx), 1),
       async (commit, mine) => {
         expect(mine).toHaveLength(1)
         const theirs = await expectUnblocked(rig.database, claimDue(other.ctx, 10))
@@ -64,7 +69,7 @@ describe('a claim', () => {
       for (const plan of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']) {
         await held`select set_config(${`enable_${plan}`}, 'off', false)`
       }
-      expect(await claimDue({ ...rig.service.ctx, sql: held }, 3)).toHaveLength(3)
+      expect(await claimDue(runOn(held, rig.service.ctx), 3)).toHaveLength(3)
       await held`reset all`
     } finally {
       held.release()
@@ -145,7 +150,7 @@ describe('the fence', () => {
     await makeDueNow(rig, 'T-1')
     await whileUncommitted(
       rig.database,
-      (held) => claimOne({ ...other.ctx, sql: held }),
+      (held) => claimOne(runOn(held, other.ctx)),
       async (commit, mine) => {
         const late = commitClaim(rig.service.ctx, old)
         await waitUntilBlocked(rig.database)

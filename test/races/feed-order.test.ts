@@ -30,7 +30,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await database.sql`drop function if exists hold cascade`
-  await publishEvents(database)
+  await publishEvents(database.sql)
 })
 afterAll(async () => {
   await Promise.all(others.map((one) => one.close()))
@@ -110,14 +110,14 @@ describe('an event whose commit ends late', () => {
         await commit('T-EARLY', 1)
         const seen = await naive(0)
         expect(seen.map(({ transactionId }) => transactionId)).toEqual(['T-EARLY'])
-        await publishEvents(database)
+        await publishEvents(database.sql)
         await reader.poll()
         expect(reader.names()).toEqual(['T-EARLY 1'])
         await commitLate()
         expect(await naive(seen[0]?.id ?? 0)).toEqual([])
       },
     )
-    await publishEvents(database)
+    await publishEvents(database.sql)
     await reader.poll()
     await reader.poll()
     expect(reader.names()).toEqual(['T-EARLY 1', 'T-LATE 1'])
@@ -131,7 +131,7 @@ describe('an event whose commit ends late', () => {
       async () => {
         for (let n = 1; n <= 3; n += 1) {
           await commit('T-ON', n)
-          expect(await publishEvents(database)).toBe(1)
+          expect(await publishEvents(database.sql)).toBe(1)
           expect(await reader.poll()).toBe(1)
         }
       },
@@ -156,12 +156,12 @@ describe('an event whose commit ends late', () => {
         })
         await waitUntilBlocked(database)
         await commit('T-OTHER', 1)
-        await publishEvents(database)
+        await publishEvents(database.sql)
         await commitFirst()
         await later
       },
     )
-    await publishEvents(database)
+    await publishEvents(database.sql)
     await reader.poll()
     expect(reader.names()).toEqual(['T-OTHER 1', 'T-OWN 1', 'T-OWN 2'])
   })
@@ -177,11 +177,11 @@ describe('a publisher', () => {
       async (commitLate) => {
         await commit('T-HELD', 1)
         await whilePublishingStops('T-HELD', async () => {
-          const first = publishEvents(database, 1)
+          const first = publishEvents(database.sql, 1)
           await waitUntilBlocked(database, 1)
           // Recorded before the held one: a second publisher would take it without meeting the first.
           await commitLate()
-          const second = publishEvents({ sql: rig.service.ctx.sql }, 1)
+          const second = publishEvents(rig.service.ctx.db.sql, 1)
           await waitUntilBlocked(database, 2)
           expect(await reader.poll()).toBe(0)
           publishing = [first, second]
@@ -200,7 +200,7 @@ describe('a publisher', () => {
     const victim = others[0]
     if (!victim) throw new Error('no other process')
     await whilePublishingStops('T-HELD', async () => {
-      const dying = publishEvents(victim)
+      const dying = publishEvents(victim.sql)
       const ended = expect(dying).rejects.toThrow()
       await waitUntilBlocked(database, 1)
       await database.sql`
@@ -209,7 +209,7 @@ describe('a publisher', () => {
       await ended
       expect(await reader.poll()).toBe(0)
     })
-    expect(await publishEvents(database)).toBe(2)
+    expect(await publishEvents(database.sql)).toBe(2)
     await reader.poll()
     await reader.poll()
     expect(reader.names()).toEqual(['T-A 1', 'T-HELD 1'])
@@ -219,8 +219,8 @@ describe('a publisher', () => {
     const heard: string[] = []
     const { unlisten } = await database.sql.listen('events_published', (text) => heard.push(text))
     await Promise.all(['T-1', 'T-2', 'T-3'].map((id) => commit(id, 1)))
-    await publishEvents(database)
-    await publishEvents(database)
+    await publishEvents(database.sql)
+    await publishEvents(database.sql)
     await waitUntil(() => heard.length > 0, { what: 'the notification of the batch' })
     await database.sql.notify('events_published', 'last')
     await waitUntil(() => heard.includes('last'), { what: 'all that was sent before' })
@@ -260,8 +260,8 @@ it('under concurrent commits of very different length and several publishers, a 
       recorded.push(...names)
     }
   }
-  async function publish({ sql }: { sql: Sql }) {
-    while (writing) await publishEvents({ sql }, 3)
+  async function publish({ sql }: Pick<TestDatabase, 'sql'>) {
+    while (writing) await publishEvents(sql, 3)
   }
   const readers = [openReader(1), openReader(5), openReader()]
   async function follow(reader: ReturnType<typeof openReader>) {
@@ -272,7 +272,9 @@ it('under concurrent commits of very different length and several publishers, a 
   await Promise.all(Array.from({ length: writers }, (_, writer) => write(writer)))
   writing = false
   await Promise.all(running)
-  await waitUntil(async () => (await publishEvents(database)) === 0, { what: 'all is published' })
+  await waitUntil(async () => (await publishEvents(database.sql)) === 0, {
+    what: 'all is published',
+  })
 
   for (const reader of readers) {
     while ((await reader.poll()) > 0);

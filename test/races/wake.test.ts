@@ -34,8 +34,8 @@ describe('the intake', () => {
   })
 
   it('locks rows in the order of their keys, so that batches never deadlock', async () => {
-    const { sql, config, inbox: first } = rig.service.ctx
-    const second = createInbox(sql, config.inboxPatience)
+    const { db, config, inbox: first } = rig.service.ctx
+    const second = createInbox(db.sql, config.inboxPatience)
     await Promise.all(['T-A', 'T-M', 'T-Z'].map((id) => first.store(arrive(id))))
     await whileUncommitted(
       rig.database,

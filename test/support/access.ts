@@ -27,7 +27,7 @@ export async function findAccess({ service: { ctx } }: Rig, key = KEY): Promise<
 
 /** The access of a person's request in the console, by the token of a session. */
 export async function findPersonAccess({ service: { ctx } }: Rig, token: string): Promise<Access> {
-  const session = await findSession(ctx.sql, token)
+  const session = await findSession(ctx.db.sql, token)
   if (!session) throw new Error('there is no such session')
   const { id: sessionId, person } = session
   const more = { requestId: 'test', required: new Set<never>(), isPerson: true } as const

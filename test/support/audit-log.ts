@@ -41,7 +41,7 @@ async function startAuditLog(): Promise<AuditLog> {
   const encryption = await openDataKeys(sql, { current: AUDIT_KEY })
   const logged: string[] = []
   const log = createLog('info', { write: (line) => void logged.push(line) })
-  const ctx = { sql, log, encryption }
+  const ctx = { db: database, log, encryption }
   const verify: AuditLog['verify'] = (noted) => verifyAudit(sql, encryption, { noted, batch: 3 })
   return {
     database,

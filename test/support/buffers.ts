@@ -9,7 +9,7 @@ import type { TestDatabase } from './database.ts'
 export type Touched = { statement: string; buffers: number }
 
 /** A connection with the service's session settings that measures every statement it runs. */
-export type MeasuredConnection = Pick<Database, 'sql' | 'db'> & {
+export type MeasuredConnection = Pick<Database, 'sql' | 'drizzle'> & {
   /** Returns the statements since the last call, those of foreign keys included. */
   takeTouched(): Touched[]
   close(): Promise<void>
@@ -59,7 +59,7 @@ export function measureConnection({ url, sql: service }: TestDatabase): Measured
   })
   return {
     sql,
-    db: drizzle(sql, { schema }),
+    drizzle: drizzle(sql, { schema }),
     takeTouched() {
       const taken = touched
       touched = []

@@ -42,7 +42,7 @@ export async function makeLink({ sql }: Database, personId: string): Promise<str
 /** Opens a session for a person, as a sign-in link does. @returns its token */
 export async function openTestSession(database: Database, personId: string): Promise<string> {
   const opened = await signIn(
-    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
+    { db: database, rates: createRateLimiter(), log: createLog('silent') },
     {
       token: await makeLink(database, personId),
       address: '192.0.2.1',

@@ -164,8 +164,8 @@ export async function startTestService(
   })
   await ensureFirstKey(service.ctx, KEY, service.ctx.config.API_KEY_GRACE_MS)
   // Tests send more requests at once than an order system may.
-  await service.ctx
-    .sql`update actors set rate_per_minute = 100000000 where chain_id = ${SETTING_CHAIN}`
+  const { sql } = service.ctx.db
+  await sql`update actors set rate_per_minute = 100000000 where chain_id = ${SETTING_CHAIN}`
   return await watchService(service)
 }
 

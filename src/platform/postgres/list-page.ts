@@ -52,7 +52,7 @@ export type Selection =
  * filter. The statement has to sort the rows again, select their `EXAMINATION`, and pass both to `cutRead`.
  */
 export function pickNewest(
-  db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
+  drizzle: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
   key: ListKey,
   request: PageRequest,
 ) {
@@ -68,7 +68,7 @@ export function pickNewest(
         select ${table}.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
         cross join lateral (${selectPage(key, request, sql`account`)}) as ${table}
         order by ${desc(time)}, ${desc(id)}, ${desc(merchantCode)} ${writeLimit(limit)}`
-  return db.$with(getTableName(table), {}).as(page)
+  return drizzle.$with(getTableName(table), {}).as(page)
 }
 
 function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
@@ -144,13 +144,13 @@ function listBounds(
  * @param keys a JSON array of objects with these properties
  */
 export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
-  db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
+  drizzle: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
   table: T,
   names: readonly Name[],
   keys: string | Placeholder,
 ) {
   const { list, definition } = describeColumns(pickColumns(table, ...names))
-  return db.$with(getTableName(table), {}).as(sql`
+  return drizzle.$with(getTableName(table), {}).as(sql`
     select found.* from (
       select ${sql.raw(list)} from json_to_recordset(${keys}::json) as k (${sql.raw(definition)})
     ) as k cross join lateral (

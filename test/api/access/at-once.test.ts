@@ -131,7 +131,7 @@ async function publish(): Promise<string> {
   await runInTransaction(rig.database.sql, (tx) =>
     recordEvents(tx, [{ ...event, data: EVENT_DATA['payment.updated'] }]),
   )
-  await publishEvents(rig.service.ctx)
+  await publishEvents(rig.service.ctx.db.sql)
   return transactionId
 }
 

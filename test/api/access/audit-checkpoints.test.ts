@@ -109,10 +109,10 @@ describe('a checkpoint', () => {
       database,
       (tx) => tx`select pg_advisory_xact_lock(${tx.unsafe(AUDIT_CHECKPOINT_LOCK)})`,
     )
-    expect(await addCheckpoint({ sql: database.sql, encryption, log })).toBe(0)
+    expect(await addCheckpoint({ db: database, encryption, log })).toBe(0)
     expect(await listCheckpoints()).toEqual([])
     await other.release()
-    const both = [1, 2].map(() => addCheckpoint({ sql: database.sql, encryption, log }))
+    const both = [1, 2].map(() => addCheckpoint({ db: database, encryption, log }))
     expect((await Promise.all(both)).sort()).toEqual([0, 2])
     expect(await listCheckpoints()).toEqual(['2 up to 102'])
   })
@@ -167,7 +167,7 @@ describe('retention', () => {
     await audit.database.sql`update audit_entries set actor = 'another'`
     const { database, log, encryption, logged } = audit
     const config = { RETENTION_DAYS: 400 }
-    const pass = createAuditPass({ sql: database.sql, log, encryption, config })
+    const pass = createAuditPass({ db: database, log, encryption, config })
     const countLines = () =>
       logged.filter((line) => line.includes('are not those of their checkpoint')).length
     vi.useFakeTimers({ toFake: ['performance'] })
@@ -199,12 +199,13 @@ it('a role that may only insert and read writes and signs entries, changes none,
   await database.sql.unsafe(`create role ${role}; grant usage on schema public to ${role};
     grant select, insert on audit_entries, audit_checkpoints to ${role};
     grant usage on sequence audit_entries_id_seq to ${role}`)
-  const { sql, close } = openDatabase(database.url, 1)
+  const db = openDatabase(database.url, 1)
+  const { sql } = db
   try {
     await sql.unsafe(`set role ${role}`)
     await audit.write(2, 'A', 401 * DAY)
     await recordEntry(sql, log, ACTOR, WRITE)
-    expect(await addCheckpoint({ sql, log, encryption })).toBe(2)
+    expect(await addCheckpoint({ db, log, encryption })).toBe(2)
     for (const statement of [
       `update audit_entries set actor = 'b'`,
       'delete from audit_entries',
@@ -215,11 +216,11 @@ it('a role that may only insert and read writes and signs entries, changes none,
       await expect(sql.unsafe(statement)).rejects.toMatchObject({ code: '42501' })
     }
     const config = { RETENTION_DAYS: 400 }
-    const deleted = deleteExpiredEntries({ sql, log, encryption, config }, () => {})
+    const deleted = deleteExpiredEntries({ db, log, encryption, config }, () => {})
     expect(await deleted.catch(String)).toBe(0)
     expect(await audit.expire()).toBe(2)
   } finally {
-    await close()
+    await db.close()
     await database.sql.unsafe(`drop owned by ${role}; drop role ${role}`)
   }
 })

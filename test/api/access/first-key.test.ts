@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { rotateKey } from '../../../src/access/key-changes.ts'
 import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
+import { createReads } from '../../../src/db/reads.ts'
 import { replaceDemoKey } from '../../../src/demo.ts'
 import { warnOfExpiry } from '../../../src/maintenance/housekeeping.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
@@ -18,7 +19,7 @@ beforeEach(() => database.sql`delete from actors`)
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`
 const start = (text: string, graceMs = HOUR_MS) =>
-  ensureFirstKey({ sql: database.sql, log: createLog('silent') }, text, graceMs)
+  ensureFirstKey({ db: database, log: createLog('silent') }, text, graceMs)
 
 type Read = { id: string; principal: string; endsInS: number | null; live: boolean }
 
@@ -145,7 +146,8 @@ describe('another API_KEY than at the last start', () => {
     for (const text of [makeText(), makeText()]) await start(text)
     const lines: string[] = []
     const log = createLog('info', { write: (line) => void lines.push(line) })
-    await warnOfExpiry({ sql: database.sql, log })
+    const { sql, drizzle } = database
+    await warnOfExpiry({ db: { sql, drizzle, reads: createReads(database, 1) }, log })
     expect(lines).toEqual([])
   })
 

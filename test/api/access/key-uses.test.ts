@@ -34,7 +34,7 @@ it('the first use is recorded, those of the next minute in one commit after it, 
       return Reflect.get(target, name)
     },
   })
-  const uses = createKeyUses({ sql, log }, () => now)
+  const uses = createKeyUses(sql, log, () => now)
   const [one, two] = [await makeKey(), await makeKey()]
   uses.note(one, '192.0.2.1')
   await waitUntil(async () => (await read(one))?.from !== null, { what: 'the record' })
@@ -54,8 +54,8 @@ it('the first use is recorded, those of the next minute in one commit after it, 
 
 it('waits for no key that a decision has locked, and an older use never replaces a newer one', async () => {
   const id = await makeKey()
-  const late = createKeyUses({ sql: database.sql, log }, () => 2_000_000)
-  const early = createKeyUses({ sql: database.sql, log }, () => 1_000_000)
+  const late = createKeyUses(database.sql, log, () => 2_000_000)
+  const early = createKeyUses(database.sql, log, () => 1_000_000)
   // The first use is recorded at once, and nothing can wait for that.
   late.note(await makeKey(), '192.0.2.1')
   await whileUncommitted(
@@ -70,7 +70,7 @@ it('waits for no key that a decision has locked, and an older use never replaces
   )
   early.note(id, '192.0.2.2')
   await waitUntil(async () => (await read(id))?.at !== null, { what: 'the record' })
-  const other = createKeyUses({ sql: database.sql, log }, () => 500_000)
+  const other = createKeyUses(database.sql, log, () => 500_000)
   other.note(id, '192.0.2.3')
   await other.flush()
   expect((await read(id))?.from).toBe('192.0.2.2')

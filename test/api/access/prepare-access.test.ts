@@ -20,7 +20,7 @@ async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: num
   const lines: string[] = []
   const { API_KEY, demo = false, graceMs = 3_600_000 } = settings
   await prepareAccess({
-    sql: database.sql,
+    db: database,
     log: createLog('info', { write: (line) => void lines.push(line) }),
     config: { API_KEY, API_KEY_GRACE_MS: graceMs, demo },
   })
@@ -34,7 +34,7 @@ const isLive = async (text: string) => {
 
 const use = (token: string) =>
   signIn(
-    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
+    { db: database, rates: createRateLimiter(), log: createLog('silent') },
     { token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
   )
 

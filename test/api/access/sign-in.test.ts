@@ -27,7 +27,7 @@ const newAddress = () => `198.51.100.${++networks}`
 
 const open = (token: string, more: Partial<Parameters<typeof signIn>[1]> = {}) =>
   signIn(
-    { sql: database.sql, rates, log: createLog('silent') },
+    { db: database, rates, log: createLog('silent') },
     { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more },
   )
 

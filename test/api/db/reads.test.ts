@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => rig.stop())
 
 /** Takes turns until `end`, and then gives them back. */
-function occupy(holders: readonly string[], reads = rig.service.ctx.reads) {
+function occupy(holders: readonly string[], reads = rig.service.ctx.db.reads) {
   let end = () => {}
   const ended = new Promise<void>((resolve) => {
     end = resolve
@@ -41,15 +41,18 @@ describe('the sessions of reads', () => {
   it('write nothing', async () => {
     const { sql } = rig.database
     await expect(
-      rig.service.ctx.reads.run('k', (db) => db.sql`delete from merchant_accounts`),
+      rig.service.ctx.db.reads.run('k', (db) => db.sql`delete from merchant_accounts`),
     ).rejects.toMatchObject({ code: '25006' })
     expect(await sql`select from merchant_accounts`).not.toHaveLength(0)
     // Nor did that end the sessions of anything else.
-    expect(await rig.service.ctx.sql`select 1 as n`).toEqual([{ n: 1 }])
+    expect(await rig.service.ctx.db.sql`select 1 as n`).toEqual([{ n: 1 }])
   })
 
   it('give a statement three seconds, and the client advice', async () => {
-    const [limit] = await rig.service.ctx.reads.run('k', ({ sql }) => sql`show statement_timeout`)
+    const [limit] = await rig.service.ctx.db.reads.run(
+      'k',
+      ({ sql }) => sql`show statement_timeout`,
+    )
     expect(limit).toEqual({ statement_timeout: '3s' })
     const slow = ({ sql }: ReadDatabase) =>
       sql.begin(async (tx) => {
@@ -57,13 +60,13 @@ describe('the sessions of reads', () => {
         return await tx`select pg_sleep(60)`
       })
     // As most lists do.
-    const slowOfBuilder = ({ db }: ReadDatabase) =>
-      db.transaction(async (tx) => {
+    const slowOfBuilder = ({ drizzle }: ReadDatabase) =>
+      drizzle.transaction(async (tx) => {
         await tx.execute('set local statement_timeout = 1')
         return await tx.execute('select pg_sleep(60)')
       })
     for (const read of [slow, slowOfBuilder]) {
-      await expect(rig.service.ctx.reads.run('k', read)).rejects.toMatchObject({
+      await expect(rig.service.ctx.db.reads.run('k', read)).rejects.toMatchObject({
         code: 'unavailable',
         message: expect.stringContaining('narrow the filter'),
         retryAfterS: 5,
@@ -81,7 +84,7 @@ describe('while reads have all their sessions', () => {
     const paths = ['transactions', 'payments', 'refunds', 'discrepancies', 'search?q=T-1']
     const more = ['events', 'webhook-endpoints', 'transactions/T-1/timeline']
     const lists = [...paths, ...more].map((path) => rig.api(`/v1/${path}`))
-    await waitUntil(() => rig.service.ctx.reads.count() === 3 + lists.length, {
+    await waitUntil(() => rig.service.ctx.db.reads.count() === 3 + lists.length, {
       what: 'every list waits',
     })
     expect((await rig.api('/v1/transactions/T-1')).status).toBe(200)
@@ -103,7 +106,7 @@ describe('while reads have all their sessions', () => {
 })
 
 describe('turns', () => {
-  const make = (limits = {}) => createReads(rig.service.ctx, 3, limits)
+  const make = (limits = {}) => createReads(rig.service.ctx.db, 3, limits)
 
   it('leave one session for another holder, whose turn comes before all that wait', async () => {
     const reads = make()

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await lab.passShowing(payment, '60')
   await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
   await lab.pass(payment)
-  await publishEvents(lab.service.ctx)
+  await publishEvents(lab.service.ctx.db.sql)
 })
 
 const sort = (kinds: unknown[]) => [...new Set(kinds)].sort()
@@ -73,7 +73,7 @@ it.each(READERS)('a reader %s who waits gets the same', async (_, key, all) => {
     insert into event_outbox (merchant_code, transaction_id, type, data)
     select merchant_code, transaction_id, type, data from events
     where type = 'discrepancy.found' and id > ${start} order by id`
-  await publishEvents(lab.service.ctx)
+  await publishEvents(lab.service.ctx.db.sql)
   expectKinds((await readEvents(await waiting)).data.map(readKind), all)
 })
 

@@ -14,7 +14,7 @@ async function publish(transactionId: string): Promise<void> {
     insert into event_outbox (merchant_code, transaction_id, type, data)
     values ('UFLIYL', ${transactionId}, 'payment.updated',
       ${JSON.stringify(EVENT_DATA['payment.updated'])}::text::json)`
-  await publishEvents({ sql })
+  await publishEvents(sql)
 }
 
 describe('after=latest', () => {

@@ -50,7 +50,7 @@ async function addEvents(...given: Given[]): Promise<string> {
     ...one,
   }))
   await runInTransaction(sql, (tx) => recordEvents(tx, events))
-  await publishEvents({ sql })
+  await publishEvents(sql)
   return before
 }
 
@@ -215,8 +215,8 @@ it('wait is at most 60 s', async () => {
 describe('a long poll', () => {
   /** Resolves when so many readers wait, and what they read before that is answered. */
   const waiting = (n: number) => {
-    const { feedWaiters, reads } = rig.service.ctx
-    const there = () => feedWaiters.count() === n && reads.count() === 0
+    const { feedWaiters, db } = rig.service.ctx
+    const there = () => feedWaiters.count() === n && db.reads.count() === 0
     return waitUntil(there, { what: `${n} waiting readers` })
   }
 

@@ -30,7 +30,7 @@ const LOST = makeEncryption()
 
 /** The events since the last call, each checked against its schema. */
 async function takeEvents(): Promise<EventView[]> {
-  await publishEvents(lab.service.ctx)
+  await publishEvents(lab.service.ctx.db.sql)
   const events = await readAllEvents(lab, start)
   start = events.at(-1)?.id ?? start
   return events
@@ -263,7 +263,7 @@ describe('a refund', () => {
     await lab.database.sql`
       update event_outbox set data = replace(data::text, (data -> 'receiver' ->> 'sealed'),
         ${lost.toString('base64')})::json where type = 'refund.created'`
-    await publishEvents(lab.service.ctx)
+    await publishEvents(lab.service.ctx.db.sql)
     // Once the process has looked for the key.
     const isShown = async () => (await lab.api(`/v1/refunds/${body.id}`)).status === 200
     await waitUntil(isShown, { what: 'the refund' })

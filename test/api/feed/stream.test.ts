@@ -61,7 +61,7 @@ async function addEvents(count = 1, more: { type?: 'sync.abandoned'; data?: obje
   const { type = 'payment.updated', data = EVENT_DATA[type] } = more
   const events = ids.map((transactionId): NewEvent => ({ merchantCode, transactionId, type, data }))
   await runInTransaction(sql, (tx) => recordEvents(tx, events))
-  await publishEvents({ sql })
+  await publishEvents(sql)
   return ids
 }
 

@@ -38,7 +38,7 @@ describe('health', () => {
   })
 
   it('is not ready while its open sessions are read-only, and opens others', async () => {
-    const { sql } = rig.service.ctx
+    const { sql } = rig.service.ctx.db
     const name = new URL(rig.database.url).pathname.slice(1)
     const inEverySession = (statement: string) =>
       Promise.allSettled(

@@ -7,7 +7,7 @@ const database = useTestDatabase()
 
 it('what a sign-in leaves behind is deleted once it is long over, and nothing before', async () => {
   const { sql } = database
-  const retention = { sql, config: { RETENTION_DAYS: 400 } }
+  const retention = { db: database, config: { RETENTION_DAYS: 400 } }
   const { personId } = await addTestPerson(database)
   await makeLink(database, personId)
   await addVisitor(database)

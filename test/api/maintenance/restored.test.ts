@@ -114,17 +114,17 @@ describe('while commits may have been lost', () => {
     ['once it is noticed', stop],
   ])('no refund is sent and no event published, %s', async (_, lose) => {
     const payment = await lab.open()
-    while ((await publishEvents({ sql: sql() })) > 0);
+    while ((await publishEvents(sql())) > 0);
     await lose()
     const id = await lab.ask(payment, '10')
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
     expect((await lab.row(id)).status).toBe('pending')
-    expect(await publishEvents({ sql: sql() })).toBe(0)
+    expect(await publishEvents(sql())).toBe(0)
     expect((await restored('--nothing-lost')).code).toBe(0)
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
-    expect(await publishEvents({ sql: sql() })).toBeGreaterThan(0)
+    expect(await publishEvents(sql())).toBeGreaterThan(0)
   })
 
   it('no webhook is sent, and all that the feed has is sent afterwards', async () => {
@@ -154,7 +154,7 @@ describe('while commits may have been lost', () => {
     expect((await readReady()).body).toEqual({ status: 'ready' })
     await stop()
     const kept = keepLog()
-    const watch = createServerWatch({ sql: sql(), log: kept.log })
+    const watch = createServerWatch({ db: lab.service.ctx.db, log: kept.log })
     await watch()
     await watch()
     expect(kept.errors()).toEqual([
@@ -193,7 +193,7 @@ describe('while commits may have been lost', () => {
   })
 
   it('a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed', async () => {
-    await publishEvents({ sql: sql() })
+    await publishEvents(sql())
     const lost = String(Number(await findEnd(lab)) + 3)
     await stop()
     await expectProblem(await lab.api(`/v1/events?after=${lost}`), 503, 'unavailable')
@@ -209,7 +209,7 @@ describe('restored', () => {
     await lab.fault('acceptThenReset')
     const unknown = await lab.send(sent, '20')
     expect((await lab.row(unknown)).status).toBe('unknown')
-    await publishEvents({ sql: sql() })
+    await publishEvents(sql())
     const cursor = await findEnd(lab)
     await stop()
     const both = [held.transactionId, sent.transactionId]
@@ -234,7 +234,7 @@ describe('restored', () => {
     expect(await lab.sent(waiting)).toBe(0)
 
     await expectProblem(await lab.api(`/v1/events?after=${cursor}`), 410, 'cursor_expired')
-    while ((await publishEvents({ sql: sql() })) > 0);
+    while ((await publishEvents(sql())) > 0);
     const ids = (await readAllEvents(lab)).map(({ id }) => Number(id))
     expect(ids.length).toBeGreaterThan(0)
     expect(Math.min(...ids)).toBeGreaterThan(Number(cursor))

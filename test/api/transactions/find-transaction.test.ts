@@ -16,20 +16,20 @@ const find = (transactionId: string, merchants: readonly string[] = only) =>
 
 /** A context whose statements have run when the test sees them, and give their result when it lets them. */
 function holdStatements() {
-  const { sql } = rig.service.ctx
+  const { db } = rig.service.ctx
   const held: { parameters: unknown; release(): void }[] = []
-  const holding = new Proxy(sql, {
+  const holding = new Proxy(db.sql, {
     get(target, member) {
       if (member !== 'unsafe') return Reflect.get(target, member)
-      return async (...asked: Parameters<typeof sql.unsafe>) => {
+      return async (...asked: Parameters<typeof db.sql.unsafe>) => {
         const rows = await target.unsafe(...asked)
         await new Promise<void>((release) => held.push({ parameters: asked[1], release }))
         return rows
       }
     },
   })
-  const ctx = { sql: holding, transactionLookups: createBatcher<never, never>(MAX_LOOKUPS, 60_000) }
-  return { ctx, held }
+  const transactionLookups = createBatcher<never, never>(MAX_LOOKUPS, 60_000)
+  return { ctx: { db: { ...db, sql: holding }, transactionLookups }, held }
 }
 
 describe('reads by id', () => {

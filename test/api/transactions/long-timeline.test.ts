@@ -51,8 +51,14 @@ async function readIds(limit: number, pages: number): Promise<string[]> {
   return ids
 }
 
+/** The service's context, on the connection that measures. */
+function measure() {
+  const { ctx } = rig.service
+  return { ...ctx, db: { ...ctx.db, sql: connection.sql } }
+}
+
 it('a page in a long timeline reads about as much as it shows', async () => {
-  const ctx = { ...rig.service.ctx, sql: connection.sql }
+  const ctx = measure()
   const read = async (position: Position | undefined) => {
     connection.takeTouched()
     await readTimeline(ctx, { ...WHOLE, limit: 1, after: position })
@@ -67,7 +73,7 @@ it('a page in a long timeline reads about as much as it shows', async () => {
 })
 
 it('what the gateway sent last is read without what it sent before', async () => {
-  await readMessages(connection, BUSY, true, 10)
+  await readMessages(measure(), BUSY, true, 10)
   expect(connection.takeTouched().reduce((sum, { buffers }) => sum + buffers, 0)).toBeLessThan(90)
 })
 

@@ -184,7 +184,7 @@ describe('many readers of one transaction', () => {
     await seedTransaction(rig.database, { transactionId: 'T-MANY' })
     const answers = Array.from({ length: 200 }, () => read('T-MANY', 60))
     await waiting(200)
-    await rig.service.ctx.sql`select 1`
+    await rig.service.ctx.db.sql`select 1`
     const reads = vi.spyOn(rig.service.ctx.transactionLookups, 'add')
     await change('T-MANY', 'paid', true)
     const all = await Promise.all(answers)

@@ -38,7 +38,7 @@ const listTold = (seen: readonly Seen[]) =>
 /** Delivers, publishes what the delivery recorded, and delivers that. */
 async function settle() {
   await work(rig.service.ctx)
-  await publishEvents(rig.service.ctx)
+  await publishEvents(rig.service.ctx.db.sql)
   await work(rig.service.ctx)
 }
 

@@ -36,7 +36,7 @@ const receive = (answer: (id: string, times: number) => number = () => 200) => {
 
 /** The pool, which calls `onClaim` at each statement that claims endpoints. */
 const watchClaims = (onClaim: () => void) =>
-  new Proxy(rig.service.ctx.sql, {
+  new Proxy(rig.service.ctx.db.sql, {
     apply(sql, self, values) {
       if (String(values[0]).includes('of e skip locked')) onClaim()
       return Reflect.apply(sql, self, values)
@@ -237,7 +237,7 @@ describe('a claim', () => {
     })
     performance.now = () => now.call(performance) + laterMs
     try {
-      await (await createDeliveryRound({ ...ctx, sql })()).finished
+      await (await createDeliveryRound({ ...ctx, db: { ...ctx.db, sql } })()).finished
     } finally {
       performance.now = now
     }
@@ -258,7 +258,9 @@ describe('a claim', () => {
       claims += 1
       if (claims === 2) throw new Error('no answer')
     })
-    await expect(createDeliveryRound({ ...ctx, sql })()).rejects.toThrow('no answer')
+    await expect(createDeliveryRound({ ...ctx, db: { ...ctx.db, sql } })()).rejects.toThrow(
+      'no answer',
+    )
     expect(receiver.seen).toHaveLength(1)
     await work(ctx)
     expect(receiver.seen).toHaveLength(2)

@@ -289,7 +289,7 @@ describe('a refund that growth of its payment may be', () => {
       expect(html).not.toContain('/cancellation"')
       expect(html).not.toContain('value="decline"')
       const key = { merchantCode: MERCHANT.merchantCode, refundId: id }
-      const version = await readShownVersion(lab.service.ctx.sql, key)
+      const version = await readShownVersion(lab.service.ctx.db.sql, key)
       const forced = { cancelReason: 'x', version }
       const refused = await submitBack(lab, people.admin, `${pathOf(id)}/cancellation`, forced)
       expect(refused.status).toBe(200)

@@ -24,8 +24,8 @@ export const COMMAND_LINE: readonly Guard[] = [
   },
   {
     file: 'src/cli/database.ts',
-    text: 'if (!(await hasInstallation(sql))) {',
-    mutation: 'if (await hasInstallation(sql)) {',
+    text: 'if (!(await hasInstallation(pool.sql))) {',
+    mutation: 'if (await hasInstallation(pool.sql)) {',
     test: 'test/process/cli/keys.test.ts',
     claim:
       'a command that cannot run prints one line with exit code 2, and changes nothing a missing, unreachable, refusing, empty or invalid database',
@@ -106,8 +106,8 @@ export const COMMAND_LINE: readonly Guard[] = [
   },
   {
     file: 'src/cli/export.ts',
-    text: 'selectEvents(on.sql, filter, Number(start), PAGE)',
-    mutation: 'selectEvents(on.sql, filter, cursor ? Number(start) : undefined, PAGE)',
+    text: 'selectEvents(sql, filter, Number(start), PAGE)',
+    mutation: 'selectEvents(sql, filter, cursor ? Number(start) : undefined, PAGE)',
     test: EXPORT,
     claim: 'events from before a confirmed restore are written as well as those since',
     control: WRONG_PLACE,

@@ -125,8 +125,8 @@ export const CONSOLE_PAGES: readonly Guard[] = [
   },
   {
     file: 'src/console/people.tsx',
-    text: 'findPathPerson(ctx.sql, c, true)',
-    mutation: 'findPathPerson(ctx.sql, c, false)',
+    text: 'findPathPerson(ctx.db.sql, c, true)',
+    mutation: 'findPathPerson(ctx.db.sql, c, false)',
     test: 'test/console/people/ended-twice.test.ts',
     claim: 'a double click is told what the first one did that ends the access of a person',
     control: 'a double click is told what the first one did that ends a session',

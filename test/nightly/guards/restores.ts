@@ -128,8 +128,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: 'if (!(await maySend(ctx.sql))) return',
-    mutation: 'if (!(await maySend(ctx.sql)) && onMore === null) return',
+    text: 'if (!(await maySend(ctx.db.sql))) return',
+    mutation: 'if (!(await maySend(ctx.db.sql)) && onMore === null) return',
     test: TEST,
     claim: `${LOST} no webhook is sent, and all that the feed has is sent afterwards`,
     control: IS_SAME,
@@ -170,8 +170,8 @@ export const RESTORES: readonly Guard[] = [
   },
   {
     file: 'src/maintenance/restore.ts',
-    text: '${ctx.sql.unsafe(UNSENT)} and not exists (',
-    mutation: '${ctx.sql.unsafe(UNSENT)} and hold is null and not exists (',
+    text: '${ctx.db.sql.unsafe(UNSENT)} and not exists (',
+    mutation: '${ctx.db.sql.unsafe(UNSENT)} and hold is null and not exists (',
     test: 'test/api/maintenance/restored.test.ts',
     claim:
       'a restore that is confirmed holds anew what is held, so that whoever asked for it does not release it',

@@ -272,9 +272,9 @@ it('every curl command of the documentation works, in the order of its page', as
 /** Signs what the commands before wrote, as if it were older. @returns the newest checkpoint as the log has it */
 async function readCheckpoint(): Promise<string> {
   const { ctx } = service
-  await ctx.sql`update audit_entries set at = at - interval '11 minutes'`
+  await ctx.db.sql`update audit_entries set at = at - interval '11 minutes'`
   await addCheckpoint(ctx)
-  return (await verifyAudit(ctx.sql, ctx.encryption)).last ?? ''
+  return (await verifyAudit(ctx.db.sql, ctx.encryption)).last ?? ''
 }
 
 it('every command for keys and the audit works, in the order of its page', async () => {

@@ -82,7 +82,7 @@ const arrive = (name: string, most: number, makeList: () => readonly string[]): 
   `intake, ${name}`,
   BATCH,
   most,
-  ({ sql }) => {
+  ({ db: { sql } }) => {
     const make = (id: string) =>
       name === 'of refunds'
         ? makeRefundArrival(merchantCode, randomUUID(), `P-${id.slice(2)}`)

@@ -66,7 +66,7 @@ function createWorld() {
     async start() {
       const text = randomUUID()
       settings.push(text)
-      await ensureFirstKey({ sql, log: createLog('silent') }, text, 3_600_000)
+      await ensureFirstKey({ db: lab.database, log: createLog('silent') }, text, 3_600_000)
       const [row] = await sql<{ id: string }[]>`select id from actors where hash = ${hashKey(text)}`
       known.push({ id: row?.id ?? '', text, whose: 'setting' })
     },

@@ -43,7 +43,7 @@ const age = async (id: string, ms: number) => {
 }
 const restore = () =>
   confirmRestore(
-    { sql: lab.database.sql, log: createLog('silent'), encryption: lab.service.ctx.encryption },
+    { ...lab.service.ctx, log: createLog('silent') },
     { id: null, name: 'cli', requestId: null },
   )
 

@@ -9,7 +9,7 @@ import { note, type World } from './world.ts'
 export async function runPass(world: World, { ask }: { ask: boolean }): Promise<void> {
   if (ask) {
     await world.sql`
-      update transactions as t set ${makeDue(world.ctx.sql)} from ${world.ctx.sql.unsafe(CLOCK)}
+      update transactions as t set ${makeDue(world.ctx.db.sql)} from ${world.ctx.db.sql.unsafe(CLOCK)}
       where merchant_code = ${world.account.merchantCode} and transaction_id = ${world.transactionId}`
   }
   for (let rounds = 0; rounds < 20; rounds += 1) {

@@ -257,7 +257,7 @@ describe("a person's decision about an external refund", () => {
 
 describe('growth that a person enters as a refund made elsewhere', () => {
   const enter = (payment: LabPayment) =>
-    runInTransaction(lab.service.ctx.sql, async (tx) => {
+    runInTransaction(lab.service.ctx.db.sql, async (tx) => {
       const { merchantCode } = MERCHANT
       const of = { merchantCode, transactionId: payment.transactionId, paymentId: payment.id }
       const { ctx } = lab.service

@@ -53,7 +53,7 @@ beforeAll(async () => {
     insert into events (merchant_code, transaction_id, type, data, at)
     select ${MERCHANT.merchantCode}, 'T-000001', 'payment.created', ${JSON.stringify(payment)}::json, now()
     from generate_series(1, 430)`
-  await publishEvents(database)
+  await publishEvents(database.sql)
 })
 
 const Page = z.object({ data: z.array(z.object({})), nextCursor: z.string().nullable() })

@@ -14,7 +14,7 @@ beforeAll(async () => {
   await expectTaken(
     await ask({ url: rig.service.url }, payment.id, { receiver: RECEIVER, amount: '5' }),
   )
-  await publishEvents(database)
+  await publishEvents(database.sql)
   const lost = Buffer.alloc(8, 9)
   await database.sql`update refunds set receiver_shown = overlay(receiver_shown placing ${lost} from 5 for 8)`
   await database.sql`

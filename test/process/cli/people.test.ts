@@ -27,7 +27,7 @@ const people = (args: readonly string[], env: Record<string, string> = {}) =>
 const newName = () => `Mai ${randomUUID()}`
 const use = (link: string) =>
   signIn(
-    { sql: rig.database.sql, rates: createRateLimiter(), log: createLog('silent') },
+    { db: rig.database, rates: createRateLimiter(), log: createLog('silent') },
     {
       token: link.split('/').at(-1) ?? '',
       ...{ address: '192.0.2.7', userAgent: '', requestId: 'r' },

@@ -81,11 +81,11 @@ describe('a filter that finds little', () => {
   async function readPages(
     read: (ctx: ServiceContext, after: Position | undefined) => Promise<PageRead<Position>>,
   ): Promise<Read> {
-    const { db, sent } = recordStatements(rig.database)
+    const { drizzle, sent } = recordStatements(rig.database)
     const result: Read = { found: [], pages: 0, most: 0 }
     for (let cursor: string | null | undefined; cursor !== null; result.pages += 1) {
       const rows = await read(
-        { ...rig.service.ctx, db },
+        { ...rig.service.ctx, db: { ...rig.service.ctx.db, drizzle } },
         cursor === undefined ? undefined : readCursor(cursor),
       )
       const page = cutPage(
@@ -210,8 +210,8 @@ describe('a list of several accounts', () => {
       (row) => row,
     )
   const record = () => {
-    const { db, sent } = recordStatements(rig.database)
-    return { ctx: { ...rig.service.ctx, db }, sent }
+    const { drizzle, sent } = recordStatements(rig.database)
+    return { ctx: { ...rig.service.ctx, db: { ...rig.service.ctx.db, drizzle } }, sent }
   }
 
   it.each(LISTS)('%s: a page reads a page of each, by the index', async (table, read) => {

@@ -1,16 +1,16 @@
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { z } from 'zod'
-import type { Db } from '../../../../src/db/client.ts'
+import type { Drizzle } from '../../../../src/db/client.ts'
 import * as schema from '../../../../src/db/schema.ts'
 import type { TestDatabase } from '../../../support/database.ts'
 
 type Statement = { query: string; params: unknown[] }
 
 /** Creates a query builder over a pool that records every statement it sends. */
-export function recordStatements({ sql }: TestDatabase): { db: Db; sent: Statement[] } {
+export function recordStatements({ sql }: TestDatabase): { drizzle: Drizzle; sent: Statement[] } {
   const sent: Statement[] = []
   const logger = { logQuery: (query: string, params: unknown[]) => sent.push({ query, params }) }
-  return { db: drizzle(sql, { schema, logger }), sent }
+  return { drizzle: drizzle(sql, { schema, logger }), sent }
 }
 
 const Step = z.object({

@@ -120,7 +120,7 @@ describe('insertRows', () => {
 
 describe("Drizzle's builder in a unit of work", () => {
   const VALUES = { merchantCode: 'M', transactionId: 'T' }
-  const count = () => database.db.$count(transactions)
+  const count = () => database.drizzle.$count(transactions)
 
   it('writes in the commit of the unit of work, and not without it', async () => {
     await runInTransaction(database.sql, async (tx) => {
@@ -138,7 +138,7 @@ describe("Drizzle's builder in a unit of work", () => {
       throw new Error('rolled back')
     })
     await expect(rolledBack).rejects.toThrow('rolled back')
-    const [row] = await database.db.select().from(transactions)
+    const [row] = await database.drizzle.select().from(transactions)
     expect(row?.currency).toBeNull()
   })
 
