@@ -133,8 +133,14 @@ async function readLedgers(world: World, phase: Phase): Promise<Ledgers> {
   }
 }
 
-function noteFailed({ failedAt, clockMs }: World, refunds: readonly StoredRefund[]): void {
-  for (const { id, status } of refunds) {
+function noteFailed(
+  { failedAt, clockMs, lostSends, overdrawn }: World,
+  refunds: readonly StoredRefund[],
+): void {
+  for (const { id, paymentId, status, failure } of refunds) {
+    // Its row says that it was not sent in time, because the one that said that it was is lost.
+    const isLost = failure === 'not_sent_in_time' && (lostSends.get(id) ?? 0) > 0
+    if (isLost) overdrawn.add(paymentId)
     if (status !== 'failed') failedAt.delete(id)
     else if (!failedAt.has(id)) failedAt.set(id, clockMs)
   }

@@ -12,7 +12,7 @@ import {
   stale,
 } from './gateway.ts'
 import { hold } from './holds.ts'
-import { cancel, repeatRequest, request, requestTogether } from './requests.ts'
+import { cancel, cancelDuring, repeatRequest, request, requestTogether } from './requests.ts'
 import { decideLate, hideOutcome } from './scenarios.ts'
 import { loseCommits, pass, query, save, send, sendNew, wakeUp } from './service.ts'
 import { type Command, inAccount, type Step } from './step.ts'
@@ -50,6 +50,14 @@ export const FAILED_RUNS: readonly FailedRun[] = [
       ...[pass(31_000, true), loseCommits(true), request(0, 10), stale(0), decideOne(2)],
       ...[send({ kind: 'pauseBefore' }), request(0, 60), save(), pass(61_000, true)],
       ...[loseCommits(false), refundInPortal(0, 10, false), notify(5, 1), pass(31_000, true)],
+    ),
+  },
+  {
+    broke: 'a lost refund that was not sent again in time was taken for one that never moved',
+    options: PLAIN,
+    plan: inFirst(
+      ...[save(), requestTogether(0, 20), cancelDuring('leaving'), loseCommits(false)],
+      ...[pass(604_801_000, true), request(0, 30), request(0, 20), pass(345_600_000, true)],
     ),
   },
   {

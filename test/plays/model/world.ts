@@ -118,7 +118,7 @@ export class World {
   changedByOther: string[] = []
   /**
    * Payments of which nobody can know what may move: a person decided against the ledger, or a refund whose row is lost
-   * could not be requested again or was cancelled.
+   * could not be requested again, was cancelled, or was not sent again in time.
    */
   overdrawn = new Set<string>()
   /** The highest refunded amount ever shown, by payment. */
