@@ -133,29 +133,17 @@ export type SendResult = {
 
 export type WebhookTimeouts = { callMs: number; resolveMs: number; testMs: number }
 
-/** Sends to allowed addresses only. */
-export type WebhookSender = {
-  /** Once: no retry, no redirect. Never rejects. */
-  send(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
-  /** Without an answer it ends after `TEST_MS`, and gives no reason. */
-  sendTest(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
-  /**
-   * At registration. A name that does not resolve (yet) is accepted: every call checks again.
-   * @throws AddressError when it is malformed, or its address or port is not allowed
-   */
-  check(url: string): Promise<void>
-  close(): Promise<void>
-}
+export type WebhookSender = ReturnType<typeof createWebhookSender>
 
 /**
- * Signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name
+ * Sends to allowed addresses only, and signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name
  * which resolves differently a moment later (DNS rebinding) is harmless.
  */
 export function createWebhookSender(
   reach: AddressReach,
   resolve: ResolveHost,
   { callMs = CALL_MS, resolveMs = RESOLVE_MS, testMs = TEST_MS }: Partial<WebhookTimeouts> = {},
-): WebhookSender {
+) {
   const agent = new Agent({
     connect: guardConnections(reach, resolve, callMs),
     pipelining: 1,
@@ -192,15 +180,21 @@ export function createWebhookSender(
   }
 
   return {
-    send: (message, signal) => send(message, signal),
-    async sendTest(message, signal) {
+    /** Once: no retry, no redirect. Never rejects. */
+    send: (message: WebhookMessage, signal: AbortSignal) => send(message, signal),
+    /** Without an answer it ends after `TEST_MS`, and gives no reason. */
+    async sendTest(message: WebhookMessage, signal: AbortSignal): Promise<SendResult> {
       const sent = await send(message, signal, testMs)
       if (sent.status !== null) return sent
       const left = Math.max(0, testMs - sent.durationMs)
       await pause(left, undefined, { signal }).catch(() => {})
       return { ...sent, error: describeFailure(sent.error), durationMs: testMs }
     },
-    async check(text) {
+    /**
+     * At registration. A name that does not resolve (yet) is accepted: every call checks again.
+     * @throws AddressError when it is malformed, or its address or port is not allowed
+     */
+    async check(text: string): Promise<void> {
       const url = parseOutboundUrl(text, reach)
       requireUsualPort(url)
       const name = readHost(url)

@@ -1,20 +1,6 @@
 type Run<T, R> = (items: readonly T[]) => Promise<PromiseSettledResult<R>[]>
 
-/** Runs work in batches: items added while a run is in progress share the next run. */
-export type Batcher<T, R> = {
-  /**
-   * Resolves with the item's result.
-   * @param run gets at most `maxSize` items and returns one result for each, in order. A batch uses the function of
-   *   its first item, so all callers must pass equivalent ones.
-   */
-  add(item: T, run: Run<T, R>): Promise<R>
-  /** Counts the items whose run has not started. */
-  countQueued(): number
-  /** For how long the oldest queued item has waited (ms); 0 when none is queued. */
-  measureOldestWait(): number
-  /** Resolves when every item added so far has its result. */
-  drain(): Promise<void>
-}
+export type Batcher<T, R> = ReturnType<typeof createBatcher<T, R>>
 
 type BatchTimeouts<T> = {
   /** Until its run starts (ms): the item is then removed from the queue and never runs. */
@@ -38,7 +24,7 @@ type BatchItem<T, R> = {
 const MAX_CONCURRENT_RUNS = 4
 
 /**
- * Creates a batcher that runs one batch at a time.
+ * Creates a batcher that runs one batch at a time: items added while a run is in progress share the next run.
  * @param slowRunMs a run that takes longer no longer blocks the next one
  * @param timeouts without them items wait as long as it takes
  */
@@ -46,7 +32,7 @@ export function createBatcher<T, R>(
   maxSize: number,
   slowRunMs: number,
   timeouts?: BatchTimeouts<T>,
-): Batcher<T, R> {
+) {
   const queue: BatchItem<T, R>[] = []
   const runs = new Set<Promise<void>>()
   let blocked = false
@@ -94,16 +80,24 @@ export function createBatcher<T, R>(
   }
 
   return {
-    add: (item, run) =>
-      new Promise((resolve, reject) => {
+    /**
+     * Resolves with the item's result.
+     * @param run gets at most `maxSize` items and returns one result for each, in order. A batch uses the function of
+     *   its first item, so all callers must pass equivalent ones.
+     */
+    add: (item: T, run: Run<T, R>) =>
+      new Promise<R>((resolve, reject) => {
         const one = { item, since: performance.now(), run, resolve, reject }
         queue.push(one)
         limitWait(one, false)
         scheduleStart()
       }),
+    /** Counts the items whose run has not started. */
     countQueued: () => queue.length,
+    /** For how long the oldest queued item has waited (ms); 0 when none is queued. */
     measureOldestWait: () => (queue[0] ? performance.now() - queue[0].since : 0),
-    async drain() {
+    /** Resolves when every item added so far has its result. */
+    async drain(): Promise<void> {
       start()
       while (runs.size > 0) await Promise.all(runs)
     },

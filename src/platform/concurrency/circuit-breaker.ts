@@ -11,16 +11,6 @@ export type BreakerPermit = {
   release(): void
 }
 
-export type CircuitBreaker = {
-  state(): CircuitBreakerState
-  /** Returns how long until a call may be made (ms); 0 means now. */
-  waitMs(): number
-  /** Whether calls pause, or did so lately: one that no call has tested for `untestedMs` says nothing any more. */
-  isPaused(): boolean
-  /** @returns undefined while calls are paused, and while a probe is in flight */
-  tryAcquire(): BreakerPermit | undefined
-}
-
 export type CircuitBreakerSettings = {
   /** Failures in a row that open the breaker. */
   failures: number
@@ -30,6 +20,8 @@ export type CircuitBreakerSettings = {
   /** How long calls count as paused after a pause, until one tests the remote side (ms). */
   untestedMs: number
 }
+
+export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>
 
 const CLOSED = Number.NEGATIVE_INFINITY
 
@@ -42,7 +34,7 @@ const CLOSED = Number.NEGATIVE_INFINITY
 export function createCircuitBreaker(
   { failures, pauseMs, maxPauseMs, untestedMs }: CircuitBreakerSettings,
   now: () => number = () => performance.now(),
-): CircuitBreaker {
+) {
   /** In a row, those of probes included. */
   let failed = 0
   let pausedUntil = CLOSED
@@ -60,13 +52,18 @@ export function createCircuitBreaker(
     failed = 0
     pausedUntil = CLOSED
   }
-  // While a probe is in flight its end is unknown; checking again after one pause is soon enough.
+  /** How long until a call may be made (ms). While a probe is in flight its end is unknown: one pause is soon enough. */
   const waitMs = () => (isProbing ? pauseMs : Math.max(0, pausedUntil - now()))
   return {
-    state: () => (pausedUntil === CLOSED ? 'closed' : pausedUntil <= now() ? 'half-open' : 'open'),
+    state(): CircuitBreakerState {
+      if (pausedUntil === CLOSED) return 'closed'
+      return pausedUntil <= now() ? 'half-open' : 'open'
+    },
     waitMs,
+    /** Whether calls pause, or did so lately: one that no call has tested for `untestedMs` says nothing any more. */
     isPaused: () => isProbing || now() < pausedUntil + untestedMs,
-    tryAcquire() {
+    /** @returns undefined while calls are paused, and while a probe is in flight */
+    tryAcquire(): BreakerPermit | undefined {
       if (waitMs() > 0) return undefined
       const began = pauses
       const isProbe = pausedUntil !== CLOSED

@@ -11,14 +11,7 @@ type Allowance = {
   wholeInMs: number
 }
 
-export type RateLimiter = {
-  /** Takes `cost` of what the key may use, or nothing if that much is not there. */
-  take(key: string, rate: Rate, cost?: number): Allowance
-  /** What `take` would return; takes nothing. */
-  peek(key: string, rate: Rate, cost?: number): Allowance
-  /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
-  charge(key: string, rate: Rate, cost?: number): void
-}
+export type RateLimiter = ReturnType<typeof createRateLimiter>
 
 type RateLimiterOptions = {
   /** Some 150 bytes each. Beyond it the key that was silent for longest is forgotten. */
@@ -39,7 +32,7 @@ const ROUNDING_MS = 0.01
 export function createRateLimiter({
   maxKeys = MAX_KEYS,
   now = () => performance.now(),
-}: RateLimiterOptions = {}): RateLimiter {
+}: RateLimiterOptions = {}) {
   const wholeAt = new Map<string, number>()
 
   function measure(key: string, { perMinute, burst }: Rate, cost: number) {
@@ -55,13 +48,16 @@ export function createRateLimiter({
   }
   const remember = (key: string, until: number) => setNewest(wholeAt, key, until, maxKeys)
   return {
-    take(key, rate, cost = 1) {
+    /** Takes `cost` of what the key may use, or nothing if that much is not there. */
+    take(key: string, rate: Rate, cost = 1): Allowance {
       const { usedUntil, next, allowance } = measure(key, rate, cost)
       remember(key, allowance.ok ? next : usedUntil)
       return allowance
     },
-    peek: (key, rate, cost = 1) => measure(key, rate, cost).allowance,
-    charge(key, rate, cost = 1) {
+    /** What `take` would return; takes nothing. */
+    peek: (key: string, rate: Rate, cost = 1): Allowance => measure(key, rate, cost).allowance,
+    /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
+    charge(key: string, rate: Rate, cost = 1): void {
       remember(key, measure(key, rate, cost).next)
     },
   }
@@ -80,19 +76,17 @@ export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000))
 }
 
-/** Returns how many of this kind were left out since the last one; undefined while this one is, too. */
-type Throttle = (kind: string) => { leftOut: number } | undefined
-
 /**
  * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. A client may name
  * the kind: of too many, the oldest is forgotten.
+ * @returns a function that returns how many of a kind were left out since the last one; undefined while one more is
  */
 export function createThrottle(
   everyMs: number,
   { maxKeys = MAX_KEYS, now = () => performance.now() }: RateLimiterOptions = {},
-): Throttle {
+) {
   const kinds = new Map<string, { until: number; leftOut: number }>()
-  return (kind) => {
+  return (kind: string): { leftOut: number } | undefined => {
     const { until, leftOut } = kinds.get(kind) ?? { until: 0, leftOut: 0 }
     const isThrough = now() >= until
     const next = isThrough

@@ -1,33 +1,19 @@
 /** Gives a slot back. A second call does nothing. */
 export type Release = () => void
 
-/** Slots shared by holders: a key, a network, an account. Whoever takes one gives it back. */
-export type Slots = {
-  /** Takes a slot; undefined if none is free, or the holder has as many as it may. */
-  tryTake(holder: string): Release | undefined
-  /**
-   * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is
-   * next; of several the one that has waited longest since it was served; of one holder the request that waits longest.
-   */
-  take(holder: string, maxWaitMs: number): Promise<Release | undefined>
-  /** Counts the slots that are free: all of them, or those that a holder may take now. */
-  free(holder?: string): number
-  /** Counts the slots that are taken: all of them, or those of one holder. */
-  held(holder?: string): number
-  /** Counts the requests that wait: all of them, or those of one holder. */
-  waiting(holder?: string): number
-}
-
 type Waiter = (release: Release) => void
 
+export type Slots = ReturnType<typeof createSlots>
+
 /**
+ * Creates slots shared by holders: a key, a network, an account. Whoever takes one gives it back.
  * @param total Infinity where only the holders have a limit
  * @param limits the most slots of one holder
  */
 export function createSlots(
   total: number,
   { perHolder = Number.POSITIVE_INFINITY }: { perHolder?: number } = {},
-): Slots {
+) {
   const held = new Map<string, number>()
   /** The first holder is the one that has waited longest: who is served goes to the end. */
   const queues = new Map<string, Set<Waiter>>()
@@ -85,14 +71,22 @@ export function createSlots(
     })
   }
   return {
-    tryTake: (holder) => (isFree(holder) ? occupy(holder) : undefined),
-    // Whoever waits has no free slot, or has as many as it may: a request that finds one free overtakes nobody.
-    take: (holder, maxWaitMs) =>
+    /** Takes a slot; undefined if none is free, or the holder has as many as it may. */
+    tryTake: (holder: string) => (isFree(holder) ? occupy(holder) : undefined),
+    /**
+     * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is
+     * next; of several the one that has waited longest since it was served; of one holder the request that waits longest.
+     * Whoever waits has no free slot, or has as many as it may: a request that finds one free overtakes nobody.
+     */
+    take: (holder: string, maxWaitMs: number): Promise<Release | undefined> =>
       isFree(holder) ? Promise.resolve(occupy(holder)) : wait(holder, maxWaitMs),
-    free: (holder) =>
+    /** Counts the slots that are free: all of them, or those that a holder may take now. */
+    free: (holder?: string) =>
       Math.min(total - taken, holder === undefined ? total : perHolder - countHeld(holder)),
-    held: (holder) => (holder === undefined ? taken : countHeld(holder)),
-    waiting: (holder) =>
+    /** Counts the slots that are taken: all of them, or those of one holder. */
+    held: (holder?: string) => (holder === undefined ? taken : countHeld(holder)),
+    /** Counts the requests that wait: all of them, or those of one holder. */
+    waiting: (holder?: string) =>
       holder === undefined
         ? [...queues.values()].reduce((sum, { size }) => sum + size, 0)
         : (queues.get(holder)?.size ?? 0),

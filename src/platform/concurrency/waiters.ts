@@ -1,23 +1,7 @@
-/** Readers that wait for a change, by key. One database listener wakes all of them. */
-export type Waiters<T> = {
-  /** Starts to watch a key. Call it before reading, so that no change falls between reading and waiting. */
-  watch(key: string): Watch
-  /** Reads once for all readers that wait on the key. */
-  shareRead(key: string, read: () => Promise<T>): Promise<T>
-  wake(key: string): void
-  /** Wakes all readers: the change concerns all of them, or the listener was disconnected and may have missed one. */
-  wakeAll(): void
-  /** Counts the readers that watch now. */
-  count(): number
-}
+export type Waiters<T> = ReturnType<typeof createWaiters<T>>
 
-export type Watch = {
-  /** Resolves `true` when the key was woken since `watch`, `false` after `ms` or when `signal` aborts. */
-  wait(ms: number, signal?: AbortSignal): Promise<boolean>
-  cancel(): void
-}
-
-export function createWaiters<T>(): Waiters<T> {
+/** Creates readers that wait for a change, by key. One database listener wakes all of them. */
+export function createWaiters<T>() {
   const watchers = new Map<string, Set<() => void>>()
   const reads = new Map<string, Promise<T>>()
 
@@ -28,7 +12,8 @@ export function createWaiters<T>(): Waiters<T> {
   }
 
   return {
-    watch(key) {
+    /** Starts to watch a key. Call it before reading, so that no change falls between reading and waiting. */
+    watch(key: string) {
       let isWoken = false
       let onWake = () => {}
       const entry = () => {
@@ -41,6 +26,7 @@ export function createWaiters<T>(): Waiters<T> {
         set.delete(entry)
         if (set.size === 0 && watchers.get(key) === set) watchers.delete(key)
       }
+      /** Resolves `true` when the key was woken since `watch`, `false` after `ms` or when `signal` aborts. */
       const wait = (ms: number, signal?: AbortSignal) =>
         new Promise<boolean>((resolve) => {
           function end(): void {
@@ -56,7 +42,8 @@ export function createWaiters<T>(): Waiters<T> {
         })
       return { cancel, wait }
     },
-    shareRead(key, read) {
+    /** Reads once for all readers that wait on the key. */
+    shareRead(key: string, read: () => Promise<T>): Promise<T> {
       const running = reads.get(key)
       if (running) return running
       const started = read().finally(() => {
@@ -66,9 +53,11 @@ export function createWaiters<T>(): Waiters<T> {
       return started
     },
     wake,
-    wakeAll() {
+    /** Wakes all readers: the change concerns all of them, or the listener was disconnected and may have missed one. */
+    wakeAll(): void {
       for (const key of [...watchers.keys()]) wake(key)
     },
+    /** Counts the readers that watch now. */
     count: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
   }
 }

@@ -24,50 +24,47 @@ export type DataKey = {
 /** An HMAC-SHA-256, and the key it was made with. */
 export type Fingerprint = { value: Buffer; keyId: string }
 
-/** Encryption of stored values. */
-export type Encryption = {
-  /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
-  encrypt(text: string, place: Place): Buffer
-  /** @throws Error when the key is not there, or the place or the bytes differ from those of the encryption */
-  decrypt(ciphertext: Buffer, place: Place): string
-  /** Returns the first bytes of everything that is encrypted with the key now in use, and of nothing else. */
-  getActiveHead(): Buffer
-  /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
-  fingerprint(text: string): Fingerprint
-  /** Compares a text with the one that was fingerprinted. `unknown`: the key is not there. */
-  checkFingerprint(text: string, fingerprint: Fingerprint): 'same' | 'different' | 'unknown'
-}
-
 const MAGIC = Buffer.from('DKv2')
 const KEY_ID_BYTES = 8
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
+export type Encryption = ReturnType<typeof createEncryption>
+
 /**
+ * Creates the encryption of stored values.
  * @param list returns the keys as they are known at that moment
  * @param seek is told of the id of a key that is not among them, and may throw an error of its own
  */
 export function createEncryption(
   list: () => readonly DataKey[],
   seek: (id: string) => void = () => {},
-): Encryption {
+) {
   const find = (purpose: DataKeyPurpose, id: string) =>
     list().find((one) => one.purpose === purpose && one.id === id)
   return {
-    encrypt: (text, place) => seal(findActive(list(), 'seal'), text, place),
-    decrypt(ciphertext, place) {
+    /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
+    encrypt: (text: string, place: Place) => seal(findActive(list(), 'seal'), text, place),
+    /** @throws Error when the key is not there, or the place or the bytes differ from those of the encryption */
+    decrypt(ciphertext: Buffer, place: Place): string {
       const id = readKeyId(ciphertext)
       const named = id === undefined ? undefined : find('seal', id)
       if (id !== undefined && !named) seek(id)
       if (!named) throw new Error('the data key of a ciphertext is not there')
       return unseal(named, ciphertext, place)
     },
+    /** Returns the first bytes of everything that is encrypted with the key now in use, and of nothing else. */
     getActiveHead: () => formatHead(findActive(list(), 'seal').id),
-    fingerprint(text) {
+    /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
+    fingerprint(text: string): Fingerprint {
       const printing = findActive(list(), 'fingerprint')
       return { value: computeHmac(printing, text), keyId: printing.id }
     },
-    checkFingerprint(text, { value, keyId }) {
+    /** Compares a text with the one that was fingerprinted. `unknown`: the key is not there. */
+    checkFingerprint(
+      text: string,
+      { value, keyId }: Fingerprint,
+    ): 'same' | 'different' | 'unknown' {
       const key = find('fingerprint', keyId)
       if (!key) return 'unknown'
       return computeHmac(key, text).equals(value) ? 'same' : 'different'

@@ -18,30 +18,21 @@ function isSessionOpen({ pid, secret }: SessionKey): boolean {
 
 type Waiting = { isWaiting(): boolean; refuse(error: Error): void }
 
-/** Who waits for a connection of a pool. */
-export type Line = {
-  /** @returns a function that leaves the line */
-  join(waiting: Waiting, waitMs: number | undefined): () => void
-  onOpened(): void
-  onClosed(): void
-  /** No session could be opened: who waits is refused, unless there is one that may come to serve them. */
-  refuse(error: unknown): void
-  /** Resolves as soon as anybody waits, or later for whom the driver connects by itself. */
-  isNeeded(): Promise<void>
-  /** Keeps nobody who asked `isNeeded`. */
-  release(): void
-}
+export type Line = ReturnType<typeof createLine>
 
-export function createLine(): Line {
+/** Creates the line of those who wait for a connection of a pool. */
+export function createLine() {
   const line = new Set<Waiting>()
   let open = 0
   let refusal: Error | undefined
   const onNeeded: (() => void)[] = []
+  /** Keeps nobody who asked `isNeeded`. */
   function release(): void {
     for (const resolve of onNeeded.splice(0)) resolve()
   }
   return {
-    join(waiting, waitMs) {
+    /** @returns a function that leaves the line */
+    join(waiting: Waiting, waitMs: number | undefined) {
       line.add(waiting)
       release()
       const giveUp = () => waiting.refuse(refusal ?? createWaitError())
@@ -58,12 +49,14 @@ export function createLine(): Line {
     onClosed() {
       open -= 1
     },
-    refuse(error) {
+    /** No session could be opened: who waits is refused, unless there is one that may come to serve them. */
+    refuse(error: unknown): void {
       refusal = error instanceof Error ? error : new Error(String(error))
       if (open > 0) return
       for (const waiting of line) waiting.refuse(refusal)
     },
-    async isNeeded() {
+    /** Resolves as soon as anybody waits, or later for whom the driver connects by itself. */
+    async isNeeded(): Promise<void> {
       for (const waiting of line) if (waiting.isWaiting()) return
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, CONNECTION_WAIT_MS)

@@ -15,17 +15,6 @@ export type Condition = {
   replaces?: string | undefined
 }
 
-/** The outages of one log: a line when one begins, one a minute while it lasts, and one when it has ended. */
-export type OutageLog = {
-  /** @param work what failed because of the condition, counted in the lines */
-  note(condition: Condition, work?: string): void
-  /** Returns the conditions that last, with the time since their newest sign (ms). */
-  list(): (Condition & { quietMs: number })[]
-  end(name: string): void
-  /** Logs the conditions that have lasted for another minute. */
-  remind(): void
-}
-
 type Outage = {
   condition: Condition
   since: number
@@ -39,14 +28,13 @@ const REMIND_EVERY_MS = 60_000
 
 type Classify = (error: unknown) => Condition | undefined
 
-const opened = new WeakMap<Log, { outages: OutageLog; classify: Classify }>()
+const opened = new WeakMap<Log, { outages: ReturnType<typeof openOutageLog>; classify: Classify }>()
 
-/** Opens the outages of a log: `noteOutage` with the same log takes note of them from now on. */
-export function openOutageLog(
-  log: Log,
-  classify: Classify,
-  now: () => number = Date.now,
-): OutageLog {
+/**
+ * Opens the outages of a log: `noteOutage` with the same log takes note of them from now on. There is a line when one
+ * begins, one a minute while it lasts, and one when it has ended.
+ */
+export function openOutageLog(log: Log, classify: Classify, now: () => number = Date.now) {
   const lasting = new Map<string, Outage>()
   const describe = ({ condition, since, failed }: Outage) => ({
     outage: condition.name,
@@ -62,8 +50,9 @@ export function openOutageLog(
     log.error(describe(outage), `${what}${lasts}: ${meanwhile}; look at ${look}`)
   }
 
-  const outages: OutageLog = {
-    note(condition, work) {
+  const outages = {
+    /** @param work what failed because of the condition, counted in the lines */
+    note(condition: Condition, work?: string): void {
       const known = lasting.get(condition.name)
       const at = now()
       const replaced = known ? undefined : lasting.get(condition.replaces ?? '')
@@ -76,18 +65,20 @@ export function openOutageLog(
       lasting.set(condition.name, outage)
       say(outage)
     },
+    /** Returns the conditions that last, with the time since their newest sign (ms). */
     list: () =>
       [...lasting.values()].map(({ condition, signAt }) => ({
         ...condition,
         quietMs: Math.max(0, now() - signAt),
       })),
-    end(name) {
+    end(name: string): void {
       const outage = lasting.get(name)
       if (!outage) return
       lasting.delete(name)
       log.info(describe(outage), `over after ${lastedS(outage)} s: ${outage.condition.what}`)
     },
-    remind() {
+    /** Logs the conditions that have lasted for another minute. */
+    remind(): void {
       for (const outage of lasting.values()) {
         if (now() - outage.saidAt < REMIND_EVERY_MS) continue
         outage.saidAt = now()

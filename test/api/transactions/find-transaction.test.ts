@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/platform/concurrency/batcher.ts'
 import { findTransaction, MAX_LOOKUPS } from '../../../src/transactions/find-transaction.ts'
+import type { TransactionsContext } from '../../../src/transactions/types.ts'
 import { seedPayment, seedTransaction } from '../../support/api.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -28,8 +29,11 @@ function holdStatements() {
       }
     },
   })
-  const transactionLookups = createBatcher<never, never>(MAX_LOOKUPS, 60_000)
-  return { ctx: { db: { ...db, sql: holding }, transactionLookups }, held }
+  const ctx: Pick<TransactionsContext, 'db' | 'transactionLookups'> = {
+    db: { ...db, sql: holding },
+    transactionLookups: createBatcher(MAX_LOOKUPS, 60_000),
+  }
+  return { ctx, held }
 }
 
 describe('reads by id', () => {
