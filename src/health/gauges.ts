@@ -12,7 +12,7 @@ import { countPendingSql } from '../webhooks/endpoints.ts'
 
 export type HealthContext = Context & {
   /** Counts succeeded and failed refunds, for the metrics. */
-  countEndedRefunds: () => Promise<EndedRefunds>
+  countEndedRefunds: () => Promise<readonly StoredValue[]>
   /** Sets the gauges of what this process holds. */
   measure: () => void
 }
@@ -103,6 +103,14 @@ const STORED_GAUGES: readonly StoredGauge[] = [
   },
 ]
 
+/** Beside those that have not ended; counted less often. */
+const ENDED_REFUNDS: StoredGauge = {
+  gauge: 'refunds',
+  sql: `select status, count(*) as value from refunds
+    where status in ('succeeded', 'failed', 'returned') group by 1`,
+  label: { name: 'status', values: ['succeeded', 'failed', 'returned'] },
+}
+
 type StoredValue = { value: number } & Record<string, string | number>
 
 /**
@@ -121,14 +129,12 @@ export async function setStoredGauges(sql: Sql, ctx: HealthContext): Promise<voi
   for (const [index, gauge] of STORED_GAUGES.entries()) {
     setGauge(metrics, gauge, values[index] ?? [], 0)
   }
-  if (ended) setEndedRefunds(metrics, ended)
+  if (ended) setGauge(metrics, ENDED_REFUNDS, ended, 0)
 }
 
 /** Sets all gauges of what is stored to NaN, so that no stale value is shown while the database is unavailable. */
 export function clearStoredGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
-  for (const gauge of STORED_GAUGES) setGauge(metrics, gauge, [], Number.NaN)
-  const { NaN: unknown } = Number
-  setEndedRefunds(metrics, { succeeded: unknown, failed: unknown, returned: unknown })
+  for (const gauge of [...STORED_GAUGES, ENDED_REFUNDS]) setGauge(metrics, gauge, [], Number.NaN)
 }
 
 /** @param missing the value of what no row has */
@@ -140,33 +146,18 @@ function setGauge(
 ): void {
   const gauge = registry.getSingleMetric(name)
   if (!(gauge instanceof Gauge)) throw new Error(`${name} is no gauge`)
-  gauge.reset()
   const shown = label ? label.values.map((value) => ({ [label.name]: value })) : [{}]
-  if (!isList) for (const labels of shown) gauge.set(labels, missing)
+  if (isList) gauge.reset()
+  else for (const labels of shown) gauge.set(labels, missing)
   for (const { value, ...labels } of rows) gauge.set(labels, value)
 }
-
-function setEndedRefunds({ refunds }: HealthContext['metrics'], ended: EndedRefunds): void {
-  for (const status of ['succeeded', 'failed', 'returned'] as const) {
-    refunds.set({ status }, ended[status])
-  }
-}
-
-export type EndedRefunds = { succeeded: number; failed: number; returned: number }
 
 /**
  * Counts refunds that have ended. A count scans the whole table, and is reused for 20 times the time it took: in a
  * small installation the numbers are current, with some millions of rows they are a minute old. It throws database
  * errors.
  */
-export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> {
-  async function count(): Promise<EndedRefunds> {
-    const [row] = await sql<EndedRefunds[]>`
-      select count(*) filter (where status = 'succeeded') as succeeded,
-        count(*) filter (where status = 'failed') as failed,
-        count(*) filter (where status = 'returned') as returned
-      from refunds`
-    return row ?? { succeeded: 0, failed: 0, returned: 0 }
-  }
+export function createEndedRefundCounter(sql: Sql): HealthContext['countEndedRefunds'] {
+  const count = async () => await sql.unsafe<StoredValue[]>(ENDED_REFUNDS.sql)
   return shareRuns(count, ({ tookMs, failed }) => (failed ? 0 : 20 * tookMs))
 }

@@ -35,6 +35,6 @@ describe('the count of ended refunds', () => {
         where datname = current_database() and wait_event_type = 'Lock'`
       expect(await failed).toBeInstanceOf(Error)
     })
-    expect(await countEnded()).toMatchObject({ failed: expect.any(Number) })
+    expect(await countEnded()).toEqual([])
   })
 })
