@@ -123,7 +123,7 @@ async function probeQuery(
     return add('signature', finding, action, 'error')
   }
   if (!isAnswer) return
-  const said = answer.kind === 'invalid' ? answer.reason : describeAnswer(answer)
+  const said = answer.kind === 'unknown' ? answer.reason : describeAnswer(answer)
   const action =
     'check GATEWAY_SECRET and GATEWAY_MERCHANT_CODE (or MERCHANTS_FILE): no encoding and no prefix makes a difference'
   const finding = `the gateway answers a right signature as it answers a wrong one: ${said}`

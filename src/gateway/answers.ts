@@ -14,13 +14,7 @@ import {
   toMessage,
   toStorable,
 } from './storable.ts'
-import type {
-  GatewayAnswer,
-  ListedPayment,
-  PaymentList,
-  ReadAnswer,
-  RoundedAmount,
-} from './types.ts'
+import type { GatewayAnswer, ListedPayment, PaymentList, Read, RoundedAmount } from './types.ts'
 
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
@@ -47,8 +41,8 @@ const refundResult = z
   .catch({})
   .transform((result) => result.transId)
 
-/** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid without a code and a list of payments. */
-export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<PaymentList> {
+/** Reads the answer to QUERY_PT (specification 4.3.1). It is `unknown` without a code and a list of payments. */
+export function readPaymentsAnswer(body: Buffer, prefix: string): Read<GatewayAnswer<PaymentList>> {
   const members = parseObject(body)
   const answer = judgeAnswer(members, prefix, paymentList)
   if (!members || answer.kind !== 'answered') return { answer, received: formatBody(body, members) }
@@ -63,7 +57,10 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): ReadAnswer<Pay
 }
 
 /** The answer to REFUND (specification 4.3.2): code 0 accepts it, with or without the gateway's id of it. */
-export function readRefundAnswer(body: Buffer, prefix: string): ReadAnswer<string | undefined> {
+export function readRefundAnswer(
+  body: Buffer,
+  prefix: string,
+): Read<GatewayAnswer<string | undefined>> {
   const members = parseObject(body)
   return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
 }
@@ -78,10 +75,10 @@ function judgeAnswer<T>(
   prefix: string,
   data: z.ZodType<T>,
 ): GatewayAnswer<T> {
-  if (!answer) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
+  if (!answer) return { kind: 'unknown', reason: 'the answer is not a JSON object' }
   const code = responseCode.safeParse(answer[`${prefix}_ResponseCode`])
   if (!code.success) {
-    return { kind: 'invalid', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
+    return { kind: 'unknown', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
   }
   const message = toMessage(answer[`${prefix}_ResponseMsg`])
   if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
@@ -89,7 +86,7 @@ function judgeAnswer<T>(
   if (parsed.success) return { kind: 'answered', value: parsed.data, message }
   const [issue] = parsed.error.issues
   const path = [`${prefix}_ResponseData`, ...(issue?.path ?? [])].join('.')
-  return { kind: 'invalid', reason: `${path} ${issue?.message}` }
+  return { kind: 'unknown', reason: `${path} ${issue?.message}` }
 }
 
 export function parseObject(body: Buffer): Record<string, unknown> | undefined {

@@ -11,13 +11,14 @@ import { type Breakers, runGuarded } from './breakers.ts'
 import { writeParams } from './parse-body.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
 import type {
+  GatewayAnswer,
   GatewayCall,
   GatewayCommand,
   GatewayOutcome,
   OutcomeKind,
   PaymentList,
   PreparedCall,
-  ReadAnswer,
+  Read,
 } from './types.ts'
 
 export type GatewaySettings = {
@@ -107,7 +108,7 @@ type CallRequest<T> = {
   /** Parameters by name without prefix; undefined ones are omitted. */
   fields: WireParams
   exclude: readonly string[]
-  read: (body: Buffer) => ReadAnswer<T>
+  read: (body: Buffer) => Read<GatewayAnswer<T>>
 }
 
 const OPERATIONS = { QUERY_PT: 'query', REFUND: 'refund' } as const
@@ -137,7 +138,7 @@ function prepareCall<T>(
     const hasSlot = wire.inFlight < maxConcurrency
     const result = hasSlot ? await post(settings, wire, body, signal) : NO_SLOT
     const ms = performance.now() - started
-    const { outcome, received } = classify(result, read)
+    const { answer: outcome, received } = classify(result, read)
     const { kind } = outcome
     settings.onCall?.(command, kind, ms)
     const httpStatus = 'status' in result ? result.status : undefined
@@ -196,20 +197,18 @@ async function post(
 /** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
 function classify<T>(
   result: ExchangeResult,
-  read: (body: Buffer) => ReadAnswer<T>,
-): { outcome: GatewayOutcome<T>; received: string | undefined } {
+  read: CallRequest<T>['read'],
+): Read<GatewayOutcome<T>> {
   if (result.kind !== 'answer') {
     const part = 'part' in result && result.part ? formatBody(result.part) : undefined
-    return { outcome: { kind: result.kind, reason: result.reason }, received: part }
+    return { answer: { kind: result.kind, reason: result.reason }, received: part }
   }
   const { status, body } = result
   if (status < 200 || status > 299) {
-    const outcome = { kind: 'unknown', reason: `HTTP status ${status}` } as const
-    return { outcome, received: formatBody(body) }
+    const answer = { kind: 'unknown', reason: `HTTP status ${status}` } as const
+    return { answer, received: formatBody(body) }
   }
-  const { answer, received } = read(body)
-  if (answer.kind !== 'invalid') return { outcome: answer, received }
-  return { outcome: { kind: 'unknown', reason: answer.reason }, received }
+  return read(body)
 }
 
 /** Address and command of a call for its trace, none of its content. */

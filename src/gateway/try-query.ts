@@ -65,7 +65,7 @@ export function describeAnswer(answer: GatewayAnswer<PaymentList>): string {
 
 /** A gateway that answers the wrong hash in the same way has refused ours, or reads neither. */
 export function isAccepted({ answer }: Reply, spoiled: Reply | { failure: string }): boolean {
-  if (answer.kind === 'invalid') return false
+  if (answer.kind === 'unknown') return false
   if (answer.kind === 'answered' || 'failure' in spoiled) return true
   return describeAnswer(answer) !== describeAnswer(spoiled.answer)
 }

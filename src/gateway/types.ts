@@ -31,14 +31,14 @@ export type PaymentList = {
   omittedBytes: number
 }
 
-/** What the body of a response means: `invalid` is no answer as the specification defines it. */
+/** What the body of a response means: `unknown` is no answer as the specification defines it. */
 export type GatewayAnswer<T> =
   | { kind: 'answered'; value: T; message: string }
   | { kind: 'rejected'; code: string; message: string }
-  | { kind: 'invalid'; reason: string }
+  | { kind: 'unknown'; reason: string }
 
-/** A read answer, and what is kept of it as evidence beside its value (`CallRecord.received`). */
-export type ReadAnswer<T> = { answer: GatewayAnswer<T>; received: string | undefined }
+/** An answer, or why there is none, and what is kept of it as evidence beside its value (`CallRecord.received`). */
+export type Read<T> = { answer: T; received: string | undefined }
 
 export type GatewayCommand = 'QUERY_PT' | 'REFUND'
 
@@ -48,10 +48,9 @@ export type GatewayCommand = 'QUERY_PT' | 'REFUND'
  * left).
  */
 export type GatewayOutcome<T = unknown> =
-  | Exclude<GatewayAnswer<T>, { kind: 'invalid' }>
+  | GatewayAnswer<T>
   /** `paused`: the circuit breaker is open, so the call was not attempted. */
   | { kind: 'unavailable'; reason: string; paused?: true }
-  | { kind: 'unknown'; reason: string }
 
 export type OutcomeKind = GatewayOutcome['kind']
 

@@ -128,7 +128,7 @@ playRows(
 )
 
 const answered = (more: object = {}) => ({ kind: 'answered', ...more })
-const invalid = (reason: string) => ({ kind: 'invalid', reason })
+const invalid = (reason: string) => ({ kind: 'unknown', reason })
 const NO_LIST = invalid('svc_ResponseData is not an array')
 const NO_NUMBER = invalid('svc_ResponseCode is not a number')
 const NO_WHOLE_NUMBER = invalid('svc_ResponseCode is not a whole number')

@@ -22,7 +22,7 @@ const readChanged = (json: Json, member: string) => read(writeObject(ANSWER, { [
 const accepted = (id: string | undefined) => ({ kind: 'answered', value: id })
 const NO_ID = accepted(undefined)
 const SILENT = { ...accepted('5SYNM1OELUND'), message: '' }
-const invalid = (reason: string) => ({ kind: 'invalid', reason })
+const invalid = (reason: string) => ({ kind: 'unknown', reason })
 
 playRows(
   '2.5, the result of a refund',
@@ -114,7 +114,7 @@ describe('what is no answer in the sense of the specification', () => {
   ])('%s', (_, body, reason) => {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     for (const readAnswer of [readPaymentsAnswer, readRefundAnswer]) {
-      expect(readAnswer(bytes, 'svc').answer).toEqual({ kind: 'invalid', reason })
+      expect(readAnswer(bytes, 'svc').answer).toEqual({ kind: 'unknown', reason })
     }
   })
 })

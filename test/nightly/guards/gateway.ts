@@ -29,8 +29,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/gateway/client.ts',
-    text: '    return { outcome: { kind: result.kind, reason',
-    mutation: "    return { outcome: { kind: 'unavailable', reason",
+    text: '    return { answer: { kind: result.kind, reason',
+    mutation: "    return { answer: { kind: 'unavailable', reason",
     test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"reset"} is {"kind":"unknown","reason":{"sample":{},"inverse":false}}',
@@ -47,9 +47,9 @@ export const GATEWAY: readonly Guard[] = [
       'the outcome of the fault {"kind":"reset"} is {"kind":"unknown","reason":{"sample":{},"inverse":false}}',
   },
   {
-    file: 'src/gateway/client.ts',
-    text: "  return { outcome: { kind: 'unknown', reason: answer.reason }, received }",
-    mutation: "  return { outcome: { kind: 'unavailable', reason: answer.reason }, received }",
+    file: 'src/gateway/answers.ts',
+    text: "if (!answer) return { kind: 'unknown', reason: 'the answer is not a JSON object' }",
+    mutation: "if (!answer) return { kind: 'rejected', code: '1', message: '' }",
     test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"garbage"} is {"kind":"unknown","reason":"the answer is not a JSON object"}',
