@@ -201,29 +201,15 @@ function openGateways(
   },
 ) {
   const { metrics, tracing, breakers, encryption, signal } = of
-  const shared = {
-    baseUrl,
-    prefix: config.GATEWAY_FIELD_PREFIX,
-    timeoutMs: config.GATEWAY_TIMEOUT_MS,
-    maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
-    accounts: config.accounts,
-    sharedToken: config.sharedToken,
-    breakers,
-    tracing,
-  }
+  const shared = { config, baseUrl, breakers, tracing }
   const client = createGatewayClient({
     ...shared,
     encryption,
-    paygatePath: config.GATEWAY_PAYGATE_PATH,
-    encoding: config.GATEWAY_ENCODING,
-    refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
   })
   const cards = createCardGateway({
     ...shared,
-    successCode: config.GATEWAY_CARDS_SUCCESS_CODE,
-    notFoundCodes: config.GATEWAY_CARDS_NOT_FOUND_CODES,
     signal,
     onCall: (command, outcome, durationMs, reason) => {
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)

@@ -150,17 +150,13 @@ function reportPayments({ payments, unreadable, rounded }: PaymentList, add: Add
 }
 
 async function probeCards(config: Config, merchantCode: string, add: Add): Promise<void> {
-  const { accounts, sharedToken, GATEWAY_CARDS_SUCCESS_CODE: successCode } = config
+  const { accounts, sharedToken } = config
   const account = accounts.find((one) => one.merchantCode === merchantCode)
   if (!account?.token && !sharedToken)
     return add('cards', 'no access token is set: virtual cards are not read')
   const cards = createCardGateway({
-    ...{ accounts, sharedToken, successCode },
+    config,
     baseUrl: readBase(config),
-    prefix: config.GATEWAY_FIELD_PREFIX,
-    timeoutMs: config.GATEWAY_TIMEOUT_MS,
-    maxConcurrency: 1,
-    notFoundCodes: config.GATEWAY_CARDS_NOT_FOUND_CODES,
     breakers: createBreakers(),
     signal: new AbortController().signal,
     onCall: () => {},
@@ -171,7 +167,8 @@ async function probeCards(config: Config, merchantCode: string, add: Add): Promi
     if (outcome.kind === 'answered')
       return add('cards', `a token and a list of cards were read (${outcome.owners.length})`)
     if (outcome.kind === 'refused' && outcome.status === 200) {
-      const found = `the list of cards has code ${outcome.code}, and success is ${successCode}`
+      const { GATEWAY_CARDS_SUCCESS_CODE: success } = config
+      const found = `the list of cards has code ${outcome.code}, and success is ${success}`
       const action = `set GATEWAY_CARDS_SUCCESS_CODE=${outcome.code} if that is what the gateway calls a success`
       return add('cards', found, action, 'error')
     }

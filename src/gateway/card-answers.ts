@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { isLosslessNumber, type LosslessNumber } from 'lossless-json'
+import type { Config } from '../config/config.ts'
 import { maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
 import { parseObject, responseCode } from './answers.ts'
 import { toMessage } from './storable.ts'
@@ -26,12 +27,10 @@ export const CARD_ENVELOPE = {
 export type CardEnvelope = Record<string, unknown>
 
 /** How this gateway's card envelopes are read. The specification does not define the values of `code`. */
-export type CardEnvelopeRules = {
-  prefix: string
-  successCode: string
-  /** The values of `code` that mean that there is no such card. */
-  notFoundCodes: readonly string[]
-}
+type CardEnvelopeRules = Pick<
+  Config,
+  'GATEWAY_FIELD_PREFIX' | 'GATEWAY_CARDS_SUCCESS_CODE' | 'GATEWAY_CARDS_NOT_FOUND_CODES'
+>
 
 /** What the body of a card response means (specification 2.1). */
 export type CardAnswer =
@@ -78,16 +77,18 @@ export function readCardResponse(
   const read = responseCode.safeParse(code)
   if (isSuccess && !read.success) return fail(`code ${read.error.issues[0]?.message}`)
   // With an error status the code of a success means nothing.
-  const refusal = read.data === rules.successCode ? undefined : read.data
+  const refusal = read.data === rules.GATEWAY_CARDS_SUCCESS_CODE ? undefined : read.data
   if (!isSuccess || refusal !== undefined) {
-    const isNotFound = status === 404 || rules.notFoundCodes.includes(refusal ?? '')
+    const { GATEWAY_CARDS_NOT_FOUND_CODES: missing } = rules
+    const isNotFound = status === 404 || missing.includes(refusal ?? '')
     if (isNotFound && form === 'detail') return { kind: 'missing', message: toMessage(message) }
     const refused = { kind: 'refused', status: isSuccess ? 200 : status } as const
     return { ...refused, ...(refusal && { code: refusal }), message: toMessage(message) }
   }
   const owners = OWNERS[form].safeParse(data)
   if (owners.success) {
-    return { kind: 'answered', envelope: maskEnvelope(members, rules.prefix), owners: owners.data }
+    const envelope = maskEnvelope(members, rules.GATEWAY_FIELD_PREFIX)
+    return { kind: 'answered', envelope, owners: owners.data }
   }
   const [issue] = owners.error.issues
   return fail(`${['data', ...(issue?.path ?? [])].join('.')} ${issue?.message}`)

@@ -1,9 +1,10 @@
 import type { Pool } from 'undici'
-import type { MerchantAccount, TokenSource } from '../config/accounts.ts'
+import type { TokenSource } from '../config/accounts.ts'
+import type { Config } from '../config/config.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
 import { type Breakers, runGuarded } from './breakers.ts'
-import { type CardAnswer, type CardEnvelopeRules, readCardResponse } from './card-answers.ts'
+import { type CardAnswer, readCardResponse } from './card-answers.ts'
 import { createTokenProvider, type TokenProvider } from './tokens.ts'
 import type { OutcomeKind } from './types.ts'
 
@@ -27,14 +28,10 @@ function buildCardPath(
   return parameters.size === 0 ? path : `${path}?${parameters}`
 }
 
-export type CardGatewaySettings = CardEnvelopeRules & {
+type CardGatewaySettings = {
+  config: Config
+  /** That of the sandbox in a demo. */
   baseUrl: string
-  /** Limit of one call in ms, waiting for a connection included. */
-  timeoutMs: number
-  maxConcurrency: number
-  accounts: readonly MerchantAccount[]
-  /** Replaces the tokens of the accounts. */
-  sharedToken?: TokenSource | undefined
   /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
   breakers: Breakers
   tracing?: Tracing
@@ -52,10 +49,10 @@ const CARDS_PATH = '/v2/vc/virtual-cards'
 
 /** Has connections of its own: reads take no call slot of queries and refunds, and wait `timeoutMs` for one. */
 export function createCardGateway(settings: CardGatewaySettings) {
-  const { timeoutMs, maxConcurrency } = settings
+  const { GATEWAY_TIMEOUT_MS: timeoutMs, GATEWAY_MAX_CONCURRENCY: connections } = settings.config
   const base = new URL(settings.baseUrl)
   const root = base.pathname.replace(/\/$/, '') + CARDS_PATH
-  const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
+  const pool = openPool(base.origin, { connections, timeoutMs })
   const providers = openTokenProviders(settings)
   const wire = { pool, root, hostname: base.hostname }
   return {
@@ -84,8 +81,8 @@ export function createCardGateway(settings: CardGatewaySettings) {
 export type CardGateway = ReturnType<typeof createCardGateway>
 
 /** Provides the tokens of the accounts; a shared one is also that of requests without an account. */
-function openTokenProviders({ accounts, sharedToken, onCall, ...settings }: CardGatewaySettings) {
-  const { baseUrl, timeoutMs, signal } = settings
+function openTokenProviders({ config, baseUrl, signal, onCall }: CardGatewaySettings) {
+  const { accounts, sharedToken, GATEWAY_TIMEOUT_MS: timeoutMs } = config
   const open = (source: TokenSource): TokenProvider =>
     createTokenProvider(source, {
       ...{ baseUrl, timeoutMs, signal },
@@ -110,8 +107,8 @@ async function readGuarded(
   request: CardRequest,
   provider: TokenProvider,
 ): Promise<CardOutcome> {
-  const { breakers, sharedToken, signal, tracing = NO_TRACING } = settings
-  const owner = sharedToken ? '*' : (request.merchantCode ?? '*')
+  const { config, breakers, signal, tracing = NO_TRACING } = settings
+  const owner = config.sharedToken ? '*' : (request.merchantCode ?? '*')
   const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
   // The path stays out of the trace: it holds the card's id, which may be confidential.
@@ -130,7 +127,7 @@ async function readOnce(
   request: CardRequest,
   provider: TokenProvider,
 ): Promise<CardOutcome> {
-  const { timeoutMs, signal, onCall } = settings
+  const { config, signal, onCall } = settings
   const result = await provider.get()
   if (result.kind === 'none') {
     const reason = `no access token: ${result.reason}`
@@ -147,6 +144,7 @@ async function readOnce(
   }
   const path = buildCardPath(root, request)
   const started = performance.now()
+  const { GATEWAY_TIMEOUT_MS: timeoutMs } = config
   const call = { path, method: 'GET', headers, body: '', timeoutMs, signal } as const
   const response = await exchange(pool, call)
   const report = (outcome: OutcomeKind, reason?: string) =>
@@ -163,7 +161,7 @@ async function readOnce(
   }
   provider.confirm(token)
   const form = request.virtualCardRequestId === undefined ? 'list' : 'detail'
-  const outcome = readCardResponse(response, settings, form)
+  const outcome = readCardResponse(response, config, form)
   if (outcome.kind === 'failed') report('unknown', outcome.reason)
   else report(outcome.kind === 'answered' ? 'answered' : 'rejected')
   return outcome

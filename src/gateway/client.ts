@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
 import type { Pool } from 'undici'
-import type { MerchantAccount } from '../config/accounts.ts'
+import type { Config } from '../config/config.ts'
 import { shortenAmount } from '../money.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { type ExchangeResult, exchange, openPool } from '../platform/outbound/exchange.ts'
@@ -22,17 +22,9 @@ import type {
 } from './types.ts'
 
 export type GatewaySettings = {
+  config: Config
+  /** That of the sandbox in a demo; the path of the operations is appended. */
   baseUrl: string
-  /** The path of the operations, appended to that of `baseUrl`. */
-  paygatePath: string
-  prefix: string
-  encoding: 'json' | 'form'
-  /** Names, without prefix, that stay out of the hash of a REFUND request. */
-  refundHashExclude: readonly string[]
-  accounts: readonly MerchantAccount[]
-  /** Limit of one call in ms, connecting and reading included. */
-  timeoutMs: number
-  maxConcurrency: number
   breakers: Breakers
   encryption: Pick<Encryption, 'fingerprint'>
   /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
@@ -52,10 +44,11 @@ export type RefundOrder = {
 
 /** Creates a client with one pool. Answers carry no signature: TLS to the configured host is why they are trusted. */
 export function createGatewayClient(settings: GatewaySettings) {
-  const { prefix, refundHashExclude, maxConcurrency: connections, timeoutMs } = settings
+  const { config } = settings
+  const { GATEWAY_FIELD_PREFIX: prefix, GATEWAY_MAX_CONCURRENCY: connections } = config
   const base = new URL(settings.baseUrl)
-  const pool = openPool(base.origin, { connections, timeoutMs })
-  const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
+  const pool = openPool(base.origin, { connections, timeoutMs: config.GATEWAY_TIMEOUT_MS })
+  const path = base.pathname.replace(/\/$/, '') + config.GATEWAY_PAYGATE_PATH
   const wire = { pool, base, path, inFlight: 0 }
   return {
     /**
@@ -90,7 +83,7 @@ export function createGatewayClient(settings: GatewaySettings) {
           Amount: new LosslessNumber(shortenAmount(amount)),
           Receiver: receiver && Buffer.from(JSON.stringify(receiver)).toString('base64'),
         },
-        exclude: refundHashExclude,
+        exclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
         read: (body) => readRefundAnswer(body, prefix),
       })
     },
@@ -126,17 +119,17 @@ function prepareCall<T>(
   wire: Wire,
   request: CallRequest<T>,
 ): PreparedCall<T> {
-  const { breakers, tracing = NO_TRACING, encryption, maxConcurrency } = settings
+  const { config, breakers, tracing = NO_TRACING, encryption } = settings
   const { command, merchantCode, read } = request
-  const body = writeParams(signFields(settings, request), settings.encoding)
+  const body = writeParams(signFields(config, request), config.GATEWAY_ENCODING)
   const digest = createHash('sha256').update(body).digest('hex')
   // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
   const bodyHmac = encryption.fingerprint(`gateway request body\0${digest}`)
 
   async function call(signal: AbortSignal | undefined) {
     const started = performance.now()
-    const hasSlot = wire.inFlight < maxConcurrency
-    const result = hasSlot ? await post(settings, wire, body, signal) : NO_SLOT
+    const hasSlot = wire.inFlight < config.GATEWAY_MAX_CONCURRENCY
+    const result = hasSlot ? await post(config, wire, body, signal) : NO_SLOT
     const ms = performance.now() - started
     const { answer: outcome, received } = classify(result, read)
     const { kind } = outcome
@@ -164,7 +157,7 @@ function prepareCall<T>(
 
 /** The parameters of a call, signed (specification 4.3, 5.2). @throws Error when the account is not in the settings */
 export function signFields(
-  { prefix, accounts }: Pick<GatewaySettings, 'prefix' | 'accounts'>,
+  { accounts, GATEWAY_FIELD_PREFIX: prefix }: Pick<Config, 'accounts' | 'GATEWAY_FIELD_PREFIX'>,
   { command, merchantCode, fields, exclude }: Omit<CallRequest<unknown>, 'read'>,
 ): WireParams {
   const account = accounts.find((one) => one.merchantCode === merchantCode)
@@ -178,7 +171,7 @@ export function signFields(
 
 /** Posts one body, once. Never rejects. */
 async function post(
-  { encoding, timeoutMs }: GatewaySettings,
+  { GATEWAY_ENCODING: encoding, GATEWAY_TIMEOUT_MS: timeoutMs }: Config,
   wire: Wire,
   body: string,
   signal: AbortSignal | undefined,

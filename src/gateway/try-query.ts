@@ -27,10 +27,10 @@ export async function tryQuery(
   { prefix, encoding }: Variant,
   isSpoiled: boolean,
 ): Promise<Reply | { failure: string }> {
-  const { accounts, GATEWAY_TIMEOUT_MS, GATEWAY_PAYGATE_PATH } = config
+  const { GATEWAY_TIMEOUT_MS, GATEWAY_PAYGATE_PATH } = config
   const fields = { TransactionID: transactionId }
   const call = { command: 'QUERY_PT', merchantCode, fields, exclude: [] } as const
-  const params = signFields({ prefix, accounts }, call)
+  const params = signFields({ ...config, GATEWAY_FIELD_PREFIX: prefix }, call)
   const hash = `${prefix}_SecureHash`
   const sent = isSpoiled ? { ...params, [hash]: '0'.repeat(64) } : params
   const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
+import { type Config, readConfig } from '../../src/config/config.ts'
 import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
 import { makeEncryption } from './encryption.ts'
@@ -13,16 +14,18 @@ import { MERCHANT, NEVER } from './service.ts'
 export const ENCRYPTION = makeEncryption()
 
 /** Creates a gateway client for an address, closed after the test. */
-export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> = {}) {
+export function makeClient(
+  baseUrl: string,
+  config: Partial<Config> = {},
+  settings: Partial<GatewaySettings> = {},
+) {
   const client = createGatewayClient({
     baseUrl,
-    paygatePath: '/api/v1/paygate/svcpay',
-    prefix: 'svc',
-    encoding: 'json',
-    timeoutMs: 5_000,
-    maxConcurrency: 4,
-    refundHashExclude: ['RequestID'],
-    accounts: [MERCHANT],
+    config: {
+      ...readConfig({ DEMO: 'true' }),
+      ...{ accounts: [MERCHANT], GATEWAY_TIMEOUT_MS: 5_000, GATEWAY_MAX_CONCURRENCY: 4 },
+      ...config,
+    },
     encryption: ENCRYPTION,
     breakers: createBreakers(NEVER),
     ...settings,

@@ -15,7 +15,11 @@ import type { Json } from '../support/specification-rows.ts'
 
 /** Sections 2.1 to 2.3. Order systems get a card as the gateway wrote it, card data masked. */
 
-const RULES = { prefix: 'svc', successCode: '1', notFoundCodes: [] }
+const RULES = {
+  GATEWAY_FIELD_PREFIX: 'svc',
+  GATEWAY_CARDS_SUCCESS_CODE: '1',
+  GATEWAY_CARDS_NOT_FOUND_CODES: [],
+}
 
 type Operation = {
   operation: 'detail' | 'list'

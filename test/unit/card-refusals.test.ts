@@ -4,7 +4,11 @@ import { build, DETAIL, ENVELOPE } from '../support/card-specification.ts'
 
 /** Section 7.2: how reads of cards are refused; test/api/cards.test.ts plays what is asked and shown. */
 
-const RULES = { prefix: 'svc', successCode: '1', notFoundCodes: ['7'] }
+const RULES = {
+  GATEWAY_FIELD_PREFIX: 'svc',
+  GATEWAY_CARDS_SUCCESS_CODE: '1',
+  GATEWAY_CARDS_NOT_FOUND_CODES: ['7'],
+}
 
 /** An answer with a card, whose code is as it is written. */
 const write = (code = '1') =>

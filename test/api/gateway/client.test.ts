@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Config } from '../../../src/config/config.ts'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { computeStoredHmac } from '../../support/body-hmac.ts'
 import { ENCRYPTION, makeClient, serve } from '../../support/gateway.ts'
@@ -63,14 +64,14 @@ describe('on the wire', () => {
 
   it('as a form it has the same fields and the same hash', async () => {
     const { url, seen } = await serve((response) => response.end(EMPTY))
-    await makeClient(url, { encoding: 'form' }).ask(ID)
+    await makeClient(url, { GATEWAY_ENCODING: 'form' }).ask(ID)
     expect(seen[0]?.headers['content-type']).toBe('application/x-www-form-urlencoded')
     expect(Object.fromEntries(new URLSearchParams(seen[0]?.body))).toEqual(FIELDS)
   })
 
   it('another prefix changes every name and no value', async () => {
     const { url, seen } = await serve((response) => response.end(EMPTY.replaceAll('svc', 'brand')))
-    const { outcome } = await makeClient(url, { prefix: 'brand' }).ask(ID)
+    const { outcome } = await makeClient(url, { GATEWAY_FIELD_PREFIX: 'brand' }).ask(ID)
     expect(outcome).toEqual({ kind: 'answered', value: NOTHING, message: 'ok' })
     const rebranded = Object.entries(FIELDS).map(([k, v]) => [k.replace('svc', 'brand'), v])
     expect(JSON.parse(seen[0]?.body ?? '')).toEqual(Object.fromEntries(rebranded))
@@ -79,14 +80,16 @@ describe('on the wire', () => {
   it('a base address with a path of its own is kept before the path of the operations', async () => {
     const { url, seen } = await serve((response) => response.end(EMPTY))
     await makeClient(`${url}/shop/`).ask()
-    await makeClient(`${url}/shop`, { paygatePath: '/pay' }).ask()
+    await makeClient(`${url}/shop`, { GATEWAY_PAYGATE_PATH: '/pay' }).ask()
     expect(seen.map(({ path }) => path)).toEqual(['/shop/api/v1/paygate/svcpay', '/shop/pay'])
   })
 
   it.each(['json', 'form'] as const)(
     'the sandbox verifies what goes out as %s',
     async (encoding) => {
-      const { outcome, record } = await makeClient(sandbox.url, { encoding }).ask(ID)
+      const { outcome, record } = await makeClient(sandbox.url, { GATEWAY_ENCODING: encoding }).ask(
+        ID,
+      )
       expect(outcome).toMatchObject({
         kind: 'answered',
         value: { payments: [PAID] },
@@ -113,7 +116,7 @@ describe('the outcome', () => {
       code: expect.stringMatching(/^[1-9]\d*$/),
       message: expect.stringMatching(/./),
     })
-    const accounts = [{ ...MERCHANT, secret: 'wrong' }]
+    const accounts: Config['accounts'] = [{ ...MERCHANT, secret: 'wrong' }]
     expect((await makeClient(sandbox.url, { accounts }).ask(ID)).outcome.kind).toBe('rejected')
   })
 
@@ -139,7 +142,7 @@ describe('the outcome', () => {
     await setFault({ times: 1, ...fault })
     const calls: unknown[] = []
     const onCall = (command: string, kind: string) => calls.push([command, kind])
-    const { outcome, record } = await makeClient(sandbox.url, { onCall }).ask(ID)
+    const { outcome, record } = await makeClient(sandbox.url, {}, { onCall }).ask(ID)
     expect(outcome).toMatchObject(expected)
     expect(record).toMatchObject({ command: 'QUERY_PT', httpStatus: status })
     expect(calls).toEqual([['QUERY_PT', outcome.kind]])
@@ -149,7 +152,7 @@ describe('the outcome', () => {
     'of the fault %s, longer than the time-out, is unknown within it',
     async (kind) => {
       await setFault({ kind, ...(kind === 'delay' ? { delayMs: 60_000 } : {}), times: 1 })
-      const { outcome, record } = await makeClient(sandbox.url, { timeoutMs: 500 }).ask(ID)
+      const { outcome, record } = await makeClient(sandbox.url, { GATEWAY_TIMEOUT_MS: 500 }).ask(ID)
       expect(outcome).toEqual({ kind: 'unknown', reason: 'no answer within 500 ms' })
       expect(record.durationMs).toBeGreaterThanOrEqual(499)
       expect(record.durationMs).toBeLessThan(5_000)
@@ -174,7 +177,10 @@ describe('the outcome', () => {
 
   it('beyond the call slots is unavailable, and a slot is free again after its call', async () => {
     await setFault({ kind: 'acceptThenHang', times: 2 })
-    const { ask } = makeClient(sandbox.url, { maxConcurrency: 2, timeoutMs: 1_000 })
+    const { ask } = makeClient(sandbox.url, {
+      GATEWAY_MAX_CONCURRENCY: 2,
+      GATEWAY_TIMEOUT_MS: 1_000,
+    })
     const before = await countCalls()
     const hanging = [ask(ID), ask(ID)]
     expect((await ask(ID)).outcome).toEqual({

@@ -96,7 +96,7 @@ it('an answer that never ends is cut off by the time-out of the whole call', asy
     const drip = setInterval(() => response.write(' '), 20)
     response.on('close', () => clearInterval(drip))
   })
-  const { outcome, record } = await makeClient(url, { timeoutMs: 300 }).ask()
+  const { outcome, record } = await makeClient(url, { GATEWAY_TIMEOUT_MS: 300 }).ask()
   expect(outcome).toEqual({ kind: 'unknown', reason: 'no answer within 300 ms' })
   expect(record.httpStatus).toBe(200)
 })

@@ -128,7 +128,7 @@ describe('queries of a gateway that does not answer', () => {
   function prepare(settings = LONG, slots = 16) {
     const { ctx } = rig.service
     const breakers = createBreakers(settings)
-    const { client } = makeClient(rig.sandbox.url, { breakers })
+    const { client } = makeClient(rig.sandbox.url, {}, { breakers })
     return {
       breakers,
       ctx: {

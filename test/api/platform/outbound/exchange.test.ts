@@ -54,14 +54,14 @@ it('a connection closed during the TLS handshake is unavailable: no byte of the 
 
 it('a time-out while connecting is unavailable, one after sending is unknown', async () => {
   const { port, requests, sockets } = await serveTcp(() => {})
-  const connecting = makeClient(`https://127.0.0.1:${port}`, { timeoutMs: 500 })
+  const connecting = makeClient(`https://127.0.0.1:${port}`, { GATEWAY_TIMEOUT_MS: 500 })
   expect((await connecting.ask()).outcome).toEqual({
     kind: 'unavailable',
     reason: 'no answer within 500 ms',
   })
   await waitUntil(() => sockets.length === 1, { what: 'the connection' })
   expect(requests).toEqual([])
-  const sending = makeClient(`http://127.0.0.1:${port}`, { timeoutMs: 500 })
+  const sending = makeClient(`http://127.0.0.1:${port}`, { GATEWAY_TIMEOUT_MS: 500 })
   expect((await sending.ask('T1')).outcome).toEqual({
     kind: 'unknown',
     reason: 'no answer within 500 ms',
@@ -72,7 +72,10 @@ it('a time-out while connecting is unavailable, one after sending is unknown', a
 
 it('a connection that is not established in time is abandoned with its call and blocks no later one', async () => {
   const { port, sockets } = await serveTcp(() => {})
-  const { ask } = makeClient(`https://127.0.0.1:${port}`, { timeoutMs: 50, maxConcurrency: 1 })
+  const { ask } = makeClient(`https://127.0.0.1:${port}`, {
+    GATEWAY_TIMEOUT_MS: 50,
+    GATEWAY_MAX_CONCURRENCY: 1,
+  })
   const isTriedAgain = async () =>
     (await ask()).outcome.kind === 'unavailable' && sockets.length > 1
   await waitUntil(isTriedAgain, { what: 'a second connection', timeoutMs: 5_000 })
@@ -97,7 +100,7 @@ it('a keep-alive connection that closes on a request leaves it unknown, and it i
     if (nth === 1) socket.write(ANSWER)
     else socket.destroy()
   })
-  const { ask } = makeClient(`http://127.0.0.1:${port}`, { maxConcurrency: 1 })
+  const { ask } = makeClient(`http://127.0.0.1:${port}`, { GATEWAY_MAX_CONCURRENCY: 1 })
   expect((await ask('T1')).outcome.kind).toBe('answered')
   expect((await ask('T2')).outcome.kind).toBe('unknown')
   expect((await ask('T3')).outcome.kind).toBe('answered')
@@ -111,7 +114,7 @@ it('however a server closes keep-alive connections, no request arrives twice', a
     if (nth === 2) socket.end()
     if (nth === 1 && Math.random() < 0.5) setImmediate(() => socket.destroy())
   })
-  const { ask } = makeClient(`http://127.0.0.1:${port}`, { maxConcurrency: 3 })
+  const { ask } = makeClient(`http://127.0.0.1:${port}`, { GATEWAY_MAX_CONCURRENCY: 3 })
   const asked: string[] = []
   for (let round = 0; round < 60; round += 1) {
     const ids = [0, 1, 2].map((one) => `T-${round}-${one}`)
@@ -134,7 +137,7 @@ it('a dispatcher that retries by itself is stopped', async () => {
 
 it('calls reuse their connections, at most one for each call slot', async () => {
   const { port, sockets } = await serveTcp((socket) => socket.write(ANSWER))
-  const { ask } = makeClient(`http://127.0.0.1:${port}`, { maxConcurrency: 2 })
+  const { ask } = makeClient(`http://127.0.0.1:${port}`, { GATEWAY_MAX_CONCURRENCY: 2 })
   for (let round = 0; round < 5; round += 1) await Promise.all([ask(), ask()])
   expect(sockets.length).toBeLessThanOrEqual(2)
 })
