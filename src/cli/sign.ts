@@ -99,7 +99,7 @@ type Job = {
 /** Combines message, options and settings. @throws UsageError if something is missing; ConfigError */
 async function prepare(message: Message, options: SigningOptions): Promise<Job> {
   const config = readSigningConfig(message.env)
-  const prefix = options.prefix ?? config.prefix
+  const prefix = options.prefix ?? config.GATEWAY_FIELD_PREFIX
   const body = await readBody(message)
   const prefixes = Object.keys(body.params).map(
     (name) => /^([A-Za-z][A-Za-z0-9]*)_/.exec(name)?.[1],
@@ -119,7 +119,7 @@ async function prepare(message: Message, options: SigningOptions): Promise<Job> 
 
 /** Chooses `SIGNING_SECRET`, or else the secret of the account that the message names, or of the only one. */
 function chooseSecret(
-  { accounts, secret: given, previousSecret }: ReturnType<typeof readSigningConfig>,
+  { accounts, SIGNING_SECRET: given, ...settings }: ReturnType<typeof readSigningConfig>,
   code: unknown,
 ): Pick<Job, 'secret' | 'otherSecrets' | 'accountCode'> {
   const only = code === undefined && accounts.length === 1 ? accounts[0] : undefined
@@ -131,7 +131,7 @@ function chooseSecret(
   }
   const previous = 'with the previous secret, which is accepted on notifications only'
   const others = [
-    { what: previous, secret: account?.previousSecret ?? previousSecret },
+    { what: previous, secret: account?.previousSecret ?? settings.GATEWAY_SECRET_PREVIOUS },
     ...accounts.map((one) => ({
       what: `with the secret configured for the account ${one.merchantCode}`,
       secret: one.secret,

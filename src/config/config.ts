@@ -96,16 +96,8 @@ export function readSigningConfig(env: Environment = process.env) {
     'GATEWAY_REFUND_HASH_EXCLUDE',
   ])
   const { accounts, problems } = readAccounts(parseSettings(env).settings, true)
-  const { SIGNING_SECRET: secret } = settings
-  if (!secret) refuseProblems(problems)
-  return {
-    secret,
-    previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
-    accounts,
-    prefix: settings.GATEWAY_FIELD_PREFIX,
-    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
-    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
-  }
+  if (!settings.SIGNING_SECRET) refuseProblems(problems)
+  return { ...settings, accounts }
 }
 
 /** Where the demo keeps its encryption key. */

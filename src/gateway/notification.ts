@@ -103,10 +103,9 @@ export function createNotificationReader(config: Config) {
 
 function describeForm(config: Config, kind: NotificationKind) {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_KNOWN_MEMBERS: known } = config
-  const refundHashExclude = config.GATEWAY_REFUND_HASH_EXCLUDE
-  const exclusions = { ipnHashExclude: config.IPN_HASH_EXCLUDE, refundHashExclude }
+  const { GATEWAY_REFUND_HASH_EXCLUDE: refundHashExclude } = config
   const message = kind === 'refund' ? 'refund-ipn' : 'ipn'
-  const signature = { prefix, exclude: listHashExclusions(message, exclusions) }
+  const signature = { prefix, exclude: listHashExclusions(message, config) }
   const form = { kind, known, refundHashExclude, signature }
   return {
     ...form,

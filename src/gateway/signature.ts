@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
+import type { Settings } from '../config/settings.ts'
 
 export type WireParams = Readonly<Record<string, unknown>>
 
@@ -136,8 +137,8 @@ export function detectMessageKind(params: WireParams, prefix: string): MessageKi
 /** The names, without prefix, that a kind of message excludes from its hash. */
 export function listHashExclusions(
   kind: MessageKind,
-  rules: { ipnHashExclude: readonly string[]; refundHashExclude: readonly string[] },
+  rules: Pick<Settings, 'IPN_HASH_EXCLUDE' | 'GATEWAY_REFUND_HASH_EXCLUDE'>,
 ): readonly string[] {
-  if (kind === 'ipn') return rules.ipnHashExclude
-  return kind === 'refund-request' ? rules.refundHashExclude : []
+  if (kind === 'ipn') return rules.IPN_HASH_EXCLUDE
+  return kind === 'refund-request' ? rules.GATEWAY_REFUND_HASH_EXCLUDE : []
 }

@@ -82,7 +82,7 @@ describe('a secret', () => {
     expect(readSome({ DATABASE_URL_FILE: write(url) }, ['DATABASE_URL']).DATABASE_URL).toBe(url)
     const key = { DATA_ENCRYPTION_KEY_FILE: write(DATA_ENCRYPTION_KEY) }
     expect(readDataKeyConfig(key).current).toBe(DATA_ENCRYPTION_KEY)
-    expect(readSigningConfig({ SIGNING_SECRET_FILE: write('s1\n') }).secret).toBe('s1')
+    expect(readSigningConfig({ SIGNING_SECRET_FILE: write('s1\n') }).SIGNING_SECRET).toBe('s1')
     expect(() => readSigningConfig({ SIGNING_SECRET_FILE: join(folder, 'none') })).toThrow(
       /^SIGNING_SECRET_FILE must name a file/,
     )
