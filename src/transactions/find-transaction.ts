@@ -10,7 +10,7 @@ import { DomainError, requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
-import { formatRows, listAsText, listColumns, writeRowSet } from '../platform/postgres/row-set.ts'
+import { listAsText, listColumns, writeRowSet } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import {
   type FoundTransaction,
@@ -86,7 +86,7 @@ async function findMany(
       return { merchantCode, transactionId }
     }),
   )
-  const given = [formatRows(TRANSACTION_KEY, keys)]
+  const given = [JSON.stringify(keys)]
   const rows = await sql.unsafe<FoundRow[]>(FIND, given, { prepare: true })
   for (const row of rows) {
     const owner = owners[row.place - 1]

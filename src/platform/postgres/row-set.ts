@@ -68,21 +68,13 @@ export function setExcluded<T extends PgTable, Name extends keyof T['_']['column
   return sql`${sql.unsafe(assignments.join(', '))}`
 }
 
-/** The same as text, for a statement that is a constant: the value of the parameter (`$1`) comes from `formatRows`. */
+/** The same as text, for a statement that is a constant; the value of the parameter (`$1`) is the rows as JSON. */
 export function writeRowSet(alias: string, columns: RowSetColumns, parameter: string): string {
   const { list, definition } = describeColumns(columns)
   return `(
     select ${list}, ordinality
     from rows from (json_to_recordset(${parameter}::json) as (${definition})) with ordinality
   ) as ${alias}`
-}
-
-/** Formats the parameter of a row set that `writeRowSet` wrote. Members that are no columns are sent in vain. */
-export function formatRows<Name extends string>(
-  _columns: RowSetColumns<Name>,
-  rows: readonly Row<NoInfer<Name>>[],
-): string {
-  return JSON.stringify(rows)
 }
 
 type Description = { names: string[]; list: string; definition: string }
