@@ -47,7 +47,7 @@ export async function changeEndpoint<T>(
   const result = await runInTransaction(ctx.db.sql, async (tx) => {
     // Before the endpoint, as whoever ends a key does.
     await lockActor(tx, access)
-    const before = await readEndpoint(tx, request, 'for update')
+    const before = await readEndpoint(tx, request, 'for update of e')
     if (!mayBeUnreadable) requireReadable(access, before)
     const { merchantCode } = before
     await tx`
@@ -207,7 +207,7 @@ export async function rotateSecret(
     if (!before.previousSecret && keep === 'previous') {
       throw invalidField('keep', 'must not be previous: only one secret is valid')
     }
-    const kept = previousValidForS > 0 ? openKept(ctx, id, before, keep) : undefined
+    const kept = previousValidForS > 0 ? openKept(ctx, before, keep) : undefined
     const isKept = kept !== undefined
     const [row] = await tx<{ until: string | null }[]>`
       with changed as (
@@ -223,12 +223,11 @@ export async function rotateSecret(
 /** Opens the secret that stays valid; undefined for one that nobody can open any more, as its data key is lost. */
 function openKept(
   { encryption }: Pick<WebhooksContext, 'encryption'>,
-  endpointId: string,
   before: StoredEndpoint,
   keep: z.infer<typeof SecretRotation>['keep'],
 ): string | undefined {
   try {
-    const [current, previous] = openSecrets(encryption, endpointId, before)
+    const [current, previous] = openSecrets(encryption, before)
     return keep === 'previous' ? previous : current
   } catch (error) {
     // Its key is still being sought.

@@ -7,30 +7,19 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { liveKeyOf, type Owner, recordCondition } from './endpoints.ts'
-import { CALL_MS, type SendResult, type StoredSecrets } from './send.ts'
+import { liveKeyOf, recordCondition, type StoredEndpoint, selectStored } from './endpoints.ts'
+import { CALL_MS, type SendResult } from './send.ts'
 
 /** Long enough for two calls one after the other, however they end, and for their results to be recorded (ms). */
 export const LEASE_MS = 4 * CALL_MS
 
 /** An endpoint that only this process may send to, until the lease expires. */
-export type Claim = StoredSecrets & {
-  id: string
+export type Claim = StoredEndpoint & {
   /** Fencing token. */
   leaseId: string
-  /** Or `*` for all accounts. */
-  merchantCode: string
-  url: string
-  types: string[]
-  apiVersion: string
   /** Events up to this one, and those in `ahead`, were accepted or wait as retries. */
   cursor: number
   ahead: number[]
-  /** One call at a time finds out if it has recovered. */
-  isFailing: boolean
-  owner: Owner | null
-  /** Database time (ms since 1970). */
-  now: number
 }
 
 /** The key of a retry for `byKey`, the endpoint first: a range of endpoints has an order in the other indexes, too. */
@@ -44,14 +33,8 @@ export function isFirst(sql: Sql | Tx) {
     where ${sql.unsafe(byKey('own', OF_TRANSACTION, 'r'))}, own.event_id limit 1)`
 }
 
-function listClaim(sql: Sql | Tx) {
-  return sql`e.id, e.lease_id as "leaseId", e.merchant_code as "merchantCode", e.url, e.types,
-    e.api_version as "apiVersion", e.secret,
-    case when e.previous_secret_until > clock.at then e.previous_secret end as "previousSecret",
-    e.cursor, e.ahead, e.failing_since is not null as "isFailing",
-    (select to_json(own) from ${liveKeyOf(sql)} as own) as owner,
-    (extract(epoch from clock.at) * 1000)::float8 as now`
-}
+const selectClaim = (sql: Sql | Tx) =>
+  sql`${selectStored(sql)}, e.lease_id as "leaseId", e.cursor, e.ahead`
 
 /**
  * Claims up to `limit` endpoints that have something to send, or are failing: those that have waited longest first.
@@ -85,7 +68,7 @@ export async function claimEndpoints(
       where e.id = picked.id
       returning e.*
     )
-    select ${listClaim(sql)} from claimed as e, clock`
+    select ${selectClaim(sql)} from claimed as e, clock`
 }
 
 export type PlannedCall = EventRow & { attempts: number; failingForMs: number | null }
@@ -159,6 +142,7 @@ export async function recordWave(
   const isAccepted = accepted.length > 0
   const hasFailed = calls.length > 0 && !isAccepted
   const isGone = calls.some(({ sent }) => sent.status === 410)
+  const keepsLease = wave.goesOn && !hasFailed && !isGone
   const record = async (tx: Tx) => {
     const [row] = await tx<Recorded[]>`
       with endpoint as materialized (
@@ -177,15 +161,15 @@ export async function recordWave(
         disabled_at = case when clock.reason is not null then clock.at end,
         failing_since = case when ${hasFailed || isGone} then coalesce(e.failing_since, clock.at)
           when not ${isAccepted} then e.failing_since end,
-        lease_id = case when ${wave.goesOn && !hasFailed && !isGone} then e.lease_id end,
-        lease_owner = case when ${wave.goesOn && !hasFailed && !isGone} then e.lease_owner end,
-        due_at = case when ${wave.goesOn && !hasFailed && !isGone} then e.due_at
+        lease_id = case when ${keepsLease} then e.lease_id end,
+        lease_owner = case when ${keepsLease} then e.lease_owner end,
+        due_at = case when ${keepsLease} then e.due_at
           when ${!hasFailed} or (e.failing_since is null and ${calls.length === 1}) then clock.at
           else clock.paused_until end
       from judged as clock where e.id = clock.id
       returning e.*
       )
-      select ${listClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"
+      select ${selectClaim(tx)}, e.disabled_reason as "disabledReason", e.failing_since::text as "failingSince"
       from written as e, judged as clock`
     if (!row) return { value: undefined }
     const end = () => endRetries(tx, claim, [...accepted, ...dropped])

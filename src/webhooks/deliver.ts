@@ -148,7 +148,7 @@ async function makeCalls(
   planned: readonly PlannedCall[],
   lease: Lease,
 ): Promise<MadeCall[] | undefined> {
-  const secrets = openSecrets(ctx.encryption, claim.id, claim)
+  const secrets = openSecrets(ctx.encryption, claim)
   const bodies = planned.map((event) => serializeEvent(ctx.encryption, event, claim.apiVersion))
   if (isLate(lease)) return undefined
   // Database time, ahead by no more than the claim took: an endpoint rejects a timestamp off its own clock, and this

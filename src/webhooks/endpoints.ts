@@ -40,8 +40,9 @@ export async function findEndpoint({ db: { sql } }: Pick<Context, 'db'>, request
   return showEndpoint(row)
 }
 
-/** An endpoint as it is; `owner` is null when the key or the person has no access any more. */
+/** An endpoint as it is. */
 export type StoredEndpoint = StoredSecrets & {
+  /** Or `*` for all accounts. */
   merchantCode: string
   types: readonly string[]
   url: string
@@ -49,9 +50,19 @@ export type StoredEndpoint = StoredSecrets & {
   previousSecretUntil: string | null
   isFailing: boolean
   isDisabled: boolean
+  /** Null when the key or the person has no access any more. */
   owner: Owner | null
   /** Database time (ms since 1970). */
   now: number
+}
+
+/** The columns of a stored endpoint `e`, at the moment `clock.at`. */
+export function selectStored(sql: Sql | Tx) {
+  return sql`e.id, e.merchant_code as "merchantCode", e.url, e.types, e.api_version as "apiVersion", e.secret,
+    case when e.previous_secret_until > clock.at then e.previous_secret end as "previousSecret",
+    e.previous_secret_until::text as "previousSecretUntil", e.failing_since is not null as "isFailing",
+    e.disabled_at is not null as "isDisabled", (select to_json(own) from ${liveKeyOf(sql)} as own) as owner,
+    (extract(epoch from clock.at) * 1000)::float8 as now`
 }
 
 /** @throws DomainError `webhook_endpoint_not_found` */
@@ -61,13 +72,8 @@ export async function readEndpoint(
   lock = '',
 ): Promise<StoredEndpoint> {
   const [row] = await sql<StoredEndpoint[]>`
-    select merchant_code as "merchantCode", types, url, api_version as "apiVersion", secret,
-      case when previous_secret_until > now() then previous_secret end as "previousSecret",
-      previous_secret_until::text as "previousSecretUntil", failing_since is not null as "isFailing",
-      disabled_at is not null as "isDisabled", (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
-      (select to_json(own) from ${liveKeyOf(sql)} as own) as owner
-    from webhook_endpoints as e
-    where id = ${id} and merchant_code = any(${[...owners]}) ${sql.unsafe(lock)}`
+    select ${selectStored(sql)} from webhook_endpoints as e, (select clock_timestamp() as at) as clock
+    where e.id = ${id} and e.merchant_code = any(${[...owners]}) ${sql.unsafe(lock)}`
   if (!row) throw endpointNotFound(id)
   return row
 }

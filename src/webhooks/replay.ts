@@ -136,7 +136,7 @@ export async function testEndpoint(
   const row = await readEndpoint(db.sql, request)
   requireReadable(access, row)
   const { merchantCode, url, apiVersion } = row
-  const secrets = openSecrets(encryption, endpointId, row)
+  const secrets = openSecrets(encryption, row)
   requireRate(merchantCode, { tests, rates })
   return await tests(async () => {
     const operation = `POST ${ENDPOINT_PATH}/test`

@@ -20,8 +20,8 @@ export type WebhooksContext = Context & {
   webhooks: WebhookSender
 }
 
-/** As they are stored; the previous one only while it is valid. */
-export type StoredSecrets = { secret: Buffer; previousSecret: Buffer | null }
+/** Of the endpoint with this id, as they are stored; the previous one only while it is valid. */
+export type StoredSecrets = { id: string; secret: Buffer; previousSecret: Buffer | null }
 
 /** Where an endpoint's secret is stored. Existing data depends on this text. */
 export function placeSecret(
@@ -39,12 +39,11 @@ export function generateSecret(): string {
 /** Decrypts the secrets that sign, the current one first. @throws Error when a data key is not there */
 export function openSecrets(
   { decrypt }: Pick<Encryption, 'decrypt'>,
-  endpointId: string,
-  { secret, previousSecret }: StoredSecrets,
+  { id, secret, previousSecret }: StoredSecrets,
 ): string[] {
-  const current = decrypt(secret, placeSecret(endpointId))
+  const current = decrypt(secret, placeSecret(id))
   if (!previousSecret) return [current]
-  return [current, decrypt(previousSecret, placeSecret(endpointId, 'previous_secret'))]
+  return [current, decrypt(previousSecret, placeSecret(id, 'previous_secret'))]
 }
 
 const toError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)))
