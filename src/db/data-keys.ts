@@ -1,11 +1,11 @@
 import { ConfigError } from '../config/environment.ts'
 import { DomainError } from '../errors.ts'
+import { shareRuns } from '../platform/concurrency/timing.ts'
 import {
   createDataKey,
   createEncryption,
   createKeyWrap,
   type DataKey,
-  type Encryption,
 } from '../platform/crypto/encryption.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -17,10 +17,7 @@ import { dataKeys } from './schema.ts'
 export type RootKeys = { current: string; previous?: string | undefined }
 
 /** Encryption with the keys of the database, as this process knows them. */
-export type DataKeys = Encryption & {
-  /** Reads the keys that others have added. @throws database errors */
-  reread(): Promise<void>
-}
+export type DataKeys = ReturnType<typeof keepKeys>
 
 /** Neither root key belongs to the database. */
 export const WRONG_KEY = new ConfigError([
@@ -97,12 +94,12 @@ export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Pr
   }
 }
 
-function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys {
+function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]) {
   let keys = opened
-  let reading: Promise<void> | undefined
   const missed = new Set<string>()
 
-  async function read(): Promise<void> {
+  /** Reads the keys that others have added. @throws database errors */
+  const reread = shareRuns(async () => {
     await keepStored(sql, roots[0], keys)
     const stored = await readStoredKeys(sql)
     // One that neither root key opens is known from before, if at all: another process has wrapped it since.
@@ -110,14 +107,7 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys 
       const key = unwrap(one, roots)?.key ?? keys.find(({ id }) => id === one.id)?.key
       return key ? { ...one, key } : []
     })
-  }
-
-  async function reread(): Promise<void> {
-    reading ??= read().finally(() => {
-      reading = undefined
-    })
-    await reading
-  }
+  }, 0)
 
   /** Not yet known is not lost: whoever asks again finds the key, or that there is none. */
   function seek(id: string): void {

@@ -49,10 +49,7 @@ export async function recordFigures({ db: { sql } }: Pick<Context, 'db'>): Promi
     )
     insert into minute_figures (merchant_code, at, notifications, answered, unanswered, lag_ms, refunds_open,
       refunds_to_decide, ipn_event_id, gateway_call_id)
-    select merchant_code, at, notifications, answered, unanswered, lag_ms, refunds_open, refunds_to_decide,
-      ipn_event_id, gateway_call_id
-    from figures
-    on conflict do nothing`
+    select * from figures on conflict do nothing`
   return count
 }
 
