@@ -1,33 +1,27 @@
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
+import type { Driver } from '../platform/postgres/driver.ts'
 import { openPool } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import * as schema from './schema.ts'
 
-/** The query builder over the pool, typed by the schema. */
-export type Drizzle = PostgresJsDatabase<typeof schema>
+/** The query builder over the pool. */
+export type Drizzle = PostgresJsDatabase
 
-export type Database = {
-  sql: Sql
-  drizzle: Drizzle
-  close(): Promise<void>
-  /** Opens a second pool, for reads that may be slow: see `Pool.openReads`. */
-  openReads(connections: number): Omit<Database, 'openReads'>
-}
+export type Database = ReturnType<typeof openDatabase>
 
 /**
  * Opens a connection pool to the service's database. It connects on the first query, and reconnects
  * automatically when a connection is lost.
  * @param connections the size of the pool
  */
-export function openDatabase(url: string, connections: number): Database {
+export function openDatabase(url: string, connections: number) {
   const { openReads, ...pool } = openPool(url, connections)
-  return { ...addBuilder(pool), openReads: (count) => addBuilder(openReads(count)) }
+  return { ...addBuilder(pool), openReads: (count: number) => addBuilder(openReads(count)) }
 }
 
-function addBuilder<P extends { sql: Sql }>(pool: P): P & { drizzle: Drizzle } {
-  return { ...pool, drizzle: drizzle(pool.sql, { schema }) }
+function addBuilder(pool: Driver): Driver & { drizzle: Drizzle } {
+  return { ...pool, drizzle: drizzle(pool.sql) }
 }
 
 /**

@@ -7,22 +7,6 @@ import type { Database } from './client.ts'
 /** What a read uses. */
 export type ReadDatabase = Pick<Database, 'sql' | 'drizzle'>
 
-/**
- * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however
- * much is read, notifications, queries and look-ups never wait for it.
- */
-export type Reads = {
-  /**
-   * Runs a read in its turn: of the holders that wait, the one with the fewest reads under way is next. It may send
-   * several statements; it must not run another read inside, whose turn might never come.
-   * @param holder whoever the read is for: an API key, a person, a part of this service
-   * @throws DomainError `unavailable` when too many reads wait, or when a statement takes longer than `READ_TIMEOUT_MS`
-   */
-  run<T>(holder: string, read: (database: ReadDatabase) => Promise<T>): Promise<T>
-  /** Counts the reads under way and those that wait. */
-  count(): number
-}
-
 export type ReadLimits = {
   /** Reads of one holder that may wait. */
   maxWaitingPerHolder: number
@@ -43,8 +27,11 @@ export function countReadConnections(connections: number): number {
   return Math.max(1, Math.floor(connections * SHARE))
 }
 
+export type Reads = ReturnType<typeof createReads>
+
 /**
- * Creates the turns of reads.
+ * Creates the turns of lists, searches and everything else that reads more than a row by its key. It has sessions of
+ * its own, so however much is read, notifications, queries and look-ups never wait for it.
  * @param slots the sessions of the database. One holder has less than half of them or, of an even number, half: with
  *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and
  *   p99 of notifications is half of what it is when two are taken
@@ -53,7 +40,7 @@ export function createReads(
   database: ReadDatabase,
   slots: number,
   limits: Partial<ReadLimits> = {},
-): Reads {
+) {
   const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
   const turns = createSlots(slots, { perHolder: Math.max(1, slots >> 1) })
 
@@ -65,7 +52,13 @@ export function createReads(
   }
 
   return {
-    async run(holder, read) {
+    /**
+     * Runs a read in its turn: of the holders that wait, the one with the fewest reads under way is next. It may send
+     * several statements; it must not run another read inside, whose turn might never come.
+     * @param holder whoever the read is for: an API key, a person, a part of this service
+     * @throws DomainError `unavailable` when too many reads wait, or when a statement takes longer than `READ_TIMEOUT_MS`
+     */
+    async run<T>(holder: string, read: (database: ReadDatabase) => Promise<T>): Promise<T> {
       const release = await takeTurn(holder)
       try {
         return await read(database)
@@ -75,6 +68,7 @@ export function createReads(
         release()
       }
     },
+    /** Counts the reads under way and those that wait. */
     count: () => turns.held() + turns.waiting(),
   }
 }

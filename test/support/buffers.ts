@@ -2,7 +2,6 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import { z } from 'zod'
 import type { Database } from '../../src/db/client.ts'
-import * as schema from '../../src/db/schema.ts'
 import type { TestDatabase } from './database.ts'
 
 /** A statement that ran, and the 8 KiB pages it touched, whether they were in memory or read. */
@@ -59,7 +58,7 @@ export function measureConnection({ url, sql: service }: TestDatabase): Measured
   })
   return {
     sql,
-    drizzle: drizzle(sql, { schema }),
+    drizzle: drizzle(sql),
     takeTouched() {
       const taken = touched
       touched = []

@@ -17,21 +17,17 @@ export type WorkerLoopOptions = {
   onRound?: (count: number) => void
 }
 
-export type WorkerLoop = {
-  /** Ends the current sleep: there may be work now. */
-  wake(): void
-  /** Resolves when the loop has stopped and every round it began has finished. */
-  stopped: Promise<void>
-}
+export type WorkerLoop = ReturnType<typeof startWorkerLoop>
 
 /** The sleep after a failed round (ms). */
 const ERROR_PAUSE_MS = 500
 
 /** Runs rounds until `stopping` aborts, and sleeps after one that found nothing. One that fails is logged. */
-export function startWorkerLoop(options: WorkerLoopOptions): WorkerLoop {
+export function startWorkerLoop(options: WorkerLoopOptions) {
   const { name, log, begin, idleMs, stopping, onRound } = options
   const running = new Set<Promise<void>>()
   let woken = new AbortController()
+  /** Ends the current sleep: there may be work now. */
   const wake = () => woken.abort()
 
   async function sleep(ms: number): Promise<void> {
@@ -63,7 +59,9 @@ export function startWorkerLoop(options: WorkerLoopOptions): WorkerLoop {
   }
 
   stopping.addEventListener('abort', wake)
-  return { wake, stopped: run() }
+  /** Resolves when the loop has stopped and every round it began has finished. */
+  const stopped = run()
+  return { wake, stopped }
 }
 
 /** Work that a process repeats until it stops. */

@@ -3,16 +3,6 @@ import { isDatabaseUnavailable, isTransient } from './errors.ts'
 import { CONNECTION_WAIT_MS } from './statement-limits.ts'
 import type { Sql } from './types.ts'
 
-/** A pool of connections to one database. */
-export type Pool = Driver & {
-  /**
-   * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them
-   * is cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the
-   * primary.
-   */
-  openReads(connections: number): Driver
-}
-
 /** Replaces limits in tests. */
 type PoolLimits = DriverOptions['limits']
 
@@ -42,7 +32,7 @@ export const PLANS = {
 }
 
 /** Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself. */
-export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>): Pool {
+export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>) {
   const servers = createServers(url)
   const open = (count: number, timeoutMs: number, readOnly: boolean) => {
     const silenceMs = timeoutMs + SILENCE_AFTER_TIMEOUT_MS
@@ -60,8 +50,13 @@ export function openPool(url: string, connections: number, limits?: Partial<Pool
       },
     })
   }
-  const pool = open(connections, STATEMENT_TIMEOUT_MS, false)
-  return { ...pool, openReads: (count) => open(count, READ_TIMEOUT_MS, true) }
+  /**
+   * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them
+   * is cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the
+   * primary.
+   */
+  const openReads = (count: number) => open(count, READ_TIMEOUT_MS, true)
+  return { ...open(connections, STATEMENT_TIMEOUT_MS, false), openReads }
 }
 
 /** As text: the driver does not send a 0. */

@@ -1,7 +1,6 @@
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { z } from 'zod'
 import type { Drizzle } from '../../../../src/db/client.ts'
-import * as schema from '../../../../src/db/schema.ts'
 import type { TestDatabase } from '../../../support/database.ts'
 
 type Statement = { query: string; params: unknown[] }
@@ -10,7 +9,7 @@ type Statement = { query: string; params: unknown[] }
 export function recordStatements({ sql }: TestDatabase): { drizzle: Drizzle; sent: Statement[] } {
   const sent: Statement[] = []
   const logger = { logQuery: (query: string, params: unknown[]) => sent.push({ query, params }) }
-  return { drizzle: drizzle(sql, { schema, logger }), sent }
+  return { drizzle: drizzle(sql, { logger }), sent }
 }
 
 const Step = z.object({
