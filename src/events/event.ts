@@ -92,7 +92,7 @@ function placeShown(refundId: string): Place {
   return { column: 'refunds.receiver_shown', row: refundId }
 }
 
-/** Cannot occur inside a merchant's text, where quotes are escaped. */
+/** Only a hint: a refund's metadata has names of the merchant's own. */
 const SEALED_MEMBER = ',"sealed":"'
 
 const Sealed = z.looseObject({
@@ -103,7 +103,8 @@ const Sealed = z.looseObject({
 /** Decrypts the receiver; one encrypted under another key is left out, what is stored in clear beside it stays. */
 function decryptReceiver(encryption: Pick<Encryption, 'decrypt'>, data: string): string {
   if (!data.includes(SEALED_MEMBER)) return data
-  const object = Sealed.parse(JSON.parse(data))
+  const { success, data: object } = Sealed.safeParse(JSON.parse(data))
+  if (!success) return data
   const { sealed, ...unreadable } = object.receiver
   const receiver = decrypt(encryption, sealed, object.id) ?? unreadable
   return JSON.stringify({ ...object, receiver })
@@ -115,7 +116,9 @@ function decryptReceiver(encryption: Pick<Encryption, 'decrypt'>, data: string):
  */
 export function resealEvent(encryption: Encryption, data: string): string | undefined | null {
   if (!data.includes(SEALED_MEMBER)) return undefined
-  const { id, receiver } = Sealed.parse(JSON.parse(data))
+  const { success, data: object } = Sealed.safeParse(JSON.parse(data))
+  if (!success) return undefined
+  const { id, receiver } = object
   const sealed = Buffer.from(receiver.sealed, 'base64')
   const activeHead = encryption.getActiveHead()
   if (sealed.subarray(0, activeHead.length).equals(activeHead)) return undefined

@@ -8,7 +8,7 @@ import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { liveKeyOf, recordCondition, type StoredEndpoint, selectStored } from './endpoints.ts'
-import { CALL_MS, type SendResult } from './send.ts'
+import { CALL_MS, type SendResult, UNWRITABLE } from './send.ts'
 
 /** Long enough for two calls one after the other, however they end, and for their results to be recorded (ms). */
 export const LEASE_MS = 4 * CALL_MS
@@ -140,7 +140,7 @@ export async function recordWave(
   const { calls, dropped } = wave
   const accepted = calls.flatMap(({ event, error }) => (error === null ? [event.id] : []))
   const isAccepted = accepted.length > 0
-  const hasFailed = calls.length > 0 && !isAccepted
+  const hasFailed = !isAccepted && calls.some(({ sent }) => sent !== UNWRITABLE)
   const isGone = calls.some(({ sent }) => sent.status === 410)
   const keepsLease = wave.goesOn && !hasFailed && !isGone
   const record = async (tx: Tx) => {

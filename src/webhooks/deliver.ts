@@ -1,4 +1,5 @@
 import { maySend } from '../db/installation.ts'
+import { DomainError } from '../errors.ts'
 import { serializeEvent } from '../events/event.ts'
 import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
 import { startTimer } from '../platform/concurrency/timing.ts'
@@ -17,7 +18,7 @@ import {
   releaseClaim,
 } from './claim.ts'
 import { type Plan, planWave, settleWave } from './plan.ts'
-import { CALL_MS, describeFailure, openSecrets, type WebhooksContext } from './send.ts'
+import { CALL_MS, describeFailure, openSecrets, UNWRITABLE, type WebhooksContext } from './send.ts'
 
 /** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
 const MAX_CALLS = 32
@@ -149,14 +150,16 @@ async function makeCalls(
   lease: Lease,
 ): Promise<MadeCall[] | undefined> {
   const secrets = openSecrets(ctx.encryption, claim)
-  const bodies = planned.map((event) => serializeEvent(ctx.encryption, event, claim.apiVersion))
+  const bodies = planned.map((event) => writeBody(ctx, claim, event))
   if (isLate(lease)) return undefined
   // Database time, ahead by no more than the claim took: an endpoint rejects a timestamp off its own clock, and this
   // process's may be wrong.
   const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)
   const made = await Promise.all(
     planned.map(async (event, n): Promise<MadeCall[]> => {
-      const message = { url: claim.url, secrets, id: String(event.id), at, body: bodies[n] ?? '' }
+      const body = bodies[n]
+      if (body === undefined) return [{ event, sent: UNWRITABLE, at, error: UNWRITABLE.error }]
+      const message = { url: claim.url, secrets, id: String(event.id), at, body }
       const sent = await ctx.webhooks.send(message, ctx.lifecycle.givingUp)
       ctx.metrics.webhookCall.observe(sent.durationMs / 1000)
       if (sent.error !== null && ctx.lifecycle.givingUp.aborted) return []
@@ -164,6 +167,21 @@ async function makeCalls(
     }),
   )
   return made.flat()
+}
+
+/** Undefined for an event that cannot be written: it holds up its own transaction, not the endpoint. */
+function writeBody(
+  { encryption, log }: WebhooksContext,
+  { id: endpointId, merchantCode, apiVersion }: Claim,
+  event: PlannedCall,
+): string | undefined {
+  try {
+    return serializeEvent(encryption, event, apiVersion)
+  } catch (err) {
+    if (err instanceof DomainError) throw err
+    log.error({ err, merchantCode, endpointId, eventId: event.id }, 'an event cannot be written')
+    return undefined
+  }
 }
 
 function logWave(
@@ -190,7 +208,7 @@ function logWave(
         about,
         'a webhook endpoint has refused this event for five days, but accepts others; later events of its transaction wait',
       )
-    } else if (outcome === 'failed' && sent.status === null) {
+    } else if (outcome === 'failed' && sent.status === null && sent !== UNWRITABLE) {
       // Merchants see only that there was no answer.
       log.info(about, 'a webhook got no answer')
     }

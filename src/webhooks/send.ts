@@ -226,11 +226,20 @@ function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
   return { status, error: 'reason' in result ? result.reason : 'no answer', answer: null }
 }
 
+/** Of an event that cannot be written: nothing was sent, so it says nothing about the endpoint. */
+export const UNWRITABLE: SendResult = {
+  status: null,
+  error: 'the event could not be written',
+  answer: null,
+  durationMs: 0,
+}
+
 /**
  * What merchants may know of a failed call. How a connection failed is in the log alone: it shows which ports of a
  * network are open, and what listens there.
  */
 export function describeFailure(error: string | null): string | null {
-  if (error === null || error.startsWith('answered ') || error.startsWith('the url ')) return error
+  if (error === null || error === UNWRITABLE.error) return error
+  if (error.startsWith('answered ') || error.startsWith('the url ')) return error
   return 'no answer'
 }

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { addSealKey, type DataKeys, openDataKeys } from '../../../src/db/data-keys.ts'
+import { resealEvent } from '../../../src/events/event.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import type { Service } from '../../../src/service.ts'
@@ -8,6 +9,8 @@ import { readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, MASKED, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { makeEncryption } from '../../support/encryption.ts'
+import { EVENT_DATA } from '../../support/event-data.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { startTestService } from '../../support/service.ts'
 import { useStarted } from '../../support/use-started.ts'
@@ -175,6 +178,12 @@ it('the receivers in events are delivered as before', async () => {
 it('what no key opens is counted and stays as it is', async () => {
   expect(run.counts).toMatchObject({ receivers: 3, events: 2, unreadable: 1 })
   expect(await run.readBroken()).toEqual(run.kept)
+})
+
+it('an event whose metadata has the names of our own members needs nothing', () => {
+  const metadata = { bag: 'no', sealed: 'yes' }
+  const data = JSON.stringify({ ...EVENT_DATA['refund.created'], metadata })
+  expect(resealEvent(makeEncryption(), data)).toBeUndefined()
 })
 
 it('it is recorded in the audit log', async () => {

@@ -1,8 +1,12 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listPasses, startBackground } from '../../../src/background.ts'
+import { recordEvents } from '../../../src/events/record-events.ts'
+import { publishEvents } from '../../../src/feed/publish-events.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
+import { EVENT_DATA } from '../../support/event-data.ts'
 import { type Seen, serve } from '../../support/gateway.ts'
-import { changeLifecycle } from '../../support/service.ts'
+import { changeLifecycle, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
@@ -157,6 +161,35 @@ describe('the order of one transaction', () => {
     await work(rig.service.ctx)
     expect(listIds(receiver.seen).slice(got.length)).toEqual([a1, a2, a3])
   })
+})
+
+it('an event that cannot be written fails alone: the endpoint gets the events of other transactions, does not fail, and names it', async () => {
+  const receiver = await receive()
+  const { id: endpointId } = await register(rig, receiver.url)
+  const [poison = ''] = await publish(rig, ['T-POISON'])
+  // As after a loss in the database: no time can be read.
+  await rig.database.sql`update events set at = 'infinity' where id = ${poison}`
+  await work(rig.service.ctx)
+  const lastError = 'the event could not be written'
+  const stands = { lastError, pending: 1, failingSince: null }
+  expect(await readEndpoint(rig, endpointId)).toMatchObject(stands)
+  const [next = ''] = await publish(rig, ['T-AFTER'])
+  await work(rig.service.ctx)
+  expect(listIds(receiver.seen)).toEqual([next])
+  expect(kept.saying('an event cannot be written')).toMatchObject([{ eventId: Number(poison) }])
+})
+
+it('an endpoint gets a refund whose metadata has the names of our own members', async () => {
+  const receiver = await receive()
+  await register(rig, receiver.url, ['refund.created'])
+  const data = { ...EVENT_DATA['refund.created'], metadata: { bag: 'no', sealed: 'yes' } }
+  const { merchantCode } = MERCHANT
+  await runInTransaction(rig.database.sql, (tx) =>
+    recordEvents(tx, [{ merchantCode, transactionId: 'T-META', type: 'refund.created', data }]),
+  )
+  await publishEvents(rig.database.sql)
+  await work(rig.service.ctx)
+  expect(JSON.parse(receiver.seen[0]?.body ?? '{}')).toMatchObject({ data })
 })
 
 describe('a claim', () => {

@@ -22,8 +22,43 @@ const AT_NEW_ADDRESS =
   'a changed endpoint gets what waited at its new address at once, and keeps its secret'
 const VERSION =
   'the version of events is in every event, and an endpoint keeps the one that it was registered with'
+const UNWRITABLE =
+  'an event that cannot be written fails alone: the endpoint gets the events of other transactions, does not fail, and names it'
 
 export const WEBHOOKS: readonly Guard[] = [
+  {
+    file: 'src/events/event.ts',
+    text: '  if (!success) return data\n',
+    mutation: "  if (!success) throw new DomainError('unavailable', data)\n",
+    test: 'test/api/refunds/request/metadata.test.ts',
+    claim:
+      'the names of members of events are names like others, in the feed too, with and without a receiver',
+    control: 'the pairs of a request are kept, and shown wherever the refund is',
+  },
+  {
+    file: 'src/events/event.ts',
+    text: '  if (!success) return undefined\n',
+    mutation: '  if (!success) return null\n',
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim: 'an event whose metadata has the names of our own members needs nothing',
+    control: 'the receivers in events are delivered as before',
+  },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: '    if (err instanceof DomainError) throw err\n',
+    mutation: '    if (err instanceof DomainError || err instanceof Error) throw err\n',
+    test: DELIVERY,
+    claim: UNWRITABLE,
+    control: VERIFIED,
+  },
+  {
+    file: 'src/webhooks/claim.ts',
+    text: 'calls.some(({ sent }) => sent !== UNWRITABLE)',
+    mutation: 'calls.some(({ sent }) => sent !== UNWRITABLE || sent.error !== null)',
+    test: DELIVERY,
+    claim: UNWRITABLE,
+    control: VERIFIED,
+  },
   {
     file: 'src/webhooks/claim.ts',
     text: '  return sql`r.event_id = (\n',

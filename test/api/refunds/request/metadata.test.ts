@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { publishEvents } from '../../../../src/feed/publish-events.ts'
 import { expectInvalid, readPage } from '../../../support/api.ts'
-import { ask, expectRefused, expectTaken, seedPaid } from '../../../support/ask.ts'
+import { ask, expectRefused, expectTaken, RECEIVER, seedPaid } from '../../../support/ask.ts'
 import { readAllEvents } from '../../../support/feed.ts'
 import { useRig } from '../../../support/use-started.ts'
 
@@ -24,6 +24,16 @@ it('the pairs of a request are kept, and shown wherever the refund is', async ()
   await publishEvents(rig.database.sql)
   const event = (await readAllEvents(rig)).find((one) => one.type === 'refund.created')
   expect(event?.data).toMatchObject({ metadata: METADATA })
+})
+
+it('the names of members of events are names like others, in the feed too, with and without a receiver', async () => {
+  const metadata = { bag: 'no', sealed: 'yes' }
+  for (const [paymentMethod, receiver] of [['CC'], ['QR', RECEIVER]] as const) {
+    const { id } = await seedPaid(rig.database, { paymentMethod })
+    const refund = await expectTaken(await ask({ url }, id, { receiver, metadata }))
+    await publishEvents(rig.database.sql)
+    expect((await readAllEvents(rig)).at(-1)?.data).toEqual(refund)
+  }
 })
 
 it('a refund without any shows none', async () => {
