@@ -43,9 +43,9 @@ export function filterByScope(
   access: Access,
   asked: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
 ): FeedFilter {
-  const narrowed = narrowMerchants(access, asked.merchantCode)
-  const coversAll = access.coversAll && asked.merchantCode === undefined
-  const merchants = coversAll ? [...narrowed, EVERY_MERCHANT] : narrowed
+  const merchants = access.coversAll
+    ? nameAny(asked.merchantCode)
+    : narrowMerchants(access, asked.merchantCode)
   const isReadable = (type: EventType) => access.scopes.includes(EVENT_SCOPES[type])
   const missing = asked.types?.find((type) => !isReadable(type))
   if (missing) {
@@ -57,6 +57,12 @@ export function filterByScope(
   if (withRefunds) access.required.add('refunds:read')
   for (const type of types) access.required.add(EVENT_SCOPES[type])
   return { merchants, types, withRefunds }
+}
+
+/** Not only accounts that this process knows: another may have been started with more of them. */
+function nameAny(merchantCode: string | undefined): string[] | undefined {
+  if (merchantCode === undefined) return undefined
+  return merchantCode === EVERY_MERCHANT || merchantCode.includes('\0') ? [] : [merchantCode]
 }
 
 export function isWanted(event: EventRow, { merchants, types, withRefunds }: FeedFilter): boolean {
@@ -110,7 +116,7 @@ export async function readFeed(
   path = 'after',
 ): Promise<FeedPage> {
   // A reader that searches far back for a rare type delays none of another account.
-  const holder = filter?.merchants ? `${HOLDER} ${filter.merchants.join()}` : HOLDER
+  const holder = filter ? `${HOLDER} ${filter.merchants?.join() ?? EVERY_MERCHANT}` : HOLDER
   const { removed, head, isStopped, ...page } = await reads.run(holder, ({ sql }) =>
     selectEvents(sql, filter, after, limit),
   )

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { EVENT_SCOPES } from '../../../src/events/event.ts'
 import { type NewEvent, recordEvents } from '../../../src/events/record-events.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
@@ -15,7 +15,7 @@ import {
 } from '../../support/api.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
 import { countBlocked, whileUncommitted } from '../../support/locks.ts'
-import { addKey, MERCHANT } from '../../support/service.ts'
+import { addKey, MERCHANT, startRig } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -177,6 +177,37 @@ describe('a key', () => {
     ] as const) {
       const response = await rig.api(`/v1/events?types=${type}`, withKey(keyOf(key)))
       await expectProblem(response, 403, 'scope_missing')
+    }
+  })
+})
+
+describe('a key of every account', () => {
+  const NEW = { ...OTHER, merchantCode: 'NEWEST' }
+
+  it('misses no event of an account that another process was started with, whichever process it asks', async () => {
+    const more = writeMerchantsFile([MERCHANT, OTHER, NEW])
+    const { database } = rig
+    const settings = { ROLE: 'web', MERCHANTS_FILE: more.path }
+    const young = await startRig({ database, settings })
+    onTestFinished(async () => {
+      await young.stop()
+      more.remove()
+    })
+    const { merchantCode } = NEW
+    const before = await addEvents({ transactionId: 'T-NEW', merchantCode })
+    for (const query of ['', `&merchantCode=${merchantCode}`]) {
+      expect(names(await read(`after=${before}${query}`))).toEqual(['T-NEW'])
+      const answer = await young.api(`/v1/events?after=${before}${query}`)
+      expect(names(JSON.parse(await answer.text()))).toEqual(['T-NEW'])
+    }
+  })
+
+  it('gets the events of no account, unless it names one; a key of named accounts never does', async () => {
+    const before = await addEvents({ transactionId: 'NONE', merchantCode: '*' })
+    expect(names(await read(`after=${before}`))).toEqual(['NONE'])
+    expect(names(await read(`after=${before}`, 'payments'))).toEqual([])
+    for (const named of [MERCHANT.merchantCode, '*', '%00', 'UNKNOWN']) {
+      expect(names(await read(`after=${before}&merchantCode=${named}`))).toEqual([])
     }
   })
 })

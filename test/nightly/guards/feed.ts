@@ -29,6 +29,16 @@ export const FEED: readonly Guard[] = [
   },
   {
     file: 'src/feed/read-feed.ts',
+    text: '  if (merchantCode === undefined) return undefined\n',
+    mutation: '  if (merchantCode === undefined) return [EVERY_MERCHANT]\n',
+    test: 'test/api/feed/read.test.ts',
+    claim:
+      'a key of every account misses no event of an account that another process was started with, whichever process it asks',
+    control:
+      'a key of every account gets the events of no account, unless it names one; a key of named accounts never does',
+  },
+  {
+    file: 'src/feed/read-feed.ts',
     text: '  if (after !== undefined && after < removed) {',
     mutation: '  if (after !== undefined && after < 0 * removed) {',
     test: 'test/api/feed/read.test.ts',
