@@ -129,7 +129,7 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
   return {
     ...summary,
     ...{ unapplied, final, paid },
-    changed: Boolean(isChanged) || unapplied !== row.unappliedEntries,
+    changed: Boolean(isChanged) || unapplied !== row.unappliedEntries || final !== row.final,
     isRevised: differs || lost !== undefined || row.isNamed === true,
     turnsPaid: paid && !row.wasPaid,
     turnsFinal: final && !row.final,

@@ -4,7 +4,9 @@ import { createWaiters } from '../../../src/platform/concurrency/waiters.ts'
 import type { Service } from '../../../src/service.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, seedTransaction, withKey } from '../../support/api.ts'
+import { ask, expectTaken } from '../../support/ask.ts'
 import { addKey, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
+import { makeTransaction, notifyOf, syncAgain } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -292,4 +294,22 @@ describe('when the listening connection is lost', () => {
     await waitUntil(again, { what: 'an answer' })
     expect(JSON.parse(found.text)).toMatchObject({ final: true })
   })
+})
+
+it('a transaction that only becomes final wakes who waits: a refund that was never sent had ended', async () => {
+  await makeTransaction(rig, 'T-ENDED', [{ id: 'P-ENDED', amount: '100' }])
+  await notifyOf(rig, 'T-ENDED')
+  await syncAgain(rig, 'T-ENDED')
+  const { id } = await expectTaken(await ask(rig.service, 'P-ENDED', { amount: '10' }))
+  const cancelled = await rig.api(`/v1/refunds/${id}/cancellation`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ reason: 'a mistake' }),
+  })
+  expect(cancelled.status).toBe(200)
+  expect(await rig.transaction('T-ENDED')).toMatchObject({ final: false })
+  const tag = await tagOf('T-ENDED')
+  await syncAgain(rig, 'T-ENDED')
+  const { status, text } = await read('T-ENDED', 1, tag)
+  expect([status, JSON.parse(text || '{}').final]).toEqual([200, true])
 })

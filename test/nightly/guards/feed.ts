@@ -10,6 +10,15 @@ export const FEED: readonly Guard[] = [
     control: 'an abandoned transaction has an event each time it is abandoned',
   },
   {
+    file: 'src/sync/finish-commit.ts',
+    text: ' || final !== row.final,',
+    mutation: ',',
+    test: 'test/api/transactions/wait-for-transaction.test.ts',
+    claim:
+      'a transaction that only becomes final wakes who waits: a refund that was never sent had ended',
+    control: 'without an ETag a final transaction is answered at once',
+  },
+  {
     file: 'src/transactions/check-order.ts',
     text: '      if (isChanged) changed.push(row)\n',
     mutation: '      if (isChanged) changed.slice()\n',
