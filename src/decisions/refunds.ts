@@ -2,9 +2,12 @@ import { describeActor } from '../access/audit.ts'
 import { foldName } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
 import { DomainError } from '../errors.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import { compareAmounts } from '../money.ts'
 import { violatesConstraint } from '../platform/postgres/errors.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { formatApproved } from '../refunds/attempt.ts'
@@ -20,7 +23,7 @@ import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
 import { readStanding, requireAnother } from './second-person.ts'
-import { decide, requireShownVersion } from './unit-of-work.ts'
+import { decide, readPayment, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
 
@@ -85,11 +88,13 @@ export async function decideRefund(
             'cancel it, because the restored database may have forgotten that it was sent'
           await requireAnother(tx, access, { merchantCode, paymentId: null, refundId }, deed)
         }
+        const before = await readPayment(tx, key, refund.paymentId)
         const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
         await saveDraft(tx, ctx.config, draft)
         return {
           ...{ value: undefined, changed: [key], log },
           buildEvents: async () => [
+            ...(await buildFreedEvents(tx, key, refund.paymentId, before)),
             ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds: [refundId] })),
             ...buildDiscrepancyEvents(found),
           ],
@@ -100,6 +105,19 @@ export async function decideRefund(
   } catch (error) {
     throw violatesConstraint(error, BY_ANOTHER) ? refuseAsker(refundId, decision) : error
   }
+}
+
+/** The event of the payment, if the decision changed what of it can be refunded. */
+async function buildFreedEvents(
+  tx: Tx,
+  key: TransactionKey,
+  paymentId: string,
+  before: Awaited<ReturnType<typeof readPayment>>,
+): Promise<NewEvent[]> {
+  const data = await readPayment(tx, key, paymentId)
+  const left = before?.refundableAmount ?? '0'
+  if (!data || compareAmounts(left, data.refundableAmount) === 0) return []
+  return [{ ...key, type: 'payment.updated', data }]
 }
 
 function isOutcome(request: RefundDecision): request is OutcomeDecision {

@@ -107,12 +107,16 @@ export async function buildPaymentEvent(
   key: TransactionKey,
   paymentId: string,
 ): Promise<NewEvent[]> {
+  const data = await readPayment(tx, key, paymentId)
+  const { merchantCode, transactionId } = key
+  return data ? [{ merchantCode, transactionId, type: 'payment.updated', data }] : []
+}
+
+/** Reads a payment as its readers see it. */
+export async function readPayment(tx: Tx, key: TransactionKey, paymentId: string) {
   const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
   const own = found?.payments.find((one) => one.paymentId === paymentId)
-  if (!found || !own) return []
-  const { merchantCode, transactionId } = key
-  const data = showPayment(own, found.transaction)
-  return [{ merchantCode, transactionId, type: 'payment.updated', data }]
+  return found && own && showPayment(own, found.transaction)
 }
 
 export function describeResolution(

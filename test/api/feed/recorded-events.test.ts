@@ -230,8 +230,30 @@ describe('a refund', () => {
     })
     expect(response.status).toBe(200)
     expect(await takeEventsOf(payment.transactionId)).toEqual([
+      ['payment.updated', await lab.payment(payment.id)],
       ['refund.updated', await lab.readRefund(refundId)],
     ])
+  })
+
+  it('has an event of its payment too, if a decision changes what can be refunded, and only then', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const decide = async (path: string, body: object) => {
+      await takeEvents()
+      expect((await lab.post(`/refunds/${refundId}/${path}`, body)).status).toBe(200)
+      return await takeEventsOf(payment.transactionId)
+    }
+    const reason = 'a mistake'
+    const freed = await decide('cancellation', { reason })
+    expect(freed).toEqual([
+      ['payment.updated', await lab.payment(payment.id)],
+      ['refund.updated', await lab.readRefund(refundId)],
+    ])
+    expect(freed[0]?.[1]).toMatchObject({ refundableAmount: '100' })
+    await lab.database.sql`
+      update refunds set status = 'needs_review', due_at = null, failure_reason = null where refund_id = ${refundId}`
+    const kept = await decide('resolution', { outcome: 'succeeded', reason })
+    expect(kept).toEqual([['refund.updated', await lab.readRefund(refundId)]])
   })
 
   it('has no event for a refused request, a dry run or a repeated request', async () => {

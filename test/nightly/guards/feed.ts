@@ -19,6 +19,15 @@ export const FEED: readonly Guard[] = [
     control: 'without an ETag a final transaction is answered at once',
   },
   {
+    file: 'src/decisions/refunds.ts',
+    text: 'compareAmounts(left, data.refundableAmount) === 0',
+    mutation: 'compareAmounts(left, data.refundableAmount) !== 0',
+    test: 'test/api/feed/recorded-events.test.ts',
+    claim:
+      'a refund has an event of its payment too, if a decision changes what can be refunded, and only then',
+    control: 'an abandoned transaction has an event each time it is abandoned',
+  },
+  {
     file: 'src/transactions/check-order.ts',
     text: '      if (isChanged) changed.push(row)\n',
     mutation: '      if (isChanged) changed.slice()\n',
