@@ -157,7 +157,10 @@ export function createShop(shop: Shop) {
       return c.json({ error: 'not signed with our secret' }, 400)
     }
     if (event === undefined) return c.json({ error: 'not registered yet' }, 503)
-    const { transactionId, data } = Final.parse(event)
+    const final = Final.safeParse(event)
+    // A test of the endpoint, or an event of another type: taken, and nothing to do.
+    if (!final.success) return c.body(null, 204)
+    const { transactionId, data } = final.data
     const order = (await orders.list()).find((one) => one.transactionId === transactionId)
     // The same event can arrive more than once: storing its state again changes nothing.
     if (order)
@@ -183,7 +186,8 @@ export function createShop(shop: Shop) {
   }
 }
 
-const ENDED = ['refused', 'succeeded', 'failed', 'needs_review']
+/** What `needs_review` leads to, a person decides: the next start asks again. */
+const ENDED = ['refused', 'succeeded', 'failed', 'returned']
 
 /**
  * Waits until the transaction is final, paid or not, and stores the result with the order. The order is found by the

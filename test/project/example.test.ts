@@ -6,10 +6,13 @@ import { createOrderBook, createShop, type Order } from '../../examples/order-sy
 import { createCheckout } from '../../examples/order-system/story.ts'
 import { readPage } from '../support/api.ts'
 import { type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { serve } from '../support/gateway.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { KEY } from '../support/service.ts'
+import { keepLog } from '../support/sync.ts'
 import { useRefundRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
+import { useWebhookRig } from '../support/webhooks.ts'
 
 describe('the shop', () => {
   const rig = useRefundRig({ settings: PATIENT_REFUNDS })
@@ -105,6 +108,18 @@ describe('the shop', () => {
     expect(await shop.orders.find(id)).toMatchObject({ status: 'wrong_amount' })
   })
 
+  it('asks at its next start what a person decided about a return', async () => {
+    const shop = openShop()
+    const order = await sell(shop)
+    await shop.post(`/orders/${order.id}/refund`, { returnId: 'R', amount: '40' })
+    await untilReturned(shop, order)
+    await shop.orders.change(order.id, ({ returns: [one] }) => {
+      Object.assign(one ?? expect.fail('no return'), { status: 'needs_review' })
+    })
+    await shop.resume()
+    await untilReturned(shop, order)
+  })
+
   it('takes no webhook that it has no secret for', async () => {
     const { post } = openShop()
     const answer = await post('/hooks', { transactionId: 'T', data: { state: 'paid' } })
@@ -133,5 +148,24 @@ describe('the shop', () => {
       409,
       'the order is not paid',
     ])
+  })
+})
+
+describe('the endpoint of the shop', () => {
+  const rig = useWebhookRig(keepLog().log)
+
+  it('takes the test event of the service', async () => {
+    const ipn = createClient({ baseUrl: rig.service.url, apiKey: KEY })
+    const openCheckout = () => Promise.reject(new Error('not used'))
+    const shop = createShop({ orders: createOrderBook(), ipn, openCheckout })
+    const receiver = await serve(async (response, { body, headers, path }) => {
+      const given = Object.entries(headers).map(([name, value]) => [name, String(value)])
+      const request = { method: 'POST', body, headers: Object.fromEntries(given) }
+      const answer = await shop.app.request(path, request)
+      response.writeHead(answer.status).end(await answer.text())
+    })
+    await shop.subscribe(receiver.url)
+    const [endpoint] = (await ipn.webhookEndpoints.list().page()).data
+    expect(await ipn.webhookEndpoints.test(endpoint?.id ?? '')).toMatchObject({ status: 204 })
   })
 })

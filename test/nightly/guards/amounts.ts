@@ -3,6 +3,14 @@ import type { Guard } from './guard.ts'
 export const AMOUNTS: readonly Guard[] = [
   {
     file: 'examples/order-system/shop.ts',
+    text: 'if (!final.success) return c.body(null, 204)',
+    mutation: 'if (!final.success) return c.body(null, 422)',
+    test: 'test/project/example.test.ts',
+    claim: 'the endpoint of the shop takes the test event of the service',
+    control: 'the shop takes no webhook that it has no secret for',
+  },
+  {
+    file: 'examples/order-system/shop.ts',
     text: '    stored.status = readStatus(stored, transaction)\n    recordRefund',
     mutation: '    stored.status = transaction.state\n    recordRefund',
     test: 'test/project/example.test.ts',
