@@ -48,6 +48,7 @@ function hasManyValues(body: string, format: 'json' | 'form'): boolean {
   return signs > MAX_VALUES
 }
 
+const GIVEN_TWICE = 'a parameter is given twice'
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 
 /** Numbers keep their text, which is signed. A name given twice with different values is refused. */
@@ -55,7 +56,10 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
   const flat = parseFlat(text)
   if (flat) return { params: flat }
   const value = attempt(() => parse(text))
-  if (value === undefined) return { problem: 'the body is not valid JSON' }
+  if (value === undefined) {
+    const isJson = attempt(() => JSON.parse(text)) !== undefined
+    return { problem: isJson ? GIVEN_TWICE : 'the body is not valid JSON' }
+  }
   if (!isObject(value)) return { problem: 'the body is not a JSON object' }
   return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }
 }
@@ -87,7 +91,7 @@ export function parseFormParams(text: string): { params: WireParams } | Malforme
   const entries = [...new URLSearchParams(text)]
   const params = Object.fromEntries(entries)
   if (Object.keys(params).length !== entries.length) {
-    return { problem: 'a parameter is given twice' }
+    return { problem: GIVEN_TWICE }
   }
   return Object.hasOwn(params, '__proto__') ? PROTO : { params }
 }

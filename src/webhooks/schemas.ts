@@ -69,10 +69,12 @@ export const TestResult = z
   })
   .openapi('WebhookTest')
 
+const NOT_AN_EVENT = 'must be a text: the id of an event, or "0"'
+
 export const Replay = z.strictObject({
   after: z
-    .string('must be the id of an event, or 0')
-    .regex(/^\d{1,15}$/, 'must be the id of an event, or 0')
+    .string(NOT_AN_EVENT)
+    .regex(/^\d{1,15}$/, NOT_AN_EVENT)
     .openapi({ description: 'The id of an event; 0 begins with the oldest event that is kept' }),
 })
 

@@ -269,7 +269,7 @@ it("an id is the same in capitals, and a schema's own messages are kept", async 
   const receiver = await serve((response) => response.writeHead(403).end())
   const { id } = Registration.parse(await (await registerWith({ url: receiver.url })).json())
   const replay = await expectInvalid(await call('POST', `/${id}/replay`, {}), 'after')
-  expect(replay.detail).toBe('after: must be the id of an event, or 0')
+  expect(replay.detail).toBe('after: must be a text: the id of an event, or "0"')
   expect(await test({ id: id.toUpperCase() })).toMatchObject({ delivered: false })
   expect((await call('DELETE', `/${id}`)).status).toBe(204)
 })

@@ -3,6 +3,14 @@ import type { Guard } from './guard.ts'
 export const NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/gateway/parse-body.ts',
+    text: '    const isJson = attempt(() => JSON.parse(text)) !== undefined\n',
+    mutation: '    const isJson = attempt(() => JSON.parse(text)) === attempt\n',
+    test: 'test/unit/gateway/parse-params.test.ts',
+    claim: '{"a":"1","a":"2"} is refused',
+    control: '{"a":"1","a":"2" is refused',
+  },
+  {
+    file: 'src/gateway/parse-body.ts',
     text: "  return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }",
     mutation: '  return { params: { ...value } }',
     test: 'test/unit/gateway/parse-params.test.ts',

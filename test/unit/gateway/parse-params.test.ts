@@ -8,7 +8,16 @@ function parseExactly(text: string): unknown {
   try {
     return { params: { ...(parse(text) as object) } }
   } catch {
-    return { problem: 'the body is not valid JSON' }
+    return { problem: isJson(text) ? 'a parameter is given twice' : 'the body is not valid JSON' }
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -44,7 +53,8 @@ it('the fast way through a flat object reads what the exact parser reads, or lea
 })
 
 it.each([
-  ['{"a":"1","a":"2"}', { problem: 'the body is not valid JSON' }],
+  ['{"a":"1","a":"2"}', { problem: 'a parameter is given twice' }],
+  ['{"a":"1","a":"2"', { problem: 'the body is not valid JSON' }],
   ['{"__proto__":"1"}', { problem: 'a parameter is named __proto__' }],
   ['[]', { problem: 'the body is not a JSON object' }],
 ])('%s is refused', (text, problem) => {
