@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { isLosslessNumber, type LosslessNumber } from 'lossless-json'
 import type { Config } from '../config/config.ts'
-import { maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
+import { isSecretName, maskCardData, type UnmaskedMembers } from '../platform/crypto/masking.ts'
 import { parseObject, responseCode } from './answers.ts'
-import { toMessage } from './storable.ts'
+import { isObject } from './parse-body.ts'
+import { hide, toMessage } from './storable.ts'
 
 /** The members of a card envelope (specification 2.1) beside `data`, for the OpenAPI document. */
 export const CARD_ENVELOPE = {
@@ -118,5 +119,15 @@ function maskEnvelope(value: unknown, prefix: string): CardEnvelope {
     ...pass('code', 'state', `${prefix}ResponseId`),
     data: { ...CARD, docs: CARD, ...pass('totalDocs', 'totalPages') },
   })
-  return typeof masked === 'object' && masked !== null ? { ...masked } : {}
+  return isObject(masked) ? { ...masked, data: hideSecrets(masked.data) } : {}
+}
+
+/** Hides credentials, such as a PIN, which the gateway may add to a card under any name. */
+function hideSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(hideSecrets)
+  if (!isObject(value)) return value
+  const members = Object.entries(value)
+  return Object.fromEntries(
+    members.map(([name, one]) => [name, isSecretName(name) ? hide(one) : hideSecrets(one)]),
+  )
 }

@@ -238,3 +238,15 @@ describe('what looks like the number of a card', () => {
     expect(read('detail', body)).toEqual({ kind: 'answered', text: masked })
   })
 })
+
+it.each(OPERATIONS)(
+  'a PIN and other credentials are hidden in what the gateway adds to a card of a $operation',
+  ({ operation, table, wrap }) => {
+    const name = 'extraInfo'
+    const added = '{"cardPIN":"1234","all":[{"pin":9876,"password":null}],"shopping":"1234"}'
+    const shown = '{"cardPIN":"***","all":[{"pin":"***","password":null}],"shopping":"1234"}'
+    const card = wrap(build(table, { name, value: MARK }))
+    const text = write(card, shown)
+    expect(read(operation, write(card, added))).toEqual({ kind: 'answered', text })
+  },
+)

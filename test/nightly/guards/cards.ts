@@ -2,6 +2,15 @@ import type { Guard } from './guard.ts'
 
 export const CARDS: readonly Guard[] = [
   {
+    file: 'src/gateway/card-answers.ts',
+    text: 'isSecretName(name) ? hide(one)',
+    mutation: 'isSecretName(name) && hide(one) === null ? one',
+    test: 'test/unit/card-answers.test.ts',
+    claim:
+      "a PIN and other credentials are hidden in what the gateway adds to a card of a 'detail'",
+    control: 'null in the place of a card of the list',
+  },
+  {
     file: 'src/gateway/stored-body.ts',
     text: ' && maskCardText(start) === start',
     mutation: " && start !== 'x'",
