@@ -15,6 +15,7 @@ import {
   type RefundSubject,
   readExactAmount,
   readIdempotencyKey,
+  requireKept,
   withDryRun,
 } from './request-schema.ts'
 import { Refund, RefundPreview, SurplusPreview, showRefund } from './view.ts'
@@ -112,6 +113,7 @@ async function carryOut(ctx: Context, { access, subject, query, headers, body, t
   const merchants = narrowMerchants(access, query.merchantCode)
   const { receiver, reason, onBehalfOf, metadata } = body
   const amount = readExactAmount(text)
+  requireKept(text)
   const params = { ...subject, amount, receiver, reason, onBehalfOf, metadata }
   if (key === undefined) {
     const preview = await previewRefund(ctx, access, merchants, params)

@@ -107,6 +107,14 @@ export function readExactAmount(body: string): string | undefined {
   throw invalidField('amount', NO_AMOUNT)
 }
 
+/** Refuses the one name that parsing would leave out without a word. @throws DomainError `invalid_request` */
+export function requireKept(body: string): void {
+  const metadata = readMember(body, 'metadata')
+  const isObject = typeof metadata === 'object' && metadata !== null
+  if (!isObject || !Object.hasOwn(metadata, '__proto__')) return
+  throw invalidField('metadata.__proto__', 'must have another name')
+}
+
 /** Parses an amount that was written as text: a decimal above zero, without an exponent. */
 export function parseRefundAmount(text: string): string | undefined {
   return /e/i.test(text) ? undefined : requirePositive(parseAmount(text))

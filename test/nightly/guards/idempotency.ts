@@ -2,6 +2,14 @@ import type { Guard } from './guard.ts'
 
 export const IDEMPOTENCY: readonly Guard[] = [
   {
+    file: 'src/refunds/request-schema.ts',
+    text: "!Object.hasOwn(metadata, '__proto__')) return",
+    mutation: "!Object.hasOwn(metadata, '')) return",
+    test: 'test/api/refunds/request/metadata.test.ts',
+    claim: 'at its limits the name __proto__ is refused, with the name of the field',
+    control: 'at its limits a nested object is refused, with the name of the field',
+  },
+  {
     file: 'src/refunds/request.ts',
     text: ".join('\\0'))",
     mutation: ".join(''))",

@@ -82,6 +82,7 @@ describe('at its limits', () => {
     ['a list', ['a'], 'metadata'],
     ['a text', 'a=b', 'metadata'],
     ['an empty name', { '': 'a' }, 'metadata.'],
+    ['the name __proto__', JSON.parse('{"__proto__":"x"}'), 'metadata.__proto__'],
     ['a control character', { a: 'b\u0000' }, 'metadata.a'],
   ])('%s is refused, with the name of the field', async (_, metadata, field) => {
     const { id } = await seedPaid(rig.database)
