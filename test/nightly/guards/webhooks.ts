@@ -217,8 +217,8 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/deliver.ts',
-    text: 'serializeEvent(ctx.encryption, event, claim.apiVersion)',
-    mutation: 'serializeEvent(ctx.encryption, event)',
+    text: 'serializeEvent(encryption, event, apiVersion)',
+    mutation: 'serializeEvent(encryption, event, apiVersion && undefined)',
     test: CONDITIONS,
     claim: VERSION,
     control:
