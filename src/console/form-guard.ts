@@ -43,24 +43,18 @@ export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
 
 export function carriesToken(c: ConsoleRequest, sessionToken: string): boolean {
   const [nonce = '', mac = ''] = (c.get('form')?.[TOKEN_FIELD] ?? '').split('.')
-  return isSame(mac, sign(sessionToken, `form token ${nonce}`))
-}
-
-export function isSame(given: string, expected: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)]
-  return one.length === other.length && timingSafeEqual(one, other)
+  const [given, expected] = [Buffer.from(mac), Buffer.from(sign(sessionToken, nonce))]
+  return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
 /** Makes a form token of a session. Each differs, and none needs to be stored: it proves that its maker knew the session. */
 export function makeFormToken(sessionToken: string): string {
   const nonce = randomBytes(12).toString('base64url')
-  return `${nonce}.${sign(sessionToken, `form token ${nonce}`)}`
+  return `${nonce}.${sign(sessionToken, nonce)}`
 }
 
-/** Proves that a text was written by who knew the session. Texts of another purpose begin with another word. */
-export function sign(sessionToken: string, text: string): string {
-  return createHmac('sha256', sessionToken).update(text).digest('base64url')
-}
+const sign = (sessionToken: string, nonce: string) =>
+  createHmac('sha256', sessionToken).update(`form token ${nonce}`).digest('base64url')
 
 export function readFields(c: ConsoleRequest): FormFields {
   const { [TOKEN_FIELD]: _, [PAGE_FIELD]: __, ...typed } = c.get('form') ?? {}

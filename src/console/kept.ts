@@ -1,6 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { z } from 'zod'
 import type { ConsoleContext } from './env.ts'
+import { listKeys, type NoticeCode } from './texts/text.ts'
 
 type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 
@@ -33,12 +34,13 @@ export function seal(
   return sealed.length > MAX_LENGTH ? undefined : sealed
 }
 
-/** @returns undefined for what was sealed for another person or page, is too old, or is none of ours */
+/** @returns undefined for what was sealed for another person or page, longer ago, or is none of ours */
 export function open<T>(
   { encryption, now }: KeepingContext,
   owner: Owner,
   token: string,
   schema: z.ZodType<T>,
+  forS = KEPT_S,
 ): T | undefined {
   try {
     const sealed = Buffer.from(token, 'base64url')
@@ -47,7 +49,7 @@ export function open<T>(
     const compressed = Buffer.from(encryption.decrypt(sealed, placeOf(owner)), 'base64')
     const text = inflateRawSync(compressed, { maxOutputLength: MAX_TEXT }).toString()
     const { at, content } = Content.parse(JSON.parse(text))
-    return now().getTime() - at <= KEPT_S * 1000 ? schema.parse(content) : undefined
+    return now().getTime() - at <= forS * 1000 ? schema.parse(content) : undefined
   } catch {
     return undefined
   }
@@ -78,9 +80,31 @@ export function pageWith(
   page: string,
   form: z.input<typeof KeptForm>,
 ): string {
-  const { pathname, search } = new URL(page, 'http://localhost')
-  const owner = { personId, path: pathname }
+  const url = new URL(page, 'http://localhost')
+  const owner = { personId, path: url.pathname }
   const token = seal(ctx, owner, form) ?? seal(ctx, owner, { ...form, fields: {} })
   if (token === undefined) return page
-  return `${pathname}${search}${search === '' ? '?' : '&'}kept=${token}`
+  url.searchParams.set('kept', token)
+  return url.pathname + url.search
+}
+
+/** How long an address says what was done (s). Whoever opens it later sees what is so by then. */
+const SAID_S = 60
+
+const Notice = z.enum(listKeys('notice'))
+
+/** The address of a page that says what was done, to this person and for a minute: no link makes it say what nobody did. */
+export function pageSaying(
+  ctx: KeepingContext,
+  personId: string,
+  page: string,
+  code: NoticeCode,
+): string {
+  const url = new URL(page, 'http://localhost')
+  url.searchParams.set('notice', `${code}.${seal(ctx, { personId, path: url.pathname }, code)}`)
+  return url.pathname + url.search + url.hash
+}
+
+export function readNotice(ctx: KeepingContext, owner: Owner, given = ''): NoticeCode | undefined {
+  return open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)
 }

@@ -10,7 +10,6 @@ import { Document } from '../platform/html/document.tsx'
 import { BASE_STYLE } from '../platform/html/style.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms.tsx'
-import { readNotice } from './notice.ts'
 import type { NameIn } from './texts/text.ts'
 import { can, hasRole, t, useView } from './view.ts'
 
@@ -46,9 +45,10 @@ export async function renderConsolePage(
   body: Child,
 ): Promise<Response> {
   const { title, status = 200, refreshS, refreshTo } = options
-  const { language, kept, person } = useView()
+  const { language, kept, person, notice: done } = useView()
   const waiting = await person?.countTasks?.()
-  const notice = kept?.isUnsent ? t('frame.restored') : (options.notice ?? readNotice(c))
+  const said = options.notice ?? (done && t(`notice.${done}`))
+  const notice = kept?.isUnsent ? t('frame.restored') : said
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document

@@ -8,9 +8,8 @@ import { DomainError, type RefusalCode } from '../errors.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest, FormFields } from './env.ts'
 import { namePage, readFields, readPath } from './form-guard.ts'
-import { type KeptForm, pageWith } from './kept.ts'
+import { type KeptForm, pageSaying, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
-import { writeNotice } from './notice.ts'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
 import { listTexts, requireRole, requireScope, t, usePerson, useView } from './view.ts'
 
@@ -128,7 +127,7 @@ async function carryOut<Subject>(
     c.redirect(pageWith(ctx, usePerson().id, page, { action: readPath(c), fields, ...back }), 303)
   try {
     const { to = page, notice } = await action.run({ ctx, c, access: c.get('access'), of, fields })
-    return redirectWith(c, to, notice)
+    return c.redirect(notice ? pageSaying(ctx, usePerson().id, to, notice) : to, 303)
   } catch (error) {
     if (error instanceof InvalidFieldsError) {
       const { code = 'invalid_request', ...back } = error.back
@@ -141,16 +140,6 @@ async function carryOut<Subject>(
     c.set('refusal', error.code)
     return leadBack({ alerts: [alert], evidence: [...error.evidence] })
   }
-}
-
-/** Leads on after a form was carried out, so that a reload does not send it again. */
-export function redirectWith(c: ConsoleRequest, path: string, notice?: NoticeCode): Response {
-  const [page = '', fragment] = path.split('#')
-  const more =
-    notice === undefined
-      ? ''
-      : `${page.includes('?') ? '&' : '?'}notice=${writeNotice(notice, page)}`
-  return c.redirect(`${page}${more}${fragment === undefined ? '' : `#${fragment}`}`, 303)
 }
 
 export function explainRefusal(error: DomainError): string | undefined {

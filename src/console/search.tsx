@@ -18,8 +18,8 @@ import { List, type ListColumn, link, money, state, TableCard, text, time } from
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
 import { Form, listOptions, Select } from './forms.tsx'
+import { pageSaying } from './kept.ts'
 import { renderConsolePage } from './layout.tsx'
-import { redirectWith } from './page.ts'
 import { nameAnchor, refundPagePath, storyPath } from './paths.ts'
 import { showTasks } from './tasks.tsx'
 import { can, count, listTexts, requireScope, t, usePerson } from './view.ts'
@@ -53,7 +53,7 @@ export function searchRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       }
       const owner = await requestSync(ctx, access, merchants, id.data)
       const key = { merchantCode: owner, transactionId: id.data }
-      return redirectWith(c, storyPath(key), 'asked')
+      return c.redirect(pageSaying(ctx, usePerson().id, storyPath(key), 'asked'), 303)
     })
 }
 

@@ -15,10 +15,9 @@ import {
   readFields,
   readPath,
   removeCookie,
-  sign,
   writeCookie,
 } from './form-guard.ts'
-import { KeptForm, open, pageWith, seal } from './kept.ts'
+import { KeptForm, open, pageWith, readNotice, seal } from './kept.ts'
 import { showTo, useView } from './view.ts'
 
 const SIGN_IN = '/console/sign-in'
@@ -41,20 +40,17 @@ export function requireSession(ctx: ConsoleContext) {
     const { id: sessionId, roles, language, person } = stored
     const { id, name } = person
     const view = useView()
+    const owner = { personId: id, path: readPath(c) }
+    const { kept = '', notice } = isUnsafe(c) ? {} : c.req.query()
     const shown = {
       language: language ?? view.language,
       zone: stored.timeZone ?? view.zone,
-      kept: openKept(ctx, c, id),
+      kept: open(ctx, owner, kept, KeptForm),
+      notice: readNotice(ctx, owner, notice),
     }
-    const made = { makeFormToken: () => makeFormToken(token), page: namePage(c) }
-    const own = { ...made, sign: (text: string) => sign(token, text) }
+    const own = { makeFormToken: () => makeFormToken(token), page: namePage(c) }
     return await showTo({ ...shown, person: { id, name, sessionId, roles, access, ...own } }, next)
   })
-}
-
-function openKept(ctx: ConsoleContext, c: ConsoleRequest, personId: string): KeptForm | undefined {
-  const { kept } = isUnsafe(c) ? {} : c.req.query()
-  return open(ctx, { personId, path: readPath(c) }, kept ?? '', KeptForm)
 }
 
 function describeAccess(ctx: ConsoleContext, c: ConsoleRequest, stored: StoredSession): Access {

@@ -13,6 +13,7 @@ import {
   type Given,
   type Language,
   listKeys,
+  type NoticeCode,
   type TextKey,
 } from './texts/text.ts'
 
@@ -24,6 +25,7 @@ export type View = {
   plainAmounts?: true
   person?: Person
   kept?: KeptForm | undefined
+  notice?: NoticeCode | undefined
 }
 
 export type Person = {
@@ -33,8 +35,6 @@ export type Person = {
   roles: readonly Role[]
   access: Access
   makeFormToken: () => string
-  /** Signs a text for the pages of this session. */
-  sign: (text: string) => string
   page: string
   /** How much waits for them, for the navigation; undefined where nothing does. */
   countTasks?: () => Promise<string | undefined>

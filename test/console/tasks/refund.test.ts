@@ -102,7 +102,8 @@ describe('a refund that waits for an approval', () => {
     expect(await says(admin, to)).toBe(false)
     expect(await says(approver, `${pathOf(other)}?${query}`)).toBe(false)
     expect(await says(approver, `${pathOf(other)}?notice=refundDeclined`)).toBe(false)
-    const late = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
+    const { ctx } = lab.service
+    const late = vi.spyOn(ctx, 'now').mockReturnValue(new Date(Date.now() + 61_000))
     expect(await says(approver, to)).toBe(false)
     late.mockRestore()
   })

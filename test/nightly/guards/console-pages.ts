@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const CONSOLE_PAGES: readonly Guard[] = [
   {
     file: 'src/console/session.ts',
-    text: 'path: readPath(c) }, kept',
-    mutation: 'path: c.req.path }, kept',
+    text: 'personId: id, path: readPath(c) }',
+    mutation: 'personId: id, path: c.req.path }',
     test: 'test/console/odd-ids.test.ts',
     claim: 'a payment with the id P-đ says why a confirmed refund was refused',
     control: 'a payment with the id P%1 says why a confirmed refund was refused',

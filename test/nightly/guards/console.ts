@@ -21,8 +21,8 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/kept.ts',
-    text: ' <= KEPT_S * 1000 ?',
-    mutation: ' <= KEPT_S * 2000 ?',
+    text: 'forS * 1000 ? schema.parse(content)',
+    mutation: 'Math.max(forS, 7200) * 1000 ? schema.parse(content)',
     test: 'test/console/refund-form/repeated.test.ts',
     claim: 'a check of somebody or something else is too old after an hour',
     control: 'a check of somebody or something else is refused, and makes no refund',
@@ -232,18 +232,19 @@ export const CONSOLE: readonly Guard[] = [
     control: 'one hit leads on a transaction id',
   },
   {
-    file: 'src/console/notice.ts',
-    text: 'if (!isSame(given, prove(',
-    mutation: 'if (!isSame(given, given || prove(',
+    file: 'src/console/kept.ts',
+    text: "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)",
+    mutation:
+      "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S) ?? Notice.safeParse(given).data",
     test: 'test/console/tasks/refund.test.ts',
     claim:
       'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
     control: 'a refund that waits for an approval is declined with a reason',
   },
   {
-    file: 'src/console/notice.ts',
-    text: '<= SAID_MS\n',
-    mutation: '<= SAID_MS * 60\n',
+    file: 'src/console/kept.ts',
+    text: 'const SAID_S = 60\n',
+    mutation: 'const SAID_S = 3600\n',
     test: 'test/console/tasks/refund.test.ts',
     claim:
       'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
