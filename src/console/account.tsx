@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import { recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { LANGUAGES, TimeZone } from '../access/people.ts'
@@ -13,11 +12,11 @@ import { Badge, Card } from '../platform/html/components.tsx'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { cell, FieldFacts, type ListColumn, Rows, text, time } from './cells.tsx'
-import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
 import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
+import { definePage, InvalidFieldsError, type Mount, nameOperation } from './page.ts'
 import { recallPage } from './session.ts'
 import { listTexts, t, usePerson, useView } from './view.ts'
 
@@ -117,11 +116,9 @@ const PATH = '/console/sign-in'
 const REFUSED = 'refused'
 
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
-export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+export const signInRoutes: Mount = (app, ctx) => {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const shared = { db: ctx.db, log: ctx.log, rates: createRateLimiter() }
-  const app = new Hono<ConsoleEnv>()
-
   app.get(PATH, (c) => {
     const isReturning = readCookie(ctx, c, 'page') !== undefined
     const isRefused = c.req.query('link') === REFUSED
@@ -156,11 +153,10 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     writeCookie(ctx, c, 'session', result.token)
     return c.redirect(recallPage(ctx, c, result.personId), 303)
   })
-  return app
 }
 
-export function signOutRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
-  return new Hono<ConsoleEnv>().post('/console/sign-out', async (c) => {
+export const signOutRoutes: Mount = (app, ctx) => {
+  app.post('/console/sign-out', async (c) => {
     await endOwn(ctx, c, usePerson().sessionId)
     removeCookie(ctx, c, 'session')
     removeCookie(ctx, c, 'page')

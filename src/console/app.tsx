@@ -22,6 +22,7 @@ import { healthPage } from './health.tsx'
 import { pageWith } from './kept.ts'
 import { assetRoutes, renderConsolePage } from './layout.tsx'
 import { LISTS } from './lists.tsx'
+import type { Mount } from './page.ts'
 import { peoplePage, personPage } from './people.tsx'
 import { reasonsPage } from './reasons.tsx'
 import { refundPage } from './refund.tsx'
@@ -33,15 +34,13 @@ import { findText, type NameIn } from './texts/text.ts'
 import { storyRoutes } from './transaction.tsx'
 import { chooseLanguage, showTo, t, useView } from './view.ts'
 
-/** Redirects whoever prefers a page to JSON. */
-export function leadBrowsersTo(path: string) {
-  return createMiddleware<HttpEnv>(async (c, next) => {
-    const supports = ['application/json', 'text/html']
-    const type = accepts(c, { header: 'Accept', supports, default: 'application/json' })
-    if (c.req.method !== 'GET' || type !== 'text/html') return await next()
-    return c.redirect(path, 302)
-  })
-}
+/** Leads whoever prefers a page to JSON to the console. */
+const leadBrowsers = createMiddleware<HttpEnv>(async (c, next) => {
+  const supports = ['application/json', 'text/html']
+  const type = accepts(c, { header: 'Accept', supports, default: 'application/json' })
+  if (c.req.method !== 'GET' || type !== 'text/html') return await next()
+  return c.redirect('/console', 302)
+})
 
 /** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
 const PAGE_POLICY = [
@@ -58,11 +57,16 @@ const PAGE_POLICY = [
 /** Mounts the console, unless it is switched off: the pages for the people who handle money. */
 export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext) {
   if (ctx.config.CONSOLE === 'off') return
-  app.use('/', leadBrowsersTo('/console'))
+  app.use('/', leadBrowsers)
   app.route('/', createConsole(ctx))
 }
 
-const PAGES = [
+const PAGES: readonly Mount[] = [
+  signOutRoutes,
+  searchRoutes,
+  storyRoutes,
+  taskRoutes,
+  ...LISTS,
   healthPage,
   accountPage,
   peoplePage,
@@ -70,6 +74,7 @@ const PAGES = [
   reasonsPage,
   refundPage,
   discrepancyPage,
+  ...refundFormRoutes,
 ]
 
 function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
@@ -91,21 +96,17 @@ function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
     }),
   )
   app.use('/console/*', readOwnForms(ctx))
-  app.route('/', signInRoutes(ctx))
+  signInRoutes(app, ctx)
   app.use(
     '/console/*',
     requireSession(ctx),
-    explainUnknownPages(),
+    explainUnknownPages,
     auditRefusals(ctx),
     refuseNul,
     protectForms(ctx),
     createTaskCount(ctx),
   )
-  app.route('/', signOutRoutes(ctx))
-  app.route('/', searchRoutes(ctx))
-  storyRoutes(app, ctx)
-  taskRoutes(app, ctx)
-  for (const mount of [...LISTS, ...PAGES, ...refundFormRoutes]) mount(app, ctx)
+  for (const mount of PAGES) mount(app, ctx)
   return app
 }
 
@@ -117,15 +118,11 @@ const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
   await next()
 })
 
-function explainUnknownPages() {
-  return createMiddleware<ConsoleEnv>(async (c, next) => {
-    await next()
-    const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
-    if (c.res.status === 404 && isProblem) {
-      c.res = await respondRefusal(c, 404, 'notFound')
-    }
-  })
-}
+const explainUnknownPages = createMiddleware<ConsoleEnv>(async (c, next) => {
+  await next()
+  const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
+  if (c.res.status === 404 && isProblem) c.res = await respondRefusal(c, 404, 'notFound')
+})
 
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5

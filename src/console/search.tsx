@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
@@ -6,7 +5,6 @@ import { DomainError } from '../errors.ts'
 import { Id } from '../http/fields.ts'
 import { Card, Notice } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { Sql } from '../platform/postgres/types.ts'
 import { readRefunds } from '../refunds/events.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
@@ -15,11 +13,12 @@ import { readTransactions } from '../transactions/find-transactions.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
 import { List, type ListColumn, link, money, state, TableCard, text, time } from './cells.tsx'
-import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { readFields } from './form-guard.ts'
 import { Form, listOptions, Select } from './forms.tsx'
 import { pageSaying } from './kept.ts'
 import { renderConsolePage } from './layout.tsx'
+import type { Mount } from './page.ts'
 import { nameAnchor, refundPagePath, storyPath } from './paths.ts'
 import { showTasks } from './tasks.tsx'
 import { can, count, listTexts, requireScope, t, usePerson } from './view.ts'
@@ -36,8 +35,8 @@ type Hit = SearchHit & {
 }
 
 /** Serves the first page: what waits for a person, or what they search for. Asks the gateway about what is not found. */
-export function searchRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
-  return new Hono<ConsoleEnv>()
+export const searchRoutes: Mount = (app, ctx) => {
+  app
     .get('/console', async (c) => {
       const q = c.req.query('q')?.trim() ?? ''
       return q === '' ? await showTasks(ctx, c) : await showSearch(ctx, c, q)
@@ -166,56 +165,27 @@ async function findHits(
   const withRefunds = scopes.includes('refunds:read')
   return await ctx.db.reads.run(chainId, async ({ sql }) => {
     const found = await findObjects(sql, merchants, q, { withRefunds, limit: MAX_HITS })
-    const [transactions, refunds] = await Promise.all([
-      readTransactions(sql, listKeys(found)),
-      loadRefunds(sql, found),
+    const ofRefunds = found.filter(({ type }) => type === 'refund')
+    const listIds = (code: string) =>
+      ofRefunds.filter(({ merchantCode }) => merchantCode === code).map(({ id }) => id)
+    const [transactions, ...refunds] = await Promise.all([
+      readTransactions(sql, found),
+      ...merchants.map((code) => readRefunds(sql, code, listIds(code))),
     ])
-    return found.flatMap((hit) => {
+    return found.flatMap(({ rank, ...hit }) => {
       const of = transactions.get(formatTransactionKey(hit))
       if (!of) return []
-      const isIt = (one: { refundId: string; merchantCode: string }) =>
-        one.refundId === hit.id && one.merchantCode === hit.merchantCode
-      const refund = hit.type === 'refund' ? refunds.find(isIt) : undefined
+      const { type, id, merchantCode } = hit
       const payment =
-        hit.type === 'payment' ? of.payments.find((one) => one.paymentId === hit.id) : undefined
-      const at = refund?.requestedAt ?? payment?.firstSeenAt ?? of.transaction.firstSeenAt
-      const objects = { of: of.transaction, payment, refund }
-      return [{ ...hit, ...objects, at: toIso(at), isExact: isExactId({ ...hit, ...objects }, q) }]
+        type === 'payment' ? of.payments.find(({ paymentId }) => paymentId === id) : undefined
+      const refund = refunds
+        .flat()
+        .map((one) => one.refund)
+        .find(
+          (one) => type === 'refund' && one.refundId === id && one.merchantCode === merchantCode,
+        )
+      const at = toIso(refund?.requestedAt ?? payment?.firstSeenAt ?? of.transaction.firstSeenAt)
+      return [{ ...hit, of: of.transaction, payment, refund, at, isExact: rank === 0 }]
     })
   })
-}
-
-function listKeys(found: readonly SearchHit[]) {
-  const keys = found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId }))
-  return [...new Map(keys.map((key) => [formatTransactionKey(key), key])).values()]
-}
-
-async function loadRefunds(sql: Sql, found: readonly SearchHit[]) {
-  const refunds = found.filter(({ type }) => type === 'refund')
-  const merchants = new Set(refunds.map(({ merchantCode }) => merchantCode))
-  const read = Array.from(merchants, (merchant) => {
-    const own = refunds.filter(({ merchantCode }) => merchantCode === merchant)
-    return readRefunds(
-      sql,
-      merchant,
-      Array.from(own, ({ id }) => id),
-    )
-  })
-  return (await Promise.all(read)).flat().map(({ refund }) => refund)
-}
-
-function isExactId(hit: Omit<Hit, 'at' | 'isExact'>, q: string): boolean {
-  const small = q.toLowerCase()
-  const { id, of, refund } = hit
-  const isExact: Record<SearchHit['matched'], boolean> = {
-    transactionId: id === q,
-    paymentId: id === q,
-    refundId: id === small || id.replaceAll('-', '') === small,
-    orderId: of.orderId?.toLowerCase() === small.replace(/^#\s*/, ''),
-    merchantTxnId: of.merchantTxnId === q,
-    gatewayRefundId: refund?.gatewayRefundId === q,
-    gatewayReference: refund?.notifiedReference === q,
-    amount: false,
-  }
-  return isExact[hit.matched]
 }

@@ -1,4 +1,3 @@
-import type { Hono } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { Access } from '../access/types.ts'
 import { isUuid } from '../http/fields.ts'
@@ -8,7 +7,7 @@ import { endpointNotFound, listVisibleOwners } from '../webhooks/endpoints.ts'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { isUnsafe } from './form-guard.ts'
 import { renderConsolePage } from './layout.tsx'
-import { defineAction } from './page.ts'
+import { defineAction, type Mount } from './page.ts'
 import { TASKS_PATH } from './paths.ts'
 import { SECTIONS, type Section } from './task-sections.tsx'
 import { t, usePerson } from './view.ts'
@@ -130,7 +129,7 @@ function SectionCard(props: {
   )
 }
 
-export function taskRoutes(app: Hono<ConsoleEnv>, ctx: ConsoleContext): void {
+export const taskRoutes: Mount = (app, ctx) => {
   app.get(TASKS_PATH, (c) => showTasks(ctx, c))
   defineAction<string>({
     path: '/console/webhooks/:endpointId/enable',

@@ -1,4 +1,3 @@
-import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { type Child, Fragment } from 'hono/jsx'
 import { narrowMerchants } from '../access/authenticate.ts'
@@ -7,11 +6,11 @@ import { findTransaction } from '../transactions/find-transaction.ts'
 import { requestSync } from '../transactions/request-sync.ts'
 import type { FoundTransaction } from '../transactions/types.ts'
 import { showTransaction } from '../transactions/view.ts'
-import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
+import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { HistoryParts, Messages, RawFigures, Timeline, Webhooks } from './history.tsx'
 import { paymentHold } from './holds.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { defineAction, InvalidFieldsError } from './page.ts'
+import { defineAction, InvalidFieldsError, type Mount } from './page.ts'
 import { storyPath } from './paths.ts'
 import { isRefresh } from './session.ts'
 import { readHistory, readStory, readTechnical } from './story.ts'
@@ -71,7 +70,7 @@ function tagPage({ now }: ConsoleContext, { transaction: of }: FoundTransaction)
   return `"${encodeURIComponent(mark.join())}"`
 }
 
-export function storyRoutes(app: Hono<ConsoleEnv>, ctx: ConsoleContext): void {
+export const storyRoutes: Mount = (app, ctx) => {
   app.get(PATH, async (c) => {
     requireScope(c, 'payments:read')
     const found = await findOwn(ctx, c)
