@@ -37,23 +37,14 @@ type InputProps = {
   value: string | undefined
   problem?: string | undefined
   required?: boolean
-  autofocus?: boolean
 }
 
-/** A labelled field of one line; it is focused when it has a problem. Other attributes are passed on. */
+/** A labelled field of one line. Other attributes are passed on. */
 export function TextInput(props: InputProps & { type?: string; [attribute: string]: unknown }) {
-  const { name, id = name, label, hint, value = '', problem, autofocus, ...more } = props
+  const { name, id = name, label, hint, value = '', problem, ...more } = props
   return (
     <Field {...{ name, id, label, hint, problem }}>
-      {(attributes) => (
-        <input
-          {...attributes}
-          autocomplete="off"
-          {...more}
-          value={value}
-          autofocus={autofocus ?? problem !== undefined}
-        />
-      )}
+      {(attributes) => <input {...attributes} autocomplete="off" {...more} value={value} />}
     </Field>
   )
 }
@@ -63,11 +54,7 @@ export function TextArea(props: InputProps & { rows?: number; maxlength?: number
   return (
     <Field {...{ name, label, hint, problem }}>
       {(attributes) => (
-        <textarea
-          {...attributes}
-          {...{ rows, maxlength, required }}
-          autofocus={problem !== undefined}
-        >
+        <textarea {...attributes} {...{ rows, maxlength, required }}>
           {value}
         </textarea>
       )}
@@ -82,11 +69,10 @@ type Option = { value: string; label: string; hint?: string | undefined }
 
 export function Select(props: InputProps & { options: readonly Option[] }) {
   const { name, label, hint, value, problem, required, options } = props
-  const { autofocus = problem !== undefined } = props
   return (
     <Field {...{ name, label, hint, problem }}>
       {(attributes) => (
-        <select {...{ ...attributes, required, autofocus }}>
+        <select {...{ ...attributes, required }}>
           {options.map((one) => (
             <option value={one.value} selected={one.value === value}>
               {one.label}
@@ -106,10 +92,8 @@ export function Choices(props: {
   options: readonly (Option & { name?: string; checked?: boolean })[]
   value?: string | undefined
   problem?: string | undefined
-  autofocus?: boolean
 }) {
   const { name, label, type = 'radio', options, value, problem } = props
-  const { autofocus = problem !== undefined } = props
   const problemId = `${name}-problem`
   return (
     <fieldset aria-describedby={problem === undefined ? undefined : problemId}>
@@ -121,7 +105,7 @@ export function Choices(props: {
             name={option.name ?? name}
             value={option.name === undefined ? option.value : undefined}
             checked={option.checked ?? option.value === value}
-            autofocus={autofocus && at === 0}
+            autofocus={problem !== undefined && at === 0}
           />
           <span>
             {option.label}

@@ -19,19 +19,12 @@ import {
   time,
 } from './cells.tsx'
 import type { ConsoleContext, FormFields } from './env.ts'
-import { Choices, Form, Select, TextInput } from './forms.tsx'
+import { Choices, Form, FormCard, Select, TextInput } from './forms.tsx'
 import { pageWith } from './kept.ts'
 import { nameAnchor, storyPath } from './paths.ts'
-import {
-  type FieldName,
-  MAX_REMARK,
-  NAMES,
-  OTHER_REASON,
-  RECEIVER_FIELDS,
-  type RefundValues,
-} from './refund-fields.ts'
+import { MAX_REMARK, OTHER_REASON, RECEIVER_FIELDS } from './refund-fields.ts'
 import type { RefundSubject } from './refund-targets.tsx'
-import { formatMoney, t, usePerson } from './view.ts'
+import { formatMoney, t, useKept, usePerson } from './view.ts'
 import { describeReceiver, signRefund } from './words.ts'
 
 /** What a form was shown for. It travels with the form, which makes at most one refund, however often it is sent. */
@@ -184,64 +177,65 @@ export function RefundsSoFar(props: { refunds: readonly RefundView[]; last: stri
 export function RefundFormCard(props: {
   subject: RefundSubject
   reasons: readonly (readonly [value: string, text: string])[]
-  values: RefundValues
-  problems: Readonly<Record<string, string>>
   hidden: Readonly<Record<string, string>>
 }) {
-  const { subject, reasons, values, problems, hidden } = props
-  const first = NAMES.find((name) => problems[name] !== undefined)
-  /** Only the first field with a problem gets the focus. */
-  const field = (name: FieldName) => ({
-    ...{ name, value: values[name], problem: problems[name], autofocus: name === first },
-  })
+  const { subject, reasons, hidden } = props
+  const { problems } = useKept(subject.path)
   const isAsked =
     subject.needsReceiver || RECEIVER_FIELDS.some((name) => problems[name] !== undefined)
   const left = formatMoney(subject.left, subject.currency)
+  const buttons = (
+    <div class="row">
+      <button type="submit">{t('refundForm.form.preview')}</button>
+      <a href={storyPath(subject)}>{t('refundForm.form.cancel')}</a>
+    </div>
+  )
   return (
-    <Card title={t('field.refund')}>
-      <Form action={subject.path} stacked fields={hidden}>
-        <Choices
-          {...{ ...field('amountKind'), label: t('refundForm.form.howMuch') }}
-          options={[
-            { value: 'all', label: t('refundForm.form.all', { left }) },
-            { value: 'part', label: t('refundForm.form.part') },
-          ]}
-        />
-        <TextInput
-          {...{ ...field('amount'), label: t('refundForm.form.amount'), inputmode: 'decimal' }}
-          hint={t('refundForm.form.amountHint')}
-        />
-        {isAsked ? (
-          <fieldset>
-            <legend>{t('refundForm.form.receiver')}</legend>
-            <p class="hint">{t('refundForm.form.receiverHint')}</p>
-            {RECEIVER_FIELDS.map((name) => (
-              <TextInput
-                {...{ ...field(name), label: t(`refundForm.form.${name}`), maxlength: 140 }}
-                hint={name === 'accountName' ? t('refundForm.form.accountNameHint') : undefined}
-                {...{ 'aria-required': 'true', spellcheck: false }}
-              />
-            ))}
-          </fieldset>
-        ) : null}
-        <Select
-          {...{ ...field('reason'), label: t('field.reason') }}
-          options={[
-            { value: '', label: t('refundForm.form.chooseReason') },
-            ...reasons.map(([value, label]) => ({ value, label })),
-            { value: OTHER_REASON, label: t('refundForm.form.otherReason') },
-          ]}
-        />
-        <TextInput
-          {...{ ...field('reasonText'), label: t('field.reasonRemark'), maxlength: MAX_REMARK }}
-          hint={t('refundForm.form.reasonTextHint')}
-        />
-        <p class="hint">{t('refundForm.form.nothingIsSent')}</p>
-        <div class="row">
-          <button type="submit">{t('refundForm.form.preview')}</button>
-          <a href={storyPath(subject)}>{t('refundForm.form.cancel')}</a>
-        </div>
-      </Form>
-    </Card>
+    <FormCard
+      {...{ title: t('field.refund'), action: subject.path, fields: hidden, buttons }}
+      values={{ amountKind: 'all' }}
+    >
+      {(field) => (
+        <>
+          <Choices
+            {...field('amountKind', t('refundForm.form.howMuch'))}
+            options={[
+              { value: 'all', label: t('refundForm.form.all', { left }) },
+              { value: 'part', label: t('refundForm.form.part') },
+            ]}
+          />
+          <TextInput
+            {...field('amount', t('refundForm.form.amount'), t('refundForm.form.amountHint'))}
+            inputmode="decimal"
+          />
+          {isAsked ? (
+            <fieldset>
+              <legend>{t('refundForm.form.receiver')}</legend>
+              <p class="hint">{t('refundForm.form.receiverHint')}</p>
+              {RECEIVER_FIELDS.map((name) => (
+                <TextInput
+                  {...field(name, t(`refundForm.form.${name}`))}
+                  hint={name === 'accountName' ? t('refundForm.form.accountNameHint') : undefined}
+                  {...{ maxlength: 140, 'aria-required': 'true', spellcheck: false }}
+                />
+              ))}
+            </fieldset>
+          ) : null}
+          <Select
+            {...field('reason', t('field.reason'))}
+            options={[
+              { value: '', label: t('refundForm.form.chooseReason') },
+              ...reasons.map(([value, label]) => ({ value, label })),
+              { value: OTHER_REASON, label: t('refundForm.form.otherReason') },
+            ]}
+          />
+          <TextInput
+            {...field('reasonText', t('field.reasonRemark'), t('refundForm.form.reasonTextHint'))}
+            maxlength={MAX_REMARK}
+          />
+          <p class="hint">{t('refundForm.form.nothingIsSent')}</p>
+        </>
+      )}
+    </FormCard>
   )
 }

@@ -31,13 +31,9 @@ export type RefundValues = Readonly<z.output<typeof Values>>
 
 export const readValues = (form: FormFields): RefundValues => Values.parse(form)
 
-export type FieldName = keyof RefundValues
-
-export const NAMES: readonly FieldName[] = Values.keyof().options
-
 export const RECEIVER_FIELDS = ['accountName', 'accountNumber', 'swiftCode'] as const
 
-type FieldProblems = Partial<Record<FieldName, string>>
+type FieldProblems = Partial<Record<keyof RefundValues, string>>
 
 /** An amount left out stands for all that is left. */
 type PreparedRefund = {

@@ -90,12 +90,11 @@ function FormBody(props: {
 }) {
   const { subject, reasons, token } = props
   const { obstacle, warnings, version, refunds } = subject
-  const { fields, problems } = useKept(subject.path)
+  const { fields } = useKept(subject.path)
   const form = randomBytes(18).toString('base64url')
   // The same form: a refund that was requested by it without an answer is not requested again.
   const { data: again } = Shown.safeParse(fields)
   const hidden = again ?? { form, seen: version, last: refunds[0]?.id ?? '' }
-  const values = readValues({ amountKind: 'all', ...fields })
   return (
     <>
       {token && <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice>}
@@ -104,9 +103,7 @@ function FormBody(props: {
       ))}
       {subject.summary}
       <RefundsSoFar refunds={refunds} last={again ? undefined : fields.last} />
-      {obstacle === undefined && (
-        <RefundFormCard {...{ subject, reasons, values, problems, hidden }} />
-      )}
+      {obstacle === undefined && <RefundFormCard {...{ subject, reasons, hidden }} />}
     </>
   )
 }

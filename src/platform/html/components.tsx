@@ -125,6 +125,7 @@ export function Field(props: {
     name,
     'aria-describedby': described || undefined,
     'aria-invalid': problem ? 'true' : undefined,
+    autofocus: problem !== undefined,
   }
   return (
     <div class="field">
@@ -149,6 +150,8 @@ export type FieldAttributes = {
   name: string
   'aria-describedby': string | undefined
   'aria-invalid': 'true' | undefined
+  /** Of several fields with a problem a browser focuses the first. */
+  autofocus: boolean
 }
 
 /** An id as it is written elsewhere; with a script it gets a button that copies it. */
