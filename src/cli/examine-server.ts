@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import { statfs } from 'node:fs/promises'
 import { describeStop, findStop, hasInstallation } from '../db/installation.ts'
 import {
@@ -84,11 +85,13 @@ export const OF_SERVER: Examinations = {
   /** Sends a wake-up to itself. Whoever waits for one polls as well, so that one that is lost only delays. */
   async wakeups({ sql }) {
     const channel = `doctor_${process.pid}_${Date.now()}`
-    const { promise: heard, resolve: hear } = createPromise()
+    const woken = new EventEmitter()
+    const hear = () => woken.emit('heard')
     const listening = await withTimeout(WAKEUP_MS, sql.listen(channel, hear))
-    notify(sql, channel)
     try {
-      await withTimeout(WAKEUP_MS, heard)
+      const heard = once(woken, 'heard', { signal: AbortSignal.timeout(WAKEUP_MS) })
+      notify(sql, channel)
+      await heard
       return judge('a wake-up between two sessions arrives', false)
     } catch {
       return judge(
@@ -176,11 +179,3 @@ export const OF_SERVER: Examinations = {
 }
 
 const NAMED = /(create(?: unique)? index|constraint)(?: concurrently)? "([^"]+)"/gi
-
-function createPromise() {
-  let resolve = () => {}
-  const promise = new Promise<void>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
-}
