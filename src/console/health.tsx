@@ -17,7 +17,7 @@ import type { ConsoleContext } from './env.ts'
 import { definePage } from './page.ts'
 import { listKeys, type NameIn } from './texts/text.ts'
 import { count, nameIn, t } from './view.ts'
-import { formatDuration, type Sign } from './words.ts'
+import { formatDuration } from './words.ts'
 
 type LineName = NameIn<'health.lines'>
 
@@ -133,16 +133,10 @@ const LINES: readonly ((of: Measured) => Line)[] = [
   }),
 ]
 
-const SIGNS = {
-  bad: () => [t('health.bad'), 'bad'],
-  warn: () => [t('health.warn'), 'warn'],
-  good: () => [t('health.good'), 'good'],
-} satisfies Record<Line['tone'], () => Sign>
-
 const TONES: readonly Line['tone'][] = ['bad', 'warn', 'good']
 
 const COLUMNS = [
-  cell<Line>('state', ({ tone }) => <State of={SIGNS[tone]()} />),
+  cell<Line>('state', ({ tone }) => <State of={[t(`health.${tone}`), tone]} />),
   cell<Line>('what', ({ name, path }) => {
     const title = t(`health.lines.${name}`)
     return path === undefined ? title : <a href={path}>{title}</a>

@@ -11,7 +11,7 @@ import { namePage, readFields, readPath } from './form-guard.ts'
 import { type KeptForm, pageSaying, pageWith } from './kept.ts'
 import { type PageOptions, renderConsolePage } from './layout.tsx'
 import { findText, type NoticeCode, type PlainKey } from './texts/text.ts'
-import { listTexts, requireRole, requireScope, t, usePerson, useView } from './view.ts'
+import { findIn, requireRole, requireScope, t, usePerson, useView } from './view.ts'
 
 type Needs = { scope?: Scope | undefined; role?: Role | undefined }
 
@@ -144,7 +144,7 @@ async function carryOut<Subject>(
 
 export function explainRefusal(error: DomainError): string | undefined {
   if (error.changed) return t('decisions.refused.changed')
-  return listTexts('decisions.refused').find(([code]) => code === error.code)?.[1]
+  return findIn('decisions.refused', error.code)
 }
 
 /** The same of what holds a refund back: whoever asked for that refund may not end it. */

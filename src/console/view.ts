@@ -79,10 +79,12 @@ export function t<Key extends TextKey>(key: Key, ...[values]: Given<Key>): strin
   return findText(useView().language, key, values) ?? key
 }
 
-/** The text of a group for a value, e.g. a status; a value that has none, as one of a later release, is shown as it is. */
-export function nameIn(group: string, value: string): string {
-  return findText(useView().language, `${group}.${value}`) ?? value
-}
+/** The text of a group for a value, e.g. a status; undefined for a value that has none, as one of a later release. */
+export const findIn = (group: string, value: string) =>
+  findText(useView().language, `${group}.${value}`)
+
+/** The same, or the value as it is. */
+export const nameIn = (group: string, value: string) => findIn(group, value) ?? value
 
 export function count(key: CountKey, n: number): string {
   const { language } = useView()

@@ -6,7 +6,7 @@ import type { ExternalState } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { count, formatMoney, formatNumber, listTexts, nameIn, t } from './view.ts'
+import { count, findIn, formatMoney, formatNumber, nameIn, t } from './view.ts'
 
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000 }
 
@@ -34,8 +34,8 @@ export const describeSide = ({ source, says }: { source: string; says: string })
 
 /** A value in words; one that is not documented is shown as it came, and said to be. */
 export function nameKnown(group: string, value: string): string {
-  const [, known] = listTexts(group).find(([name]) => name === value) ?? []
-  return known ?? (value === '' ? t('states.notStated') : t('states.unknown', { value }))
+  if (value === '') return t('states.notStated')
+  return findIn(group, value) ?? t('states.unknown', { value })
 }
 
 /** What somebody did: the audit log names a route of the API or of the console, or a command. */
