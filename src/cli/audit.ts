@@ -32,7 +32,6 @@ const COLUMNS = [
   ...(['at', 'actor', 'operation', 'merchantCode', 'objectId', 'outcome', 'requestId'] as const),
 ]
 
-/** Lists the newest entries, newest first, optionally of one object with its refunds or of one key. */
 export async function listEntries(
   sql: Sql,
   { objectId, keyId }: { objectId?: string | undefined; keyId?: string | undefined },

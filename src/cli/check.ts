@@ -172,7 +172,6 @@ async function checkServer({ writes, sql, place, config }: Checked): Promise<str
   return found
 }
 
-/** Compares the migrations that the database has with those of this version. */
 async function checkSchema({ sql, config }: Checked): Promise<string> {
   const pending = await planMigrations(sql)
   if (pending.length === 0) return (await readSchemaName(sql)) ?? 'empty'
@@ -191,7 +190,6 @@ async function checkRestore({ writes }: Checked): Promise<string> {
   return stop ? describeStop(stop) : 'the server of before'
 }
 
-/** Checks that the encryption key opens what the database stores. */
 async function checkKey({ sql, config }: Checked) {
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
   if (current === undefined) {

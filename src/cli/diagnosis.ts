@@ -29,7 +29,6 @@ export function judge(
   return action ? { severity, finding, action } : { severity: 'info', finding, action: null }
 }
 
-/** Several findings, or that there are none. */
 export const orFine = (found: Found[], fine: string) =>
   found.length > 0 ? found : judge(fine, false)
 

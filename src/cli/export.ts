@@ -29,10 +29,8 @@ const OUTPUT = {
     .describe('a file to write to, which a repeated command completes after a cut'),
 }
 
-/** Reads a page: the first, or that of a cursor. */
 type Read = (cursor: string | undefined) => Promise<Page<object>>
 
-/** What is exported: a list, or the feed. */
 type Source<Filters extends z.ZodRawShape> = {
   name: string
   order: 'newest' | 'oldest'

@@ -9,10 +9,8 @@ import { PAGE } from './lists.ts'
 import { formatCell } from './print.ts'
 import { Merchant } from './values.ts'
 
-/** How long to wait at the end of the feed (ms). */
 const POLL_MS = 500
 
-/** Prints the feed as it grows. */
 export const FOLLOW = command({
   name: 'follow',
   description: 'print events as they happen, until Ctrl-C',

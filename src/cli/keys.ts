@@ -37,7 +37,6 @@ export type ListedKey = Readonly<Pick<typeof actors.$inferSelect, (typeof LISTED
   expiresSoon: boolean
 }
 
-/** Lists all API keys ever created, newest first. */
 export async function listKeys(sql: Tx): Promise<ListedKey[]> {
   const rows = await sql<ListedKey[]>`
     select ${sql.unsafe(listColumns(actors, 'k', LISTED))}, merchants[1] as "merchantCode", ended_at as "revokedAt",

@@ -8,7 +8,6 @@ import { flag } from './values.ts'
 
 const CURRENT = 'the schema is current: nothing to apply\n'
 
-/** Brings the schema up to this version apart from a start of the service. */
 export const MIGRATE = command({
   name: 'migrate',
   description: 'apply the pending migrations, each with its time; run it before a new version',

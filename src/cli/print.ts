@@ -20,7 +20,6 @@ export function formatTable<Row extends object>(
     .join('')
 }
 
-/** Formats what an object has, a member in each line. */
 export function formatMembers(object: object): string {
   const rows = Object.entries(object).map(([member, value]) => ({ member, value }))
   return formatTable(rows, ['member', 'value'])

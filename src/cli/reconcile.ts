@@ -20,7 +20,6 @@ import { formatTable, showProgress } from './print.ts'
 import { findByFilter, requeue, skipDeparted, TOUCHING } from './requeue.ts'
 import { Since } from './values.ts'
 
-/** Compares what is stored with what the gateway says; exit code 1 if something differs. */
 export const RECONCILE = command({
   name: 'reconcile',
   description: 'ask the gateway about every transaction since a time, and report what differs',

@@ -19,7 +19,6 @@ const FILTERS = {
   unhandled: flag('only those of refunds that were never applied'),
 }
 
-/** Has stored notifications lead to a query once more. */
 export const REPLAY = command({
   name: 'replay',
   description: 'take stored notifications up again: ask about the transactions that they name',

@@ -21,7 +21,6 @@ export const TOUCHING = {
   yes: flag('do not ask, however many there are'),
 }
 
-/** Has the gateway asked about transactions now. */
 export const REQUEUE = command({
   name: 'requeue',
   description: 'ask the gateway about transactions now, also about those that were abandoned',

@@ -25,7 +25,6 @@ const MAX_HITS = 20
 /** The command line speaks English, in UTC, and writes amounts as the API does. */
 const VIEW = { language: 'en', zone: 'UTC', plainAmounts: true } as const
 
-/** Tells the story of one transaction. */
 export const SHOW = command({
   name: 'show',
   description: 'tell the story of a transaction, found by any id; exit code 1 if there is none',

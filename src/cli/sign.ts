@@ -84,7 +84,6 @@ export async function verifyMessage(message: Message, options: SigningOptions) {
   return { value: { valid, hash: hash ?? null }, text, isFinding: !valid }
 }
 
-/** Everything that determines the hash of a message. */
 type Job = {
   format: 'json' | 'form'
   params: WireParams

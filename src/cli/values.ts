@@ -7,7 +7,6 @@ import { compareAmounts, parseAmount } from '../money.ts'
 
 /** What is typed as an option or an argument. Each refusal says what to write instead. */
 
-/** A text that a schema takes. */
 function typed<T>(schema: z.ZodType<T, string>, refusal: string) {
   return z.string().transform((text, ctx): T => {
     const parsed = schema.safeParse(text)
@@ -43,7 +42,6 @@ export const Duration = typed(
 const fromNow = (sign: 1 | -1) =>
   Seconds.transform((seconds) => new Date(Date.now() + sign * seconds * 1000).toISOString())
 
-/** A time to come, or how long from now it is. */
 export const Expiry = typed(
   z
     .union([z.string().refine(isTime), fromNow(1)])
@@ -51,13 +49,11 @@ export const Expiry = typed(
   'must be a duration like 90d, 12h or 30m, at most ten years, or a time like 2027-01-31T00:00:00Z',
 ).refine((time) => Date.parse(time) > Date.now(), 'is in the past')
 
-/** A time, or how long ago it was. */
 export const Since = typed(
   z.union([z.string().refine(isTime), fromNow(-1)]),
   'must be a time like 2026-11-21T09:00:00Z, or 6h for 6 hours ago',
 )
 
-/** `all`, or some scopes. */
 export const Scopes = typed(
   z
     .string()
@@ -107,7 +103,6 @@ export const KeyName = z
     'must be 1 to 64 printable characters, other than demo',
   )
 
-/** The name of the person whose key it is. */
 export const KeyOwner = typed(
   z.string().trim().normalize('NFC').min(1).max(140).refine(isText),
   'must be 1 to 140 printable characters',

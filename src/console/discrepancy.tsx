@@ -170,10 +170,7 @@ const MAX_EXTERNAL = 20
 
 type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
 
-/**
- * Finds the discrepancy in the path, of an account that the person may see.
- * @throws DomainError `discrepancy_not_found`
- */
+/** @throws DomainError `discrepancy_not_found`, also for one of an account that the person may not see */
 async function findPathDiscrepancy({ db: { sql } }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)

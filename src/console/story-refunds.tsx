@@ -23,7 +23,6 @@ import type { NameIn } from './texts/text.ts'
 import { can, formatMoney, t } from './view.ts'
 import * as words from './words.ts'
 
-/** A refund of the story: whether a hold keeps it back, what comes next, and what the person may do about it. */
 export type StoryRefund = ReturnType<typeof listStoryRefunds>[number]
 
 export function listStoryRefunds(ctx: ConsoleContext, story: Story, shown: TransactionView) {

@@ -135,10 +135,7 @@ type RefundFacts = Pick<
 /** What happens next, and when (ISO 8601) where a time follows the text. */
 export type NextStep = { text: string; at?: string }
 
-/**
- * Describes what happens to a refund next.
- * @param isHeld whether the refund, its payment or its account is held
- */
+/** @param isHeld whether the refund, its payment or its account is held */
 export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Deadlines): NextStep {
   const { status, requestedAt, approvedAt, lastSentAt, dueAt } = refund
   const after = (time: string, ms: number) => new Date(Date.parse(toIso(time)) + ms).toISOString()

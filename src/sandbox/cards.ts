@@ -107,7 +107,6 @@ function writeEnvelope(
   return { status, code, body: writeJson(envelope), headers }
 }
 
-/** Builds the JSON of a single card (specification 2.2). */
 export function showCard({ merchantCode }: SandboxMerchant, card: SandboxCard): Fields {
   const { raw, cardData, ...rest } = card
   return mergeDeep({ merchantCode, ...rest, cardData: { ...cardData, cardCVV: '***' } }, raw)

@@ -146,7 +146,6 @@ const ROUTES = [
   }),
 ]
 
-/** Lists the paths of the control routes that change something, for people to read. */
 export function listPaths(): string[] {
   const changing = ROUTES.filter(({ method }) => method !== 'GET')
   return [...new Set(changing.map(({ path }) => path.replace(':id', '{id}')))]

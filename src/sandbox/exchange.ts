@@ -18,7 +18,6 @@ export function recordEntry<T extends Omit<JournalEntry, 'at'>>(
   return entry
 }
 
-/** Lists the entries of one command, or all, oldest first. */
 export function listEntries({ journal }: SandboxState, command?: string): JournalEntry[] {
   return journal.filter((entry) => command === undefined || entry.command === command)
 }
@@ -45,7 +44,6 @@ export function takeFault(
   return fault
 }
 
-/** An answer as it is sent, with the code in its body. */
 export type Answer = {
   status: number
   code: number
@@ -53,13 +51,11 @@ export type Answer = {
   headers?: Readonly<Record<string, string>>
 }
 
-/** What an endpoint does with a request. */
 export type Endpoint = {
   /** What the journal records of the request. */
   entry: Omit<JournalEntry, 'at' | 'outcome'>
   /** Checks and executes the request. Faults that do not call it leave the state unchanged. */
   work: () => Answer | Promise<Answer>
-  /** Writes the refusal of a fault. */
   refuse: (code: number) => Answer
 }
 

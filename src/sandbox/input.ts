@@ -9,7 +9,6 @@ const jsonNumber = z
   .instanceof(LosslessNumber, { error: 'expected a number' })
   .transform(({ value }) => Number(value))
 
-/** A whole number from 0 to 86,400,000, one day in milliseconds. */
 const countOrMs = jsonNumber.pipe(z.number().int().min(0).max(86_400_000))
 
 /** A response code that means failure (specification 7: any but 0). */
@@ -121,13 +120,11 @@ export type DeliveryPlan = z.output<typeof deliveryPlanInput>
 
 const planOrNone = z.union([deliveryPlanInput, z.literal(false)])
 
-/** The body of `POST /sandbox/refunds/{requestId}/ipn`. */
 export const refundNotificationInput = deliveryPlanInput.extend({
   code: jsonNumber.pipe(z.number().int()).optional(),
   message: z.string().optional(),
 })
 
-/** The body of `POST /sandbox/refunds/{requestId}/settle`. */
 export const settlementInput = z.strictObject({
   outcome: z.enum(['success', 'failure']),
   code: failureCode.default(1),
@@ -168,7 +165,6 @@ export const transactionInput = z.strictObject({
 
 export type TransactionInput = z.output<typeof transactionInput>
 
-/** The body of `PATCH /sandbox/payments/{id}`. */
 export const paymentChange = z.strictObject({
   status: text.optional(),
   amount: decimalAmount.optional(),
@@ -204,7 +200,6 @@ const card = z.strictObject({
 
 export type SandboxCard = z.output<typeof card>
 
-/** The body of `POST /sandbox/cards`. */
 export const cardInput = card
   .extend({
     merchantCode: text,

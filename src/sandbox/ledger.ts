@@ -81,7 +81,6 @@ export function addTransaction(
   return transaction
 }
 
-/** Returns the next numeric payment identifier that the merchant has not used. */
 function nextPaymentId(state: SandboxState, merchant: SandboxMerchant): string {
   do state.lastPaymentId += 1
   while (merchant.payments.has(String(state.lastPaymentId)))
@@ -113,7 +112,6 @@ export function answerQuery(
   )
 }
 
-/** Sums the accepted refunds of a payment that have neither moved money nor failed. */
 function sumUnsettled({ refunds }: SandboxPayment): string {
   const unsettled = refunds.filter(({ status }) => status === 'accepted')
   return addAmounts(unsettled.map(({ amount }) => amount))
@@ -176,7 +174,6 @@ function hasReceiver({ paymentMethod }: SandboxPayment, receiver: string | undef
   return readReceiver(receiver) !== undefined
 }
 
-/** Adds an accepted refund; without a request id, under a generated one. */
 export function openRefund(
   { refundMode }: SandboxState,
   payment: SandboxPayment,
@@ -251,7 +248,6 @@ export function makeRefundMode(
   }
 }
 
-/** Moves the money of an accepted refund and records it in the ledger. */
 export function moveMoney(
   { ledger }: SandboxState,
   refund: SandboxRefund,
@@ -264,19 +260,16 @@ export function moveMoney(
   ledger.push({ requestId, transId, paymentId: payment.id, merchantCode, amount, at })
 }
 
-/** Builds the JSON of a payment for control responses, amounts as decimal strings. */
 export function showPayment({ transaction, refunds: _, ...payment }: SandboxPayment) {
   const { transactionId, merchant } = transaction
   return { ...payment, transactionId, merchantCode: merchant.merchantCode }
 }
 
-/** Builds the JSON of a transaction for control responses, with all its payments. */
 export function showTransaction({ merchant, payments, ...transaction }: SandboxTransaction) {
   const { merchantCode } = merchant
   return { ...transaction, merchantCode, payments: payments.map(showPayment) }
 }
 
-/** Builds the JSON of a refund for control responses. */
 export function showRefund({ payment, mode: _, successNotified: __, ...refund }: SandboxRefund) {
   const { merchant, transactionId } = payment.transaction
   return { ...refund, paymentId: payment.id, transactionId, merchantCode: merchant.merchantCode }

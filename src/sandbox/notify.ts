@@ -7,7 +7,6 @@ import type { DeliveryPlan } from './input.ts'
 import type { JournalEntry, SandboxRefund, SandboxState, SandboxTransaction } from './state.ts'
 import { type Fields, type PaygateAnswer, writeSigned } from './wire.ts'
 
-/** One copy, at once. */
 export const ONCE: DeliveryPlan = { copies: 1, delayMs: 0, shuffle: false }
 
 /** Response codes of a payment's notification by final status; others use 99, not final. */
@@ -91,7 +90,6 @@ type Notification = Pick<SandboxTransaction, 'merchant' | 'transactionId'> & {
   exclude: readonly string[]
 }
 
-/** A signed notification, with what the journal records of it. */
 type Message = {
   url: string
   body: string

@@ -13,7 +13,6 @@ import { listDefaultClients } from './tokens.ts'
 const REFRESH_S = 5
 const REFRESH_AFTER_FORM_S = 1
 
-/** How long the page shows what a form did. */
 const SHOW_RESULT_MS = 10_000
 
 /** The next three queries are answered with garbage. */
@@ -86,7 +85,6 @@ function Page({ state, isStill }: { state: SandboxState; isStill: boolean }) {
   )
 }
 
-/** Links to the service that gets the notifications. */
 function ServiceLinks({ ipnUrl }: Pick<SandboxState, 'ipnUrl'>) {
   if (ipnUrl === undefined || !URL.canParse(ipnUrl)) return null
   const { origin } = new URL(ipnUrl)

@@ -14,10 +14,8 @@ export function makeRandom(seed: number): () => number {
   }
 }
 
-/** Returns a whole number from 0 to below `max`. */
 export type PickNumber = (max: number) => number
 
-/** Derives whole numbers from a generator of numbers in [0, 1). */
 export function makePick(random: () => number): PickNumber {
   return (max) => Math.floor(random() * max)
 }
@@ -27,18 +25,15 @@ export function makePick(random: () => number): PickNumber {
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const LETTERS_AND_DIGITS = `${LETTERS}0123456789`
 
-/** Makes a transaction identifier: UTC date and time to the second, then six letters. */
 export function makeTransactionId(now: Date, pick: PickNumber = randomInt): string {
   const digits = now.toISOString().replaceAll(/\D/g, '').slice(2, 14)
   return digits + pickCharacters(LETTERS, 6, pick)
 }
 
-/** Makes a refund identifier (`transId`, specification 2.5): twelve letters and digits. */
 export function makeRefundId(pick: PickNumber = randomInt): string {
   return pickCharacters(LETTERS_AND_DIGITS, 12, pick)
 }
 
-/** Makes a refund's request identifier in the form of a version 4 UUID. */
 export function makeRequestId(pick: PickNumber): string {
   const hex = pickCharacters('0123456789abcdef', 30, pick)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18)}`

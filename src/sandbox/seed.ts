@@ -93,7 +93,6 @@ function planTransaction(pick: PickNumber, index: number) {
   }
 }
 
-/** Makes whole thousands of VND, or USD with two decimals and sometimes four. */
 function makeAmount(pick: PickNumber, currency: string): string {
   if (currency === 'VND') return `${1 + pick(20_000)}000`
   const decimals = pick(5) === 0 ? 4 : 2
@@ -162,7 +161,6 @@ const BRANDS = [
 const HOLDERS = ['NGUYEN VAN A', 'TRAN THI B', 'LE VAN C', 'PHAM THI D']
 const GROUPS = ['ADVERTISING', 'TRAVEL', 'SOFTWARE', 'OFFICE']
 
-/** The number of cards a new account has: two of each status. */
 const CARDS_AT_START = 2 * CARD_STATUSES.length
 const CARDS_IN_A_BATCH = 5
 const FIRST_CARD_AT = Date.UTC(2026, 0, 1, 8)

@@ -25,7 +25,6 @@ import { createTokenStore, serveToken } from './tokens.ts'
 export type Sandbox = {
   url: string
   port: number
-  /** The live state, for callers in the same process. */
   state: SandboxState
   setIpnUrl(url: string): void
   /** Closes all connections, drops pending work, and resolves when nothing runs any more. */

@@ -22,7 +22,6 @@ export type SandboxAccount = {
   token?: TokenSource | undefined
 }
 
-/** What a sandbox has unless its options say otherwise. */
 export const DEFAULTS = {
   fieldPrefix: 'svc',
   paygatePath: '/api/v1/paygate/svcpay',
@@ -34,11 +33,9 @@ export const DEFAULTS = {
   ipnRetryMs: [1_000, 2_000, 5_000, 10_000] as readonly number[],
   /** How the card envelopes look, and the pages of the list. */
   cards: { successCode: 1, firstPage: 1, maxPageSize: 100 } as CardRules,
-  /** Lifetime of a card token in seconds. */
   tokenLifetimeS: 3_600,
   /** Seeds fault probabilities and the shuffling of notifications. */
   seed: 1,
-  /** Maximum number of journal entries. */
   journalLimit: 100_000,
 }
 
@@ -63,7 +60,6 @@ export type SandboxPayment = {
   paymentMethod: string
   refundedAmount: string
   refundedAmountShown: string | null
-  /** Whether QUERY_PT lists it. */
   listed: boolean
   refunds: SandboxRefund[]
 }
@@ -98,7 +94,6 @@ export type SandboxRefund = {
   acceptedAt: string
 }
 
-/** A ledger entry: money returned to a payer. */
 export type Movement = {
   requestId: string
   transId: string
@@ -164,7 +159,6 @@ export type TokenStore = {
 /** What the last form of the page did, or why it did nothing. `at` is on the clock of `performance.now()`. */
 export type FormResult = { tone: 'good' | 'bad'; text: string; at: number }
 
-/** The in-memory state of one sandbox, lost when it stops. */
 export type SandboxState = {
   settings: typeof DEFAULTS
   merchants: Map<string, SandboxMerchant>
@@ -234,7 +228,6 @@ function findObject<T>(
   throw new ControlError(404, name, `unknown: ${id}`)
 }
 
-/** Creates the timers and unfinished tasks of one sandbox. Stopping leaves none of them running. */
 export function createBackgroundTasks() {
   const stopping = new AbortController()
   const { signal } = stopping

@@ -163,7 +163,6 @@ function actions<Row>(cell: (row: Row) => Child): Column<Row> {
   return { title: 'Actions', kind: 'actions', cell }
 }
 
-/** Returns the control route of an object in its account. */
 function locate(path: string, { merchant }: Pick<SandboxTransaction, 'merchant'>): string {
   return `/sandbox/${path}?${new URLSearchParams({ merchantCode: merchant.merchantCode })}`
 }

@@ -32,7 +32,6 @@ export function createTokenStore(
   return { grants: [...grants, ...shared], issued: new Map(), mode }
 }
 
-/** Lists the clients with an id, and what each can access. */
 function listClients({ grants }: TokenStore, clientId: unknown) {
   return grants.flatMap(({ source, merchantCodes }) =>
     source.kind === 'client' && source.clientId === clientId ? [{ source, merchantCodes }] : [],
@@ -48,7 +47,6 @@ export function listDefaultClients({ merchants, tokens }: SandboxState) {
     )
 }
 
-/** Issues a token with the lifetime of the current mode. */
 function issueToken({ issued, mode }: TokenStore, merchantCodes: readonly string[]): string {
   const token = randomBytes(24).toString('base64url')
   const [oldest] = issued.size >= MAX_ISSUED ? issued.keys() : []

@@ -106,7 +106,6 @@ export function parseRequest<T>(
   return { refusal: refuse('wrongType', `${name} ${issue.message}`) }
 }
 
-/** The result of QUERY_PT or REFUND, before it is written with wire names. */
 export type PaygateAnswer = { code: number; message: string; data?: unknown }
 
 /**
@@ -137,7 +136,6 @@ export function succeed(data: unknown): PaygateAnswer {
   return { ...ANSWERS.success, data }
 }
 
-/** Returns a refusal by name; `detail` is appended to its message. */
 export function refuse(name: keyof typeof ANSWERS, detail?: string): PaygateAnswer {
   const { code, message } = ANSWERS[name]
   return { code, message: detail === undefined ? message : `${message}: ${detail}` }
@@ -172,7 +170,6 @@ export function writeSigned(
   return writeJson({ ...params, [`${rule.prefix}_SecureHash`]: hash })
 }
 
-/** Prefixes all names and omits undefined values. */
 function writeParams(fields: Fields, prefix: string): WireParams {
   return Object.fromEntries(
     Object.entries(fields)
@@ -181,7 +178,6 @@ function writeParams(fields: Fields, prefix: string): WireParams {
   )
 }
 
-/** Writes JSON in which lossless numbers keep their digits. */
 export function writeJson(value: unknown): string {
   return stringify(value) ?? 'null'
 }
