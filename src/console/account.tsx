@@ -13,11 +13,10 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { cell, FieldFacts, type ListColumn, Rows, text, time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
-import { readCookie, removeCookie, writeCookie } from './form-guard.ts'
 import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import { definePage, InvalidFieldsError, type Mount, nameOperation } from './page.ts'
-import { recallPage } from './session.ts'
+import { readCookie, recallPage, removeCookie, SIGN_IN, writeCookie } from './session.ts'
 import { listTexts, t, usePerson, useView } from './view.ts'
 
 const ACCOUNT = '/console/account'
@@ -110,8 +109,6 @@ async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, objectId: string):
   await changePerson(ctx, c, { personId, objectId }, (tx) => endOne(tx, personId, objectId))
 }
 
-const PATH = '/console/sign-in'
-
 /** The value of `?link=` with which the way in says that a link does not work. */
 const REFUSED = 'refused'
 
@@ -119,7 +116,7 @@ const REFUSED = 'refused'
 export const signInRoutes: Mount = (app, ctx) => {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const shared = { db: ctx.db, log: ctx.log, rates: createRateLimiter() }
-  app.get(PATH, (c) => {
+  app.get(SIGN_IN, (c) => {
     const isReturning = readCookie(ctx, c, 'page') !== undefined
     const isRefused = c.req.query('link') === REFUSED
     const isOut = c.req.query('notice') === 'signedOut' && !readCookie(ctx, c, 'session')
@@ -134,8 +131,8 @@ export const signInRoutes: Mount = (app, ctx) => {
     )
   })
   // Whether the token is valid is not looked up: mail scanners and previews open links, too.
-  app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
-  app.post(`${PATH}/:token`, async (c) => {
+  app.get(`${SIGN_IN}/:token`, (c) => renderButton(c, c.req.param('token')))
+  app.post(`${SIGN_IN}/:token`, async (c) => {
     const address = findAddress(c.env.incoming)
     const result = await signIn(shared, {
       ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
@@ -148,7 +145,7 @@ export const signInRoutes: Mount = (app, ctx) => {
     }
     if (result.kind === 'refused') {
       ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')
-      return c.redirect(`${PATH}?link=${REFUSED}`, 303)
+      return c.redirect(`${SIGN_IN}?link=${REFUSED}`, 303)
     }
     writeCookie(ctx, c, 'session', result.token)
     return c.redirect(recallPage(ctx, c, result.personId), 303)
@@ -160,7 +157,7 @@ export const signOutRoutes: Mount = (app, ctx) => {
     await endOwn(ctx, c, usePerson().sessionId)
     removeCookie(ctx, c, 'session')
     removeCookie(ctx, c, 'page')
-    return c.redirect(`${PATH}?notice=signedOut`, 303)
+    return c.redirect(`${SIGN_IN}?notice=signedOut`, 303)
   })
 }
 
@@ -182,7 +179,7 @@ function renderButton(c: ConsoleRequest, token: string) {
     c,
     { title: t('signIn.open') },
     <Card title={t('signIn.explain')}>
-      <form method="post" action={`${PATH}/${encodeURIComponent(token)}`}>
+      <form method="post" action={`${SIGN_IN}/${encodeURIComponent(token)}`}>
         <button type="submit">{t('signIn.invitation')}</button>
       </form>
     </Card>,

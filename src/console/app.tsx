@@ -9,15 +9,6 @@ import { explainError, type HttpEnv } from '../http/problems.ts'
 import { accountPage, signInRoutes, signOutRoutes } from './account.tsx'
 import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
-import {
-  ForeignFormError,
-  isUnsafe,
-  namePage,
-  protectForms,
-  readFields,
-  readOwnForms,
-  readPath,
-} from './form-guard.ts'
 import { healthPage } from './health.tsx'
 import { pageWith } from './kept.ts'
 import { assetRoutes, renderConsolePage } from './layout.tsx'
@@ -28,7 +19,17 @@ import { reasonsPage } from './reasons.tsx'
 import { refundPage } from './refund.tsx'
 import { refundFormRoutes } from './refund-form.tsx'
 import { searchRoutes } from './search.tsx'
-import { requireSession } from './session.ts'
+import {
+  ForeignFormError,
+  isUnsafe,
+  namePage,
+  protectForms,
+  readFields,
+  readOwnForms,
+  readPath,
+  requireSession,
+  SIGN_IN,
+} from './session.ts'
 import { createTaskCount, taskRoutes } from './tasks.tsx'
 import { findText, type NameIn } from './texts/text.ts'
 import { storyRoutes } from './transaction.tsx'
@@ -131,7 +132,7 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   if (error instanceof ForeignFormError) return respondRefusal(c, 403, 'foreignForm')
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
-    return c.redirect('/console/sign-in', 303)
+    return c.redirect(SIGN_IN, 303)
   }
   const requestId = c.get('requestId')
   const failed = { requestId, method: c.req.method, path: hideToken(c.req.path) }

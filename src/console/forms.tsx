@@ -1,7 +1,7 @@
 import type { Child } from 'hono/jsx'
 import { Card, Field } from '../platform/html/components.tsx'
 import { List } from './cells.tsx'
-import { PAGE_FIELD, TOKEN_FIELD } from './form-guard.ts'
+import { PAGE_FIELD, TOKEN_FIELD } from './session.ts'
 import { t, useKept, usePerson } from './view.ts'
 
 /**

@@ -30,7 +30,7 @@ import type { ConsoleRequest, FormFields } from './env.ts'
 import { Choices, FormCard, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { t, useKept, usePerson } from './view.ts'
+import { nameIn, t, useKept, usePerson } from './view.ts'
 
 const PATH = '/console/people'
 
@@ -93,23 +93,24 @@ export const peoplePage = definePage({
   },
 })
 
+const NewPerson = z.object({
+  name: PersonName,
+  email: z.union([z.literal(''), PersonEmail]),
+  roles: z.array(z.enum(ROLES)).min(1),
+  merchants: z.array(z.string()).min(1),
+})
+
 /** Reads the form of a new person. Accounts that the admin cannot give are none of its fields. */
 function readPerson(fields: FormFields, access: Access) {
-  const name = PersonName.safeParse(fields.name ?? '')
-  const typed = fields.email?.trim() ?? ''
-  const email = z.union([z.literal(''), PersonEmail]).safeParse(typed)
-  const roles = ROLES.filter((role) => roleField(role) in fields)
-  const merchants = listGrantable(access).filter((code) => merchantField(code) in fields)
-  if (name.success && email.success && roles.length > 0 && merchants.length > 0) {
-    return { name: name.data, email: email.data || null, roles, merchants }
-  }
-  const wrong = {
-    ...{ name: !name.success, email: !email.success },
-    ...{ roles: roles.length === 0, merchants: merchants.length === 0 },
-  }
-  const problems = (['name', 'email', 'roles', 'merchants'] as const)
-    .filter((field) => wrong[field])
-    .map((field) => [field, t(`people.add.problems.${field}`)])
+  const { data, error } = NewPerson.safeParse({
+    name: fields.name ?? '',
+    email: fields.email?.trim() ?? '',
+    roles: ROLES.filter((role) => roleField(role) in fields),
+    merchants: listGrantable(access).filter((code) => merchantField(code) in fields),
+  })
+  if (data) return { ...data, email: data.email || null }
+  const wrong = error.issues.map(({ path }) => String(path[0]))
+  const problems = wrong.map((name) => [name, nameIn('people.add.problems', name)])
   throw new InvalidFieldsError(Object.fromEntries(problems))
 }
 

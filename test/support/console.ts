@@ -1,7 +1,7 @@
 import { addPerson, type NewPerson } from '../../src/access/people.ts'
 import { createSignInLink, signIn } from '../../src/access/sessions.ts'
 import { ROLES, type Role } from '../../src/access/types.ts'
-import { makeFormToken, TOKEN_FIELD } from '../../src/console/form-guard.ts'
+import { makeFormToken, TOKEN_FIELD } from '../../src/console/session.ts'
 import { createRateLimiter } from '../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Role } from '../../src/access/types.ts'
-import { makeFormToken } from '../../src/console/form-guard.ts'
+import { makeFormToken } from '../../src/console/session.ts'
 import { addVisitor, type Visitor, visitAs } from './console.ts'
 import type { TestDatabase } from './database.ts'
 import { findForm, type PageForm, readText } from './forms.ts'

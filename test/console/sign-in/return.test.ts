@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { hashKey } from '../../../src/access/keys.ts'
-import { PAGE_FIELD } from '../../../src/console/form-guard.ts'
+import { PAGE_FIELD } from '../../../src/console/session.ts'
 import { addVisitor, makeLink, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { useRig } from '../../support/use-started.ts'
 

@@ -316,7 +316,7 @@ export const SESSIONS: readonly Guard[] = [
     control: 'an admin who ends the session of another is not out',
   },
   {
-    file: 'src/console/form-guard.ts',
+    file: 'src/console/session.ts',
     text: "'check', 'format'])",
     mutation: "'check'])",
     test: 'test/console/sign-in/return.test.ts',
