@@ -13,7 +13,7 @@ export type Finding = {
   status: 'ok' | 'failed' | 'skipped'
   detail: string
   /** When the certificate of a host ends. */
-  expires?: string
+  expires?: string | undefined
 }
 
 export type Add = (

@@ -38,7 +38,7 @@ export async function runCheck(
   const { timeoutMs = TIMEOUT_MS, onFinding } = options
   const checks: Finding[] = []
   const add: Add = (name, status, detail, expires) => {
-    const found = { name, status, detail, ...(expires ? { expires } : {}) }
+    const found = { name, status, detail, expires }
     checks.push(found)
     onFinding?.(found)
   }

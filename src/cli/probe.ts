@@ -45,7 +45,7 @@ Examples:
       throw new UsageError(`unknown merchant account ${merchant}; ${known}`)
     }
     await checkHosts(config, config.GATEWAY_TIMEOUT_MS, (name, status, detail, expires) =>
-      report.add(diagnose({ name, status, detail, ...(expires ? { expires } : {}) })),
+      report.add(diagnose({ name, status, detail, expires })),
     )
     for (const code of probed) {
       const add: Add = (id, finding, action, severity) =>

@@ -19,6 +19,7 @@ import { listOfTransaction } from '../discrepancies/store.ts'
 import { findPayment } from '../payments/find-payments.ts'
 import { isNotified, readGrowth } from '../refunds/evidence.ts'
 import { type FoundRefund, findRefund } from '../refunds/find.ts'
+import { STATES } from '../refunds/lifecycle.ts'
 import { mayBeItsOwnGrowth } from '../refunds/measure.ts'
 import { readProof } from '../refunds/proof.ts'
 import { decryptReceiver } from '../refunds/receiver.ts'
@@ -76,19 +77,14 @@ export async function readRefundPage(
   }
 }
 
-/** Statuses of a refund that was not sent: people compare its receiver with what the customer wrote. */
-const WAITING: readonly string[] = ['awaiting_approval', 'pending']
-
+/** While it is not sent, people compare it with what the customer wrote. */
 function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
   const { status, receiver, refundId } = refund
-  if (receiver === null || !WAITING.includes(status)) return undefined
+  if (receiver === null || !STATES[status].unsent) return undefined
   return decryptReceiver(encryption, receiver, 'receiver', refundId)
 }
 
 export type Offers = ReturnType<typeof findOffers>
-
-/** States in which the evidence stands beside the decision, or explains why there is none yet. */
-const SHOWS_PROOF = ['accepted', 'unknown', 'needs_review']
 
 /** Finds what a person may do with a refund now. The domain checks each of it again. */
 export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
@@ -107,7 +103,8 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   ]
   const isAny = offered.approve || offered.cancel || outcomes.length > 0 || obstacles.length > 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
-  const isShown = SHOWS_PROOF.includes(decidable.status)
+  // The evidence stands beside the decision, or explains why there is none yet.
+  const isShown = STATES[decidable.status].awaited || decidable.status === 'needs_review'
   return {
     ...{ ...offered, decline: isOffered('decline') },
     /** To say that it happened, of a refund whose success was only concluded. */

@@ -1,7 +1,14 @@
-import { describeDecidable, findObstacle, OUTCOMES, UNHINDERED } from '../decisions/obstacles.ts'
+import {
+  describeDecidable,
+  findObstacle,
+  isCancellable,
+  OUTCOMES,
+  UNHINDERED,
+} from '../decisions/obstacles.ts'
 import { Badge, Card } from '../platform/html/components.tsx'
 import { showExternalRefund } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
+import { STATES } from '../refunds/lifecycle.ts'
 import { type RefundView, showRefund } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import {
@@ -31,7 +38,13 @@ export function listStoryRefunds(ctx: ConsoleContext, story: Story, shown: Trans
     const payment = shown.payments.find((one) => one.id === refund.paymentId)
     const isHeld = Boolean(refund.hold ?? story.accountHold ?? payment?.hold)
     const next = words.describeNext(found.refund, isHeld, ctx.config)
-    return { refund, isHeld, next, offer: nameOffer(ctx, found), isEnded: hasEnded(refund) }
+    return {
+      refund,
+      isHeld,
+      next,
+      offer: nameOffer(ctx, found),
+      isEnded: STATES[refund.status].ended,
+    }
   })
 }
 
@@ -117,30 +130,23 @@ export const Next = ({ step: { text: said, at } }: { step: words.NextStep }) => 
   </>
 )
 
-type Status = Pick<RefundView, 'status'>
-
 /** A hold has an effect: it may be sent, for the first time or again. */
-export const isOpen = ({ status }: Status) =>
-  status === 'awaiting_approval' || status === 'pending' || status === 'unknown'
-
-/** A person may decide it otherwise. */
-const hasEnded = ({ status }: { status: string }) =>
-  status === 'succeeded' || status === 'failed' || status === 'returned'
+export const isOpen = ({ status }: Pick<RefundView, 'status'>) =>
+  STATES[status].unsent || status === 'unknown'
 
 function nameOffer(
   { config, now }: ConsoleContext,
   { refund }: FoundRefund,
 ): NameIn<'refunds.offers'> | undefined {
-  const { status, attempts, inferred } = refund
+  const { status, inferred } = refund
   if (status === 'needs_review' && can('ops')) return 'decide'
-  if (hasEnded(refund) && can('ops')) {
+  if (STATES[status].ended && can('ops')) {
     const decidable = describeDecidable(refund, now())
     const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, UNHINDERED))
     return isOver ? undefined : inferred ? 'confirm' : 'correct'
   }
   if (status === 'awaiting_approval' && can('refunds:approve')) return 'approve'
-  const isUnsent = (status === 'awaiting_approval' || status === 'pending') && attempts === 0
-  return isUnsent && can('refunds:write') ? 'cancel' : undefined
+  return isCancellable(refund) && can('refunds:write') ? 'cancel' : undefined
 }
 
 const EXTERNAL: readonly ListColumn<ReturnType<typeof showExternalRefund>>[] = [

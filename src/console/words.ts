@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { OUTCOMES } from '../decisions/obstacles.ts'
 import { compareAmounts } from '../money.ts'
 import type { Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -104,7 +105,7 @@ export function describeApproval(of: NonNullable<RefundView['approval']>): strin
 
 export function describeResolution(of: NonNullable<RefundView['resolution']>): string {
   const { outcome, by, reason } = of
-  const known = (['succeeded', 'failed', 'returned'] as const).find((one) => one === outcome)
+  const known = OUTCOMES.find((one) => one === outcome)
   return t(`refunds.decision.${known ?? 'other'}`, { by, reason })
 }
 

@@ -38,9 +38,9 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/refund-subject.ts',
-    text: 'if (receiver === null || !WAITING.includes(status)) return undefined',
+    text: 'if (receiver === null || !STATES[status].unsent) return undefined',
     mutation:
-      'if (receiver === null || (!WAITING.includes(status) && refundId === "")) return undefined',
+      'if (receiver === null || (!STATES[status].unsent && refundId === "")) return undefined',
     test: 'test/console/tasks/refund.test.ts',
     claim:
       'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
