@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { EVENT_TYPES, type EventRow, isEventType, serializeEvent } from '../events/event.ts'
+import { EVENT_TYPES, type EventRow, serializeEvent } from '../events/event.ts'
 import { readEnd, readFeed } from '../feed/read-feed.ts'
 import { Cursor, TypesParameter } from '../feed/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -23,7 +23,7 @@ export const FOLLOW = command({
   cli follow                                  everything from now on
   cli follow --types refund.updated --json | jq .data.status
   cli follow --after 1200                     goes on where another follow ended`,
-  async run(cli, { types = EVENT_TYPES.filter(isEventType), after, merchant }) {
+  async run(cli, { types = EVENT_TYPES, after, merchant }) {
     return await cli.onDatabase(async (db) => {
       const encryption = cli.json ? await openEncryption(db.sql, cli.env) : undefined
       const merchants = merchant === undefined ? undefined : await listMerchants(db.sql, merchant)

@@ -31,11 +31,11 @@ export const EVENT_SCOPES = {
 
 export type EventType = keyof typeof EVENT_SCOPES
 
-export const EVENT_TYPES: readonly string[] = Object.keys(EVENT_SCOPES)
-
 export function isEventType(type: string): type is EventType {
-  return EVENT_TYPES.includes(type)
+  return Object.hasOwn(EVENT_SCOPES, type)
 }
+
+export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCOPES).filter(isEventType)
 
 /** Makes an event of an older version from one of the newest. */
 type Rewrite = (event: object) => object

@@ -10,7 +10,6 @@ import {
   EVENT_TYPES,
   type EventRow,
   type EventType,
-  isEventType,
   listOrderIds,
 } from '../events/event.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
@@ -52,7 +51,7 @@ export function filterByScope(
     const detail = `This key has no scope ${EVENT_SCOPES[missing]}, which ${missing} requires`
     throw new DomainError('scope_missing', detail)
   }
-  const types = asked.types ?? EVENT_TYPES.filter(isEventType).filter(isReadable)
+  const types = asked.types ?? EVENT_TYPES.filter(isReadable)
   const withRefunds = access.scopes.includes('refunds:read')
   if (withRefunds) access.required.add('refunds:read')
   for (const type of types) access.required.add(EVENT_SCOPES[type])

@@ -1,12 +1,12 @@
 import { type RouteConfig, z } from '@hono/zod-openapi'
-import { EVENT_TYPES, isEventType } from '../events/event.ts'
+import { EVENT_TYPES } from '../events/event.ts'
 import { type Endpoint, EndpointUrl, PreviousSecretValidUntil } from '../events/webhook-endpoint.ts'
 import { Event } from '../feed/view.ts'
 import { Id, Time } from '../http/fields.ts'
 import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import { describeFailure } from './send.ts'
 
-const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
+const EventTypeName = z.enum(EVENT_TYPES)
 
 export const NewEndpoint = z
   .strictObject({
