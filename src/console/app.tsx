@@ -11,7 +11,7 @@ import { discrepancyPage } from './discrepancy.tsx'
 import type { ConsoleContext, ConsoleEnv, ConsoleRequest } from './env.ts'
 import { healthPage } from './health.tsx'
 import { pageWith } from './kept.ts'
-import { assetRoutes, renderConsolePage } from './layout.tsx'
+import { assetRoutes, type PageOptions, renderConsolePage } from './layout.tsx'
 import { LISTS } from './lists.tsx'
 import type { Mount } from './page.ts'
 import { peoplePage, personPage } from './people.tsx'
@@ -31,7 +31,7 @@ import {
   SIGN_IN,
 } from './session.ts'
 import { createTaskCount, taskRoutes } from './tasks.tsx'
-import { findText, type NameIn } from './texts/text.ts'
+import { findText } from './texts/text.ts'
 import { storyRoutes } from './transaction.tsx'
 import { chooseLanguage, showTo, t, useView } from './view.ts'
 
@@ -92,7 +92,7 @@ function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
       app,
       onMethodNotAllowed: (c, methods) => {
         c.header('allow', methods.join(', '))
-        return respondRefusal(c, 405, 'wrongMethod')
+        return respondRefusal(c, 405)
       },
     }),
   )
@@ -122,14 +122,14 @@ const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
 const explainUnknownPages = createMiddleware<ConsoleEnv>(async (c, next) => {
   await next()
   const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
-  if (c.res.status === 404 && isProblem) c.res = await respondRefusal(c, 404, 'notFound')
+  if (c.res.status === 404 && isProblem) c.res = await respondRefusal(c, 404)
 })
 
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
 function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
-  if (error instanceof ForeignFormError) return respondRefusal(c, 403, 'foreignForm')
+  if (error instanceof ForeignFormError) return respondRefusal(c, 403, { name: 'foreignForm' })
   // The person's access has ended since the request began.
   if (error instanceof DomainError && error.code === 'unauthenticated') {
     return c.redirect(SIGN_IN, 303)
@@ -142,9 +142,8 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   const waitS = retryAfterS ?? (status === 503 ? RETRY_S : undefined)
   if (waitS !== undefined) c.header('retry-after', String(waitS))
   if (status === 503 && isUnsafe(c)) return respondInterrupted(ctx, c)
-  const [, name = 'refused'] = Object.entries(BY_STATUS).find(([of]) => of === String(status)) ?? []
   const refresh = status === 503 ? { refreshS: RETRY_S } : {}
-  return respondRefusal(c, status, name, { ...refresh, detail, requestId })
+  return respondRefusal(c, status, { ...refresh, detail, requestId })
 }
 
 /** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
@@ -152,7 +151,7 @@ function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   const { person } = useView()
   const form = { action: readPath(c), fields: readFields(c), isUnsent: true }
   const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
-  return respondRefusal(c, 503, 'interrupted', { refreshS: RETRY_S, refreshTo })
+  return respondRefusal(c, 503, { name: 'interrupted', refreshS: RETRY_S, refreshTo })
 }
 
 /** The token of a sign-in link must not stand in the log. */
@@ -160,32 +159,26 @@ function hideToken(path: string): string {
   return path.replace(/^(\/console\/sign-in\/).+/, '$1{token}')
 }
 
-type Shown = { refreshS?: number; refreshTo?: string; detail?: string; requestId?: string }
+type Shown = Pick<PageOptions, 'refreshS' | 'refreshTo'> & {
+  name?: 'foreignForm' | 'interrupted'
+  detail?: string
+  requestId?: string
+}
 
-const BY_STATUS = {
-  403: 'forbidden',
-  404: 'notFound',
-  429: 'limited',
-  500: 'failed',
-  503: 'unavailable',
-} as const satisfies Partial<Record<ContentfulStatusCode, RefusalName>>
-
-type RefusalName =
-  Extract<NameIn<'errors'>, `${string}.title`> extends `${infer Name}.title` ? Name : never
-
-/** A page that says why a request was refused. */
+/** A page that says why a request was refused: by default in the words for its status. */
 function respondRefusal(
   c: ConsoleRequest,
   status: ContentfulStatusCode,
-  name: RefusalName,
-  { detail = '', requestId = '', ...refresh }: Shown = {},
+  { name, detail = '', requestId = '', ...refresh }: Shown = {},
 ) {
-  const body = findText(useView().language, `errors.${name}.body`, { requestId, detail })
+  const { language } = useView()
+  const title = findText(language, `errors.${name ?? status}.title`)
+  const known = title === undefined ? 'refused' : (name ?? status)
   return renderConsolePage(
     c,
-    { title: t(`errors.${name}.title`), status, ...refresh },
+    { title: title ?? t('errors.refused.title'), status, ...refresh },
     <>
-      <p>{body}</p>
+      <p>{findText(language, `errors.${known}.body`, { requestId, detail })}</p>
       <p>
         <a href="/console">{t('errors.back')}</a>
       </p>

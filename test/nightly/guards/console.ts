@@ -260,8 +260,8 @@ export const CONSOLE: readonly Guard[] = [
   },
   {
     file: 'src/console/app.tsx',
-    text: '`errors.${name}.body`, { requestId, detail })',
-    mutation: '`errors.${name}`, { requestId, detail }) ?? detail',
+    text: '`errors.${known}.body`, { requestId, detail })',
+    mutation: '`errors.${known}`, { requestId, detail }) ?? detail',
     test: 'test/console/language.test.ts',
     claim: 'the language of a page is that of a refusal, too, around what is said in English',
     control: 'the language of a page is that of the person, with its numbers, times and zone',
