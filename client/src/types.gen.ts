@@ -1064,12 +1064,14 @@ export type Queries = {
     include?: 'proof' | undefined
   }
   listRefunds: {
-    /** Only refunds of the payment with this id */
-    paymentId?: string | undefined
-    /** The id of the transaction, as the gateway's notification names it */
-    transactionId?: string | undefined
+    /** Only refunds with this status */
+    status?: 'awaiting_approval' | 'pending' | 'accepted' | 'unknown' | 'succeeded' | 'failed' | 'needs_review' | 'returned' | undefined
     /** Only what belongs to this order of the shop, exactly as it is written */
     orderId?: string | undefined
+    /** The id of the transaction, as the gateway's notification names it */
+    transactionId?: string | undefined
+    /** Only refunds of the payment with this id */
+    paymentId?: string | undefined
     /** Only refunds requested with API keys of this name */
     requestedBy?: string | undefined
     /** Compared by value: `10000.5` also finds `10000.50` */
@@ -1078,8 +1080,6 @@ export type Queries = {
     from?: string | Date | undefined
     /** Only what was first seen before this time: ISO 8601 with an offset */
     to?: string | Date | undefined
-    /** Only refunds with this status */
-    status?: 'awaiting_approval' | 'pending' | 'accepted' | 'unknown' | 'succeeded' | 'failed' | 'needs_review' | 'returned' | undefined
     /** The maximum number of rows on a page */
     limit?: number | undefined
     /** `nextCursor` of the previous page; opaque, and valid only for the same list */

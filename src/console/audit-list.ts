@@ -25,8 +25,8 @@ type ListedEntry = z.infer<typeof ListedEntry>
 
 const query = {
   actor: Id.optional(),
-  objectId: Id.optional(),
   outcome: z.enum(['done', 'refused']).optional(),
+  objectId: Id.optional(),
   from: TimeParameter,
   to: TimeParameter,
 }

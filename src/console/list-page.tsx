@@ -11,7 +11,7 @@ import { Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
 import type { Mount } from './page.ts'
 import type { NameIn } from './texts/text.ts'
-import { listTexts, nameZone, requireScope, t, toRange, useView } from './view.ts'
+import { listTexts, nameIn, nameZone, requireScope, t, toRange, useView } from './view.ts'
 
 /** A page about a listing: its columns, and the words for what its filters can be set to. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {
@@ -79,7 +79,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
   const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
-  const names = NAMES.filter((name) => name in list.listing.query)
+  const names = Object.keys(list.listing.query)
   return (
     <>
       <form method="get">
@@ -87,7 +87,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
           <FilterField {...{ name, given, problems }} choices={list.choices[name]} />
         ))}
         {accounts.length < 2 ? null : (
-          <FilterField {...{ name: 'account' as const, given, problems }} choices={accounts} />
+          <FilterField {...{ name: 'account', given, problems }} choices={accounts} />
         )}
         <button type="submit">{t('lists.submit')}</button>
         {names.includes('from') ? (
@@ -114,14 +114,14 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
 }
 
 function FilterField(props: {
-  name: FilterName
+  name: string
   given: Readonly<Record<string, string>>
   problems: FilterProblems
   choices: string | readonly string[] | undefined
 }) {
   const { name, given, problems, choices } = props
   const field = {
-    ...{ name, label: t(`field.${name}`), value: given[name], problem: problems[name] },
+    ...{ name, label: nameIn('field', name), value: given[name], problem: problems[name] },
   }
   if (choices === undefined) {
     const type = findKind(name, false) === 'day' ? 'date' : 'text'
@@ -132,15 +132,6 @@ function FilterField(props: {
   const options = [['', t('lists.any')] as const, ...all]
   return <Select {...field} options={options.map(([value, label]) => ({ value, label }))} />
 }
-
-/** The filters that lists have, in the order of the page. */
-const NAMES = [
-  ...(['state', 'status', 'paymentMethod', 'kind', 'actor', 'outcome'] as const),
-  ...(['orderId', 'merchantTxnId', 'transactionId', 'objectId', 'paymentId'] as const),
-  ...(['requestedBy', 'amount', 'from', 'to'] as const),
-]
-
-type FilterName = (typeof NAMES)[number] | 'account'
 
 type FilterProblems = Partial<Record<string, string>>
 

@@ -40,14 +40,14 @@ export const RefundState = z.enum([
 
 /** The filters of the list, as query parameters. */
 export const QUERY = {
-  paymentId: Id.optional().describe('Only refunds of this payment'),
-  transactionId: Id.optional().describe('Only refunds of this transaction'),
+  status: RefundState.optional().describe('Only refunds with this status'),
   orderId: Id.optional().describe('Only refunds of this order'),
+  transactionId: Id.optional().describe('Only refunds of this transaction'),
+  paymentId: Id.optional().describe('Only refunds of this payment'),
   requestedBy: Id.optional().describe('Only refunds requested with API keys of this name'),
   amount: AmountParameter,
   from: TimeParameter,
   to: TimeParameter,
-  status: RefundState.optional().describe('Only refunds with this status'),
 }
 
 export type RefundFilter = Omit<Filter<typeof QUERY>, 'coversAll'>
