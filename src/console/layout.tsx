@@ -160,9 +160,6 @@ h1 + .notice, dl + form, fieldset .field { margin-top: .8rem; }
 .timeline { margin: 0; padding: 0; list-style: none; }
 .timeline > li { padding: .5rem 0; border-top: 1px solid var(--line); }
 .timeline > li:first-child { border-top: 0; }
-article { padding: .8rem 0; border-top: 1px solid var(--line); }
-article:first-of-type { border-top: 0; padding-top: 0; }
-article h3 { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; margin: 0 0 .5rem; }
 .row { margin-top: .6rem; }
 summary { cursor: pointer; color: var(--accent); min-height: 1.75rem; }
 details[open] { flex-basis: 100%; margin-bottom: .6rem; }
@@ -172,7 +169,6 @@ input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset
 .plot { margin: 0; }
 .plot svg { display: block; width: 100%; height: 5rem; border-bottom: 1px solid var(--line); fill: currentColor; }
 .copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
-footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }
 `
 
 type Asset = { path: string; type: string; body: string }
