@@ -42,8 +42,8 @@ function defineForm(path: string, read: typeof readPayment): Mount {
     load,
     async show(ctx, c, subject) {
       const token = c.req.query('check') ?? useKept(subject.path).fields.check
-      const checked = token === undefined ? undefined : openCheck(ctx, subject, token)
-      if (token !== undefined && checked) {
+      const checked = openCheck(ctx, subject, token)
+      if (token && checked) {
         const body = await renderCheck(ctx, c.get('access'), subject, checked, token)
         return { title: t('refundForm.previewTitle'), body }
       }
@@ -56,9 +56,9 @@ function defineForm(path: string, read: typeof readPayment): Mount {
         explain: () => undefined,
         async run(asked) {
           const { ctx, c, of, fields } = asked
+          const checked = openCheck(ctx, of, fields.check)
           if (fields.check === undefined) c.set('isDryRun', true)
-          const checked = fields.check === undefined ? undefined : openCheck(ctx, of, fields.check)
-          if (fields.check !== undefined && !checked) throw expire({})
+          else if (!checked) throw expire({})
           try {
             return checked ? await confirm(asked, checked) : await check(asked)
           } catch (error) {
@@ -80,7 +80,7 @@ async function offerReasons(ctx: ConsoleContext, { merchantCode }: RefundSubject
 
 const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path })
 
-const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token: string) =>
+const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token = '') =>
   open(ctx, ownerOf(subject), token, Checked)
 
 function FormBody(props: {
