@@ -120,9 +120,8 @@ function FilterField(props: {
   choices: string | readonly string[] | undefined
 }) {
   const { name, given, problems, choices } = props
-  const field = {
-    ...{ name, label: nameIn('field', name), value: given[name], problem: problems[name] },
-  }
+  const label = nameIn('field', name)
+  const field = { name, label, value: given[name], problem: problems[name] }
   if (choices === undefined) {
     const type = findKind(name, false) === 'day' ? 'date' : 'text'
     return <TextInput {...{ ...field, type, maxlength: 128 }} />
