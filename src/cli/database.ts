@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import { type Actor, recordEntry } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
+import type { Reader } from '../access/listing.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
 import type { Context } from '../context.ts'
@@ -139,4 +140,37 @@ export async function listMerchants(sql: Tx, only = EVERY_MERCHANT): Promise<str
   throw new UsageError(
     `unknown merchant account ${only}; known accounts: ${known.join(', ') || 'none yet'}`,
   )
+}
+
+export const PAGE = 200
+
+/** Reads the lists of these accounts; what belongs to none is only in those of all. */
+export const readerOf = (merchants: readonly string[], coversAll = false): Reader => {
+  return { merchants, coversAll, chainId: 'cli' }
+}
+
+/** How late a row may be recorded (ms): no commit takes longer. */
+export const COMMIT_WITHIN_MS = 3_600_000
+
+/**
+ * Finds the id behind which all rows of a time and later are, in a table whose ids grow with the time: no index has the
+ * time of all accounts.
+ */
+export async function findIdBefore(
+  sql: Sql,
+  [table, time]: ['events', 'at'] | ['ipn_events', 'first_received_at'],
+  from: string | undefined,
+): Promise<number> {
+  const [ends] = await sql<{ low: number; high: number }[]>`
+    select coalesce(min(id), 1) - 1 as low, coalesce(max(id), 0) as high from ${sql(table)}`
+  let { low, high } = ends ?? { low: 0, high: 0 }
+  while (from !== undefined && high - low > PAGE) {
+    const middle = Math.floor((low + high) / 2)
+    const [row] = await sql<{ isEarly: boolean }[]>`
+      select ${sql(time)} < ${from}::timestamptz - ${COMMIT_WITHIN_MS} * interval '1 millisecond' as "isEarly"
+      from ${sql(table)} where id > ${middle} order by id limit 1`
+    if (row?.isEarly) low = middle
+    else high = middle
+  }
+  return low
 }

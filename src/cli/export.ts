@@ -11,9 +11,17 @@ import { PAYMENTS } from '../payments/routes.ts'
 import { REFUNDS } from '../refunds/routes.ts'
 import { TRANSACTIONS } from '../transactions/find-transactions.ts'
 import { type Cli, command, UsageError } from './command.ts'
-import { listMerchants, NO_KEY, openEncryption, whileSought } from './database.ts'
+import {
+  COMMIT_WITHIN_MS,
+  findIdBefore,
+  listMerchants,
+  NO_KEY,
+  openEncryption,
+  PAGE,
+  readerOf,
+  whileSought,
+} from './database.ts'
 import { openExportFile } from './export-file.ts'
-import { findIdBefore, PAGE, readerOf } from './lists.ts'
 import { showProgress } from './print.ts'
 import { Merchant } from './values.ts'
 
@@ -113,9 +121,6 @@ const listed = <Query extends z.ZodRawShape, Row extends object>(listing: Listin
       readListing(ctx, reader, listing, { ...filters, limit: PAGE, cursor }),
   })
 
-/** Later than the end by so much, no event is of the time that is exported (ms). */
-const LATE_MS = 3_600_000
-
 const EVENTS = exportOf({
   ...{ name: 'events', order: 'oldest', schema: CsvEvent, isSealed: true },
   query: { from: TimeParameter, to: TimeParameter, types: TypesParameter },
@@ -141,7 +146,7 @@ const EVENTS = exportOf({
         if (event.id > newest || at < begin || at >= end) return []
         return [JSON.parse(serializeEvent(encryption, event))]
       })
-      const isOver = page.events.some(({ at }) => Date.parse(at) > end + LATE_MS)
+      const isOver = page.events.some(({ at }) => Date.parse(at) > end + COMMIT_WITHIN_MS)
       return { data, nextCursor: isOver || page.next >= newest ? null : String(page.next) }
     }
   },

@@ -9,8 +9,7 @@ import { readTransactions, TRANSACTIONS } from '../transactions/find-transaction
 import { requeueTransactions } from '../transactions/request-sync.ts'
 import { Transaction } from '../transactions/view.ts'
 import { type Cli, command, UsageError } from './command.ts'
-import { listMerchants, NO_KEY, recordChange } from './database.ts'
-import { readerOf } from './lists.ts'
+import { listMerchants, NO_KEY, readerOf, recordChange } from './database.ts'
 import { mayTouch, showProgress } from './print.ts'
 import { flag, Merchant } from './values.ts'
 
