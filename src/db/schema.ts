@@ -478,6 +478,8 @@ export const refunds = define('refunds', {
   ...ids('capKeyId'),
   capDay: date('cap_day', { mode: 'string' }),
   ...texts('capCurrency', 'onBehalfOf', 'foldedOnBehalfOf'),
+  /** The currency it was requested in, verified or not; null for none, and where notifications disagreed already. */
+  ...texts('requestedCurrency'),
   metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
   ...flags('needsApproval'), // Nothing is sent before another principal approves.
   /** Who approved or declined it. */

@@ -123,19 +123,21 @@ export async function prepareAttempt(
 }
 
 /**
- * Whether the refund is in the currency that caps and the need of an approval were judged by. One that was requested
- * before a verified notification named another fails: what is meant is not known.
+ * Whether the refund is in the currency that caps and the need of an approval were judged by or, where none was verified,
+ * that it was requested in. One that was requested before a verified notification named another fails: what is meant is
+ * not known.
  */
 async function isInSameCurrency(tx: Tx, draft: RefundDraft): Promise<boolean> {
-  const { merchantCode, transactionId, capCurrency } = draft.now
-  if (capCurrency === null) return true
+  const { merchantCode, transactionId, capCurrency, requestedCurrency } = draft.now
+  const currency = capCurrency ?? requestedCurrency
+  if (currency === null) return true
   const [other] = await tx<{ currency: string }[]>`
     select currency from (
       select * from ipn_events as e
       where e.merchant_code = ${merchantCode} and e.transaction_id = ${transactionId} offset 0) as e
-    where verdict = 'verified' and reading = 1 and upper(btrim(currency)) <> ${capCurrency} limit 1`
+    where verdict = 'verified' and reading = 1 and upper(btrim(currency)) <> ${currency} limit 1`
   if (!other) return true
-  const message = `it was requested in ${capCurrency}, and the gateway has notified ${other.currency} since`
+  const message = `it was requested in ${currency}, and the gateway has notified ${other.currency} since`
   failCheck(draft, 'currency_changed', message)
   return false
 }

@@ -82,6 +82,8 @@ export type RequestFacts = {
     version: string
     /** The currency of the transaction, if verified notifications name one and only one, in any case. */
     verifiedCurrency: string | null
+    /** The currency that the transaction shows, in capitals; null where a verified notification names another. */
+    requestedCurrency: string | null
     /** The transaction's own refunds that have not failed. */
     ownTotal: string
   }
@@ -171,6 +173,13 @@ const CURRENCY = `(
       select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
     where e.verdict = 'verified' and e.reading = 1)`
 
+/** Whatever named it: a caller and an approver go by what they see. Where notifications disagree they see that, too. */
+const REQUESTED_CURRENCY = `(
+    select nullif(upper(btrim(t.currency)), '') where not exists (
+      select from (
+        select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
+      where e.verdict = 'verified' and e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`
+
 /** Parts of a payment, or several payments of one transaction, are no way below the threshold of the approval. */
 const OWN_TOTAL = `(
     select coalesce(sum(r.amount), 0) from (
@@ -187,7 +196,7 @@ async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
         select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
       ) as "accountHeld", ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN)} as open,
       ${tx.unsafe(transactionVersionSql('t'))} as version, ${tx.unsafe(CURRENCY)} as "verifiedCurrency",
-      ${tx.unsafe(OWN_TOTAL)} as "ownTotal", t.currency, t.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"
+      ${tx.unsafe(REQUESTED_CURRENCY)} as "requestedCurrency", ${tx.unsafe(OWN_TOTAL)} as "ownTotal", t.currency, t.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"
     from ${selectKey(tx, key)} cross join lateral (
       select * from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1
     ) as t cross join lateral (

@@ -100,6 +100,7 @@ function buildRow(
     // What was sent before its row was lost was counted then.
     ...(known ? {} : { capKeyId: today && access.chainId, capDay: today?.day }),
     capCurrency: known ? null : payment.verifiedCurrency,
+    requestedCurrency: payment.requestedCurrency,
   }
 }
 

@@ -57,6 +57,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     capKeyId: null,
     capDay: null,
     capCurrency: null,
+    requestedCurrency: null,
     metadata: {},
     foldedOnBehalfOf: null,
     decidedBy: null,

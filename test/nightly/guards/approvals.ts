@@ -107,12 +107,32 @@ export const APPROVALS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: 'if (capCurrency === null) return true',
-    mutation: "if (capCurrency !== '') return true",
+    text: 'if (currency === null) return true',
+    mutation: "if (currency !== '') return true",
     test: 'test/plays/approval/threshold.test.ts',
     claim:
       'a refund fails unsent when a verified notification names another currency than it was judged by',
     control: 'a verified currency spelt "USD" has a threshold of its own',
+  },
+  {
+    file: 'src/refunds/attempt.ts',
+    text: 'const currency = capCurrency ?? requestedCurrency',
+    mutation: 'const currency = requestedCurrency && capCurrency',
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
+    control:
+      'a refund fails unsent when a verified notification names another currency than it was judged by',
+  },
+  {
+    file: 'src/refunds/request-facts.ts',
+    text: 'and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`',
+    mutation: 'and false))`',
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'a refund in a currency that nothing verifies is sent as approved where notifications disagreed already',
+    control:
+      'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
   },
   {
     file: 'src/refunds/request-facts.ts',

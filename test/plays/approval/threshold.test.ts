@@ -197,3 +197,43 @@ it('a refund fails unsent when a verified notification names another currency th
   // Asked for again, it waits for a second person.
   expect(await statusOf(ids[0], '40')).toBe('awaiting_approval')
 })
+
+/** A refund requested of a transaction that shows `vnd`, sent as soon as it may be. */
+async function requestShown(isApproved: boolean, ...verified: readonly string[]) {
+  approveAbove(...(isApproved ? [{ currency: 'VND', amount: '50' }] : []))
+  const { transactionId, ids } = await open(['100'], ...verified)
+  await lab.database.sql`
+    update transactions set currency = ' vnd ' where transaction_id = ${transactionId}`
+  const { id } = await request(ids[0], '40')
+  if (isApproved) {
+    const { key } = await addPrincipal(lab.database)
+    const approved = await lab.post(`/refunds/${id}/approval`, {}, key)
+    expect(await approved.json()).toMatchObject({ status: 'pending', currency: ' vnd ' })
+  }
+  const sendAfter = async (...named: readonly string[]) => {
+    for (const currency of named) await seedCurrency(lab.database, transactionId, currency)
+    await lab.pass({ id: ids[0] ?? '', transactionId })
+    return [await lab.sent(id), (await lab.readRefund(id)).failure?.code]
+  }
+  return { sendAfter }
+}
+
+describe('a refund in a currency that nothing verifies', () => {
+  it.each([
+    ['approved', true],
+    ['that needed no approval', false],
+  ])('fails unsent once another is verified: one %s', async (_, isApproved) => {
+    const { sendAfter } = await requestShown(isApproved)
+    expect(await sendAfter('USD')).toEqual([0, 'currency_changed'])
+  })
+
+  it('is sent once that one is verified, and while none is', async () => {
+    expect(await (await requestShown(true)).sendAfter('Vnd')).toEqual([1, undefined])
+    expect(await (await requestShown(true)).sendAfter()).toEqual([1, undefined])
+  })
+
+  it('is sent as approved where notifications disagreed already', async () => {
+    const { sendAfter } = await requestShown(true, 'VND', 'USD')
+    expect(await sendAfter()).toEqual([1, undefined])
+  })
+})

@@ -78,7 +78,7 @@ function readFacts(world: World, setting: Setting, of: number): RequestFacts {
       ...{ unreadable: world.payment.view === 'unreadable', accountHeld: null, version: '' },
       refundable: measureRefundable(payment, rows, payment.amount),
       open: rows.filter(({ status }) => !STATES[status].ended).length,
-      ...{ verifiedCurrency: 'VND', ownTotal: '0' },
+      ...{ verifiedCurrency: 'VND', requestedCurrency: 'VND', ownTotal: '0' },
     },
     order: { currency: 'VND', orderId: null, merchantTxnId: null },
     ...{ prior: listPrior(world, setting, of), inferred, today: undefined },
