@@ -25,6 +25,8 @@ import type { LockedPayment, LockedRefunds } from './types.ts'
 /** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
 export type Obstacle = { reason: string; message: string; left?: string }
 
+const GONE = 'payment_not_refundable'
+
 /**
  * Checks a refund against the newest snapshot. The amount left to refund is computed without the refund
  * itself.
@@ -40,7 +42,13 @@ export function findObstacle(
     const message = payment.missing
       ? 'the gateway no longer lists the payment'
       : `the payment is ${payment.status}`
-    return { reason: 'payment_not_refundable', message }
+    return { reason: GONE, message }
+  }
+  const { receiver, attempts } = draft.now
+  // When it was requested the payment's method was another one, or one that nobody knows.
+  if (payment.paymentMethod === 'QR' && receiver === null && attempts === 0) {
+    const message = 'the payment was made by QR, and no receiver was given'
+    return { reason: 'receiver_required', message }
   }
   const others = own.filter((one) => one !== draft).map(({ now }) => now)
   const left = measureRefundable(payment, others, payment.amount)
@@ -125,7 +133,7 @@ function* pickSendable(
     if (!settings.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
     const obstacle = findObstacle(payment, own, draft)
-    const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
+    const isPaymentGone = obstacle?.reason === GONE
     // It waits with the discrepancy, until the growth is explained or it was not sent in time.
     const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
     if (mayBeItsOwn && !isPaymentGone) {

@@ -101,6 +101,29 @@ describe('before sending', () => {
     })
     expect(await lab.sent(refundId)).toBe(0)
   })
+
+  it.each(['CC', 'qr'])(
+    'a payment by %j that turns out to be made by QR fails the refund without a receiver',
+    async (paymentMethod) => {
+      const payment = await lab.open({ paymentMethod })
+      const refundId = await lab.ask(payment, '30')
+      await lab.control('PATCH', `/payments/${payment.id}`, { paymentMethod: 'QR' })
+      await lab.pass(payment)
+      expect(await lab.readRefund(refundId)).toMatchObject({
+        status: 'failed',
+        failure: { source: 'service', code: 'receiver_required' },
+      })
+      expect(await lab.sent(refundId)).toBe(0)
+    },
+  )
+
+  it('one that needs a receiver now waits while growth of the payment may be its own', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.control('PATCH', `/payments/${payment.id}`, { paymentMethod: 'QR' })
+    await lab.passShowing(payment, '30')
+    expect([await lab.status(refundId), await lab.sent(refundId)]).toEqual(['pending', 0])
+  })
 })
 
 describe('with refunds disabled', () => {

@@ -127,6 +127,24 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/choose.ts',
+    text: "if (payment.paymentMethod === 'QR' && receiver === null && attempts === 0) {",
+    mutation: "if (payment.paymentMethod === 'QR' && receiver === null && attempts < 0) {",
+    test: 'test/plays/transitions-played.test.ts',
+    claim:
+      'before sending a payment by "CC" that turns out to be made by QR fails the refund without a receiver',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/choose.ts',
+    text: 'const isPaymentGone = obstacle?.reason === GONE',
+    mutation: 'const isPaymentGone = obstacle !== undefined && obstacle.left === undefined',
+    test: 'test/plays/transitions-played.test.ts',
+    claim:
+      'before sending one that needs a receiver now waits while growth of the payment may be its own',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/choose.ts',
     text: 'if (!payment.listed && !payment.missing) continue',
     mutation: "if (!payment.listed && !payment.missing && payment.status === '') continue",
     test: 'test/plays/evidence/smaller.test.ts',
