@@ -70,9 +70,14 @@ const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
 /** Decimals by currency: a number format takes up to 0.2 ms to make. */
 const knownDecimals = new Map<string, number>()
 
-/** The decimals of a currency (ISO 4217); undefined if it is not known, or not verified. */
-export const findDecimals = (currency: string | null): number | undefined =>
-  currency === null || !CURRENCIES.has(currency) ? undefined : readDecimals(currency)
+/** Notifications spell currencies as they like. */
+const foldCurrency = (currency: string | null) => currency?.trim().toUpperCase() ?? ''
+
+/** The decimals of a currency (ISO 4217), however it is spelt; undefined if it is not known, or not verified. */
+export function findDecimals(currency: string | null): number | undefined {
+  const code = foldCurrency(currency)
+  return CURRENCIES.has(code) ? readDecimals(code) : undefined
+}
 
 /** @param currency three letters; one that nobody knows has two decimals */
 function readDecimals(currency: string): number {
@@ -103,6 +108,7 @@ const LEAST_OF_UNKNOWN = '0.01'
 
 /** Returns the smallest unit of a currency (ISO 4217), in which amounts are paid: 1 for VND, 0.01 for USD and unknown ones. */
 export function findLeastAmount(currency: string | null): string {
-  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return LEAST_OF_UNKNOWN
-  return new Big(10).pow(-readDecimals(currency)).toFixed()
+  const code = foldCurrency(currency)
+  if (!/^[A-Z]{3}$/.test(code)) return LEAST_OF_UNKNOWN
+  return new Big(10).pow(-readDecimals(code)).toFixed()
 }

@@ -76,6 +76,16 @@ export const AMOUNTS: readonly Guard[] = [
     control: 'the amount of a part "150,000 vnd" is read as people write it',
   },
   {
+    file: 'src/money.ts',
+    text: "currency?.trim().toUpperCase() ?? ''",
+    mutation: "currency?.trim() ?? ''",
+    test: 'test/api/refunds/request/bounds.test.ts',
+    claim:
+      'the least amount of a refund is the same however the currency is spelt, and so are its decimals',
+    control:
+      'the least amount of a refund is the smallest unit of the currency, and 0.01 of an unknown one',
+  },
+  {
     file: 'src/refunds/request-rules.ts',
     text: 'if (whole.some((all) => compareAmounts(amount, all) === 0)) return',
     mutation: 'if (whole.some((all) => compareAmounts(amount, all) < 0)) return',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { findLeastAmount } from '../../../../src/money.ts'
+import { findDecimals, findLeastAmount } from '../../../../src/money.ts'
 import { expectInvalid, withKey } from '../../../support/api.ts'
 import {
   ask,
@@ -46,6 +46,11 @@ describe('the least amount of a refund', () => {
     expect(currencies.map(findLeastAmount)).toEqual(['1', '0.01', '0.001', '0.01', '0.01', '0.01'])
   })
 
+  it('is the same however the currency is spelt, and so are its decimals', () => {
+    expect(['vnd', ' Kwd '].map(findLeastAmount)).toEqual(['1', '0.001'])
+    expect(['vnd', ' Kwd '].map(findDecimals)).toEqual([0, 3])
+  })
+
   it.each([
     [null, '0.0001'],
     [null, '0.0099'],
@@ -53,6 +58,8 @@ describe('the least amount of a refund', () => {
     ['XYZ', '0.009'],
     ['USD', '0.001'],
     ['VND', '0.5'],
+    [' vnd ', '0.5'],
+    ['vnd', '1.5'],
   ])('in %s refuses %s, and names the field', async (currency, amount) => {
     const { id } = await seedIn(currency)
     await expectInvalid(await request(id, { amount }), 'amount')
