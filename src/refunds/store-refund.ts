@@ -97,10 +97,15 @@ function buildRow(
     inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
     successNotifiedAt: proven?.notifiedAt ?? null,
     review: status === 'needs_review' ? 'contradicted' : null,
-    // What was sent before its row was lost was counted then.
-    ...(known ? {} : { capKeyId: today && access.chainId, capDay: today?.day }),
-    capCurrency: known ? null : payment.verifiedCurrency,
-    requestedCurrency: payment.requestedCurrency,
+    // What was sent before its row was lost was counted then, and fails by no check.
+    ...(known
+      ? {}
+      : {
+          capKeyId: today && access.chainId,
+          capDay: today?.day,
+          capCurrency: payment.verifiedCurrency,
+          requestedCurrency: payment.requestedCurrency,
+        }),
   }
 }
 
