@@ -19,7 +19,7 @@ import { ExternalCard, externalAction, OwnRefund } from './external.tsx'
 import { FormCard, TextArea } from './forms.tsx'
 import { definePage, explainHoldsBack, parseFields, requireText } from './page.ts'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
-import { can, count, formatMoney, listTexts, t, useKept } from './view.ts'
+import { can, count, formatMoney, listTexts, say, t, useKept } from './view.ts'
 import { nameKind, nameSource } from './words.ts'
 
 const ResolutionFields = z.object({
@@ -77,7 +77,7 @@ function Body({ shown }: { shown: ShownDiscrepancyPage }) {
           {(['ours', 'theirs'] as const).map((side) => (
             <div>
               <h3>{nameSource(view[side].source)}</h3>
-              <p>{row[side]}</p>
+              <p>{say(row[side])}</p>
             </div>
           ))}
         </div>

@@ -17,7 +17,7 @@ import { HoldFacts } from './holds.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
 import type { ShownRefundPage } from './refund-subject.ts'
 import { Next } from './story-refunds.tsx'
-import { formatMoney, t } from './view.ts'
+import { formatMoney, say, t } from './view.ts'
 import {
   describeApproval,
   describeFailure,
@@ -93,7 +93,7 @@ export function ProofCard({ proof }: { proof: RefundProof }) {
       </div>
       {proof.indications.some(({ supports }) => supports === 'neither') ? neither : null}
       <h3>{t('decisions.proof.cause')}</h3>
-      <p>{proof.evidence}</p>
+      <p>{say(proof.evidence)}</p>
     </Card>
   )
 }
@@ -106,7 +106,7 @@ function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'faile
       <>
         <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
         <br />
-        {said}
+        {say(said)}
       </>
     ))
   return (
@@ -153,7 +153,8 @@ const ATTEMPTS: readonly ListColumn<RefundProof['attempts'][number]>[] = [
   id('hmac', ({ bodyHmac }) => bodyHmac),
 ]
 
-function describeAnswer({ outcome, code, message }: RefundProof['attempts'][number]): string {
+function describeAnswer({ outcome, code, ...attempt }: RefundProof['attempts'][number]): string {
+  const message = attempt.message && say(attempt.message)
   if (outcome === null) return t('decisions.attempts.inProgress')
   if (outcome === 'unavailable') return withMore(t('decisions.attempts.unsent'), message)
   if (outcome === 'unknown') return withMore(t('decisions.attempts.unanswered'), message)
@@ -164,7 +165,7 @@ const STEPS: readonly ListColumn<RefundProof['transitions'][number]>[] = [
   time('at', ({ at }) => at),
   text('before', ({ from }) => (from === null ? t('decisions.steps.begin') : nameStatus(from))),
   text('after', ({ to }) => nameStatus(to)),
-  text('cause', ({ cause }) => cause),
+  text('cause', ({ cause }) => say(cause)),
 ]
 
 export const StepsCard = ({ proof: { transitions } }: { proof: RefundProof }) => (

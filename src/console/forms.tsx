@@ -2,7 +2,7 @@ import type { Child } from 'hono/jsx'
 import { Card, Field } from '../platform/html/components.tsx'
 import { List } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './session.ts'
-import { t, useKept, usePerson } from './view.ts'
+import { say, t, useKept, usePerson } from './view.ts'
 
 /**
  * A form that changes something: it carries the session's token, and the page that it is on, to which it leads back.
@@ -177,7 +177,7 @@ function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   return (
     <fieldset>
       <legend>{t('decisions.decide.against')}</legend>
-      <List items={evidence} />
+      <List items={evidence.map(say)} />
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
         <span>{t('decisions.decide.againstLabel')}</span>

@@ -1,6 +1,6 @@
 import type { TimelineEntry } from './story.ts'
 import type { NameIn } from './texts/text.ts'
-import { count, formatMoney, nameIn, t } from './view.ts'
+import { count, findIn, formatMoney, nameIn, say, t } from './view.ts'
 import { nameKind, withMore } from './words.ts'
 
 type Entry = TimelineEntry
@@ -32,10 +32,10 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
       return {
         actor: 'change',
         title: describeChange(entry, currency),
-        details: [nameIn('timeline.causes', entry.cause)],
+        details: [findIn('timeline.causes', entry.cause) ?? say(entry.cause)],
       }
     case 'discrepancy': {
-      const details = [t('timeline.disagree', { ours: entry.ours, theirs: entry.theirs })]
+      const details = [t('timeline.disagree', { ours: say(entry.ours), theirs: say(entry.theirs) })]
       return { actor: 'finding', title: nameKind(entry.kind), details }
     }
   }

@@ -7,6 +7,7 @@ import { DomainError } from '../errors.ts'
 import { countShownDecimals } from '../money.ts'
 import type { ConsoleRequest } from './env.ts'
 import type { KeptForm } from './kept.ts'
+import { sayStored } from './texts/sentences.ts'
 import {
   type CountKey,
   findText,
@@ -85,6 +86,9 @@ export const findIn = (group: string, value: string) =>
 
 /** The same, or the value as it is. */
 export const nameIn = (group: string, value: string) => findIn(group, value) ?? value
+
+/** A sentence that is stored in English, or one of the gateway or of a person, which stays. */
+export const say = (stored: string) => sayStored(useView().language, stored)
 
 export function count(key: CountKey, n: number): string {
   const { language } = useView()

@@ -7,7 +7,7 @@ import type { ExternalState } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
-import { count, findIn, formatMoney, formatNumber, nameIn, t } from './view.ts'
+import { count, findIn, formatMoney, formatNumber, nameIn, say, t } from './view.ts'
 
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000 }
 
@@ -31,7 +31,7 @@ export const nameKind = (kind: string) => nameIn('discrepancies.kinds', kind)
 export const nameSource = (source: string) => nameIn('discrepancies.sources', source)
 
 export const describeSide = ({ source, says }: { source: string; says: string }) =>
-  withMore(nameSource(source), says)
+  withMore(nameSource(source), say(says))
 
 /** A value in words; one that is not documented is shown as it came, and said to be. */
 export function nameKnown(group: string, value: string): string {
@@ -109,10 +109,15 @@ export function describeResolution(of: NonNullable<RefundView['resolution']>): s
   return t(`refunds.decision.${known ?? 'other'}`, { by, reason })
 }
 
+const TYPED_REASONS: readonly string[] = ['resolved', 'declined', 'cancelled']
+
 export function describeFailure({ source, code, message }: NonNullable<RefundView['failure']>) {
+  // What a person gave as the reason stays.
+  const isTyped = TYPED_REASONS.includes(code) && !message.startsWith('declined by ')
+  const said = isTyped ? message : say(message)
   return source === 'gateway'
-    ? withMore(t('refunds.failure.gateway', { code }), message)
-    : t(`refunds.failure.${source}`, { message })
+    ? withMore(t('refunds.failure.gateway', { code }), said)
+    : t(`refunds.failure.${source}`, { message: said })
 }
 
 export function describeReceiver(to: NonNullable<RefundView['receiver']>): string {
