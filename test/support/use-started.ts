@@ -4,6 +4,7 @@ import { borrowRig } from './borrow-rig.ts'
 import { borrowDatabase, createTestDatabase, emptyTables, type TestDatabase } from './database.ts'
 import { type RefundLab, startRefundLab } from './refund-lab.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
+import { expectSaidInVietnamese } from './said-in-vietnamese.ts'
 import { type Rig, type RigOptions, startTestService } from './service.ts'
 
 /**
@@ -60,17 +61,21 @@ export function useRefundRig(options: RigOptions = {}): RefundRig {
   )
 }
 
+/** A lab; whatever its tests make the service store can be said in Vietnamese. */
 export function useRefundLab(options: RigOptions = {}): RefundLab {
-  return useStarted(
+  const lab = useStarted(
     () => startRefundLab(options),
     (lab) => lab.stop(),
   )
+  afterEach(() => expectSaidInVietnamese(lab.database))
+  return lab
 }
 
 /** A lab in which no test finds rows of another. */
 export function useFreshLab(options: RigOptions = {}): RefundLab {
-  const lab = useRefundLab(options)
+  // Of these hooks the last is run first.
   afterEach(() => emptyTables(lab.database))
+  const lab = useRefundLab(options)
   return lab
 }
 

@@ -26,10 +26,10 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['held {by:}: {reason}', '{by} đã tạm giữ: {reason}'],
   ['hold released {by:}: {reason}', '{by} đã bỏ tạm giữ: {reason}'],
   ['hold of the account released {by:}: {reason}', '{by} đã bỏ tạm giữ tài khoản: {reason}'],
-  ['discrepancy {id} ({kind:discrepancies.kinds}) resolved {by:}: {reason}', '{by} đã xử lý sai lệch {id} ({kind}): {reason}'],
-  ['discrepancy {id} ({kind:discrepancies.kinds}) noted {by:}: {note}', '{by} đã ghi chú về sai lệch {id} ({kind}): {note}'],
-  ['discrepancy {id} ({kind:discrepancies.kinds}) assigned {by:}: nobody', '{by} đã bỏ giao sai lệch {id} ({kind})'],
-  ['discrepancy {id} ({kind:discrepancies.kinds}) assigned {by:}: {name}', '{by} đã giao sai lệch {id} ({kind}) cho {name}'],
+  ['discrepancy {id} ({kind:}) resolved {by:}: {reason}', '{by} đã xử lý sai lệch {id} ({kind}): {reason}'],
+  ['discrepancy {id} ({kind:}) noted {by:}: {note}', '{by} đã ghi chú về sai lệch {id} ({kind}): {note}'],
+  ['discrepancy {id} ({kind:}) assigned {by:}: nobody', '{by} đã bỏ giao sai lệch {id} ({kind})'],
+  ['discrepancy {id} ({kind:}) assigned {by:}: {name}', '{by} đã giao sai lệch {id} ({kind}) cho {name}'],
   ['refund noted {by:}: {note}', '{by} đã ghi chú về lệnh hoàn tiền: {note}'],
   ['refund assigned {by:}: no person', '{by} đã bỏ giao lệnh hoàn tiền'],
   ['refund assigned {by:}: {name}', '{by} đã giao lệnh hoàn tiền cho {name}'],
@@ -137,7 +137,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['the gateway does not list its payment any more, or not readably', 'cổng không còn liệt kê khoản thanh toán của lệnh, hoặc liệt kê không đọc được'],
   ['no increase of the refunded amount shows it', 'số tiền đã hoàn không tăng tương ứng'],
   ['no decrease of the refunded amount shows it', 'số tiền đã hoàn không giảm tương ứng'],
-  ['{amount} more is explained by refunds', 'các lệnh hoàn tiền đã biết nhiều hơn {amount}'],
+  ['{amount} more is explained by refunds', 'tổng các lệnh hoàn tiền đã biết cao hơn {amount}'],
 
   // Refunds made elsewhere.
   ['the refunded amount shows {when:} the refund of {amount} made elsewhere (request {id})', 'số tiền đã hoàn {when} đã gồm khoản hoàn {amount} tạo nơi khác (yêu cầu {id})'],
@@ -147,9 +147,9 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['another reading of its notification was matched (request {id})', 'một cách đọc khác của thông báo đã được khớp (yêu cầu {id})'],
   ['a notified refund of {amount} (request {id}) takes its place', 'khoản hoàn {amount} được thông báo (yêu cầu {id}) thay thế khoản này'],
   ['{amount} is left of it', 'còn lại {amount}'],
-  ['external refund {id} of {amount} decided as {outcome:states.externalRefund} by {name}', 'khoản hoàn tiền tạo nơi khác {id}, {amount}: {name} kết luận {outcome}'],
+  ['external refund {id} of {amount} decided as {outcome:} by {name}', 'khoản hoàn tiền tạo nơi khác {id}, {amount}: {name} kết luận {outcome}'],
   ['external refund {id} of {amount}', 'khoản hoàn tiền tạo nơi khác {id}, {amount}'],
-  ['a person decided it as {outcome:states.externalRefund}', 'một người đã kết luận: {outcome}'],
+  ['a person decided it as {outcome:}', 'một người đã kết luận: {outcome}'],
   ['its success and its failure were both notified', 'được thông báo vừa thành công vừa thất bại'],
   ['another notification of its success', 'thêm một thông báo thành công'],
   ['its failure was notified', 'được thông báo là thất bại'],
@@ -168,7 +168,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['is not an object', 'không phải là đối tượng'],
   ['has no {field:field}', 'không có {field}'],
   ['has an id that is listed twice', 'có mã được liệt kê hai lần'],
-  ['has a value as its {field:field} that is no amount', 'có {field} không phải là số tiền'],
+  ['has a value as its {field:field} that is no amount', 'có giá trị ở {field} không phải là số tiền'],
   ['{status:states.payment} {amount} of transaction {id}', '{status} {amount} của giao dịch {id}'],
   ['listed under transaction {id}', 'được liệt kê ở giao dịch {id}'],
   ['not listed', 'không được liệt kê'],
@@ -179,12 +179,13 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   // Lists, and what they list.
   ['{expired:}, but {why:}', '{expired}, nhưng {why}'],
   ['{one:}; {more:}', '{one}; {more}'],
-  ['{by:}, who also {deed:}', '{by} (cũng là người {deed})'],
-  ['{by:}, which also {deed:}', '{by} (cũng là bên {deed})'],
-  ['requested it', 'đã yêu cầu'],
-  ['decided before', 'đã quyết định trước đó'],
-  ['requested refund {id}', 'đã yêu cầu lệnh hoàn tiền {id}'],
-  ['requested refunds {ids:}', 'đã yêu cầu các lệnh hoàn tiền {ids}'],
+  ['{by:}, who {also:}', '{by} (cũng là người {also})'],
+  ['{by:}, which {also:}', '{by} (cũng là bên {also})'],
+  ['also requested it', 'đã yêu cầu'],
+  ['also requested {refunds:}', 'đã yêu cầu {refunds}'],
+  ['refund {id}', 'lệnh hoàn tiền {id}'],
+  ['refunds {ids:}', 'các lệnh hoàn tiền {ids}'],
+  ['also decided before', 'đã quyết định trước đó'],
   ['{one:}, {more:}', '{one}, {more}'],
   ['and {n} more', 'và {n} khoản khác'],
   ['{ids} and {n} more', '{ids} và {n} lệnh khác'],
@@ -205,6 +206,8 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['{status:states.payment} {amount}', '{status} {amount}'],
   ['{status:states.refund}', '{status}'],
   ['{status:states.payment}', '{status}'],
+  ['{state:states.externalRefund}', '{state}'],
+  ['{kind:discrepancies.kinds}', '{kind}'],
 
   // The published meanings of codes.
   ['success', 'thành công'],
@@ -221,13 +224,19 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['expired', 'đã hết hạn'],
 ]
 
+/** Places that hold no space. */
+const FIGURES = ['amount', 'code', 'grown', 'left', 'n', 'ms']
+
 const PLACE = /\{(\w+)(?::([\w.]*))?\}/g
 
 /** The English sentence as an expression, and its places, each with the group that names its value: `''` for a sentence. */
 const PATTERNS = SENTENCES.map(([en, vi]) => {
   const places = [...en.matchAll(PLACE)].map(([, name = '', group]) => ({ name, group }))
-  const escaped = en.replaceAll(/[.*+?^$()|[\]\\]/g, String.raw`\$&`)
-  return { whole: new RegExp(`^${escaped.replaceAll(/\{.*?\}/g, '(.*?)')}$`, 's'), places, vi }
+  const whole = en.replaceAll(/\{(\w+).*?\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
+    if (name === undefined) return `\\${part}`
+    return FIGURES.includes(name) ? String.raw`(\S*?)` : '(.*?)'
+  })
+  return { whole: new RegExp(`^${whole}$`, 's'), places, vi }
 })
 
 /** Says a stored sentence in a language. One that is not known stays as it is, and so does what people wrote. */
