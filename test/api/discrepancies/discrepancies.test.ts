@@ -572,12 +572,12 @@ describe('a discrepancy', () => {
       transactionId: id,
       kind: 'payment_missing' as const,
       paymentId: 'p',
-      ours: 'a',
-      theirs: 'b',
+      ours: 'amount 1',
+      theirs: 'amount 2',
     }
     const { sql } = lab.database
     const record = (found: (typeof one)[]) => sql.begin((tx) => recordDiscrepancies(tx, found))
-    expect(await record([one, one, { ...one, ours: 'c' }])).toHaveLength(2)
+    expect(await record([one, one, { ...one, ours: 'amount 3' }])).toHaveLength(2)
     expect(await record([one])).toEqual([])
     expect((await read()).map(({ times }) => times).sort()).toEqual([1, 2])
   })
@@ -602,7 +602,7 @@ it.each([
 describe('GET /v1/discrepancies', () => {
   const seed = (merchantCode: string, kind: string, count: number) => lab.database.sql`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
-    select ${merchantCode}, 'T-' || n, ${kind}, 'a', 'b', '2026-03-01T09:00:00.123456Z'
+    select ${merchantCode}, 'T-' || n, ${kind}, 'amount 1', 'amount 2', '2026-03-01T09:00:00.123456Z'
     from generate_series(1, ${count}) as n`
 
   it('has every row once, newest first, also with equal times, and can be filtered by kind', async () => {

@@ -8,7 +8,7 @@ const SRC = new URL('../../../src/', import.meta.url)
 const SOURCES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.startsWith('console/'))
   .map((file) => readFileSync(new URL(file, SRC), 'utf8'))
-  .map((text) => text.replaceAll(/\/\*\*[^]*?\*\/|^\s*\/\/.*$/gm, ''))
+  .map((text) => text.replaceAll(/\/\*\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''))
 
 /** What the code puts together of words that stand apart in it. */
 const TOGETHER = ['refund noted', 'refund assigned']
