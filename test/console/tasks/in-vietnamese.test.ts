@@ -3,7 +3,7 @@ import { openIn } from '../../support/approvals.ts'
 import { moveTo } from '../../support/ask.ts'
 import { addVisitor } from '../../support/console.ts'
 import { openAs, sendForm } from '../../support/console-pages.ts'
-import { RESOLVE_MS } from '../../support/refund-lab.ts'
+import { CONFIRM_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
@@ -16,7 +16,7 @@ it('evidence, causes and the sides of a discrepancy are read in the language of 
   await lab.fault('code', { code: 5 })
   const id = await lab.send(payment, '30')
   await lab.passShowing(payment, '10')
-  await lab.age(id, RESOLVE_MS)
+  await lab.age(id, CONFIRM_MS)
   await lab.pass(payment)
   const [found] = await lab.database.sql<{ id: string }[]>`
     select id from discrepancies where payment_id = ${payment.id} and kind = 'unexplained_growth'`
@@ -28,8 +28,8 @@ it('evidence, causes and the sides of a discrepancy are read in the language of 
   const said: [path: string, english: string, vietnamese: string][] = [
     [
       refund,
-      `still unresolved ${RESOLVE_MS} ms after the last attempt`,
-      `vẫn chưa rõ kết quả ${RESOLVE_MS} ms sau lần gửi cuối`,
+      `refused with code 5, and the refunded amount did not increase within ${CONFIRM_MS} ms; the code is not known`,
+      `bị từ chối với mã 5, và số tiền đã hoàn không tăng trong ${CONFIRM_MS} ms; chưa biết mã này có là kết quả cuối cùng`,
     ],
     [refund, 'attempt recorded before sending', 'ghi nhận lần gửi trước khi gửi'],
     [refund, 'code 5: ', 'mã 5: '],
