@@ -63,20 +63,29 @@ export function useRefundRig(options: RigOptions = {}): RefundRig {
 
 /** A lab; whatever its tests make the service store can be said in Vietnamese. */
 export function useRefundLab(options: RigOptions = {}): RefundLab {
-  const lab = useStarted(
-    () => startRefundLab(options),
-    (lab) => lab.stop(),
-  )
+  const lab = useLab(options)
   afterEach(() => expectSaidInVietnamese(lab.database))
   return lab
 }
 
 /** A lab in which no test finds rows of another. */
 export function useFreshLab(options: RigOptions = {}): RefundLab {
-  // Of these hooks the last is run first.
-  afterEach(() => emptyTables(lab.database))
-  const lab = useRefundLab(options)
+  const lab = useLab(options)
+  afterEach(async () => {
+    try {
+      await expectSaidInVietnamese(lab.database)
+    } finally {
+      await emptyTables(lab.database)
+    }
+  })
   return lab
+}
+
+function useLab(options: RigOptions): RefundLab {
+  return useStarted(
+    () => startRefundLab(options),
+    (lab) => lab.stop(),
+  )
 }
 
 /** A database for files that only store rows. */

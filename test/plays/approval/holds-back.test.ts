@@ -119,7 +119,7 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
     const id = await request(payment)
     const [row] = await lab.database.sql`
       insert into discrepancies (merchant_code, transaction_id, refund_id, kind, ours, theirs)
-      values (${merchantCode}, ${payment.transactionId}, ${id}, 'notification_mismatch', 'a', 'b')
+      values (${merchantCode}, ${payment.transactionId}, ${id}, 'notification_mismatch', 'amount 1', 'amount 2')
       returning id`
     const path = `discrepancies/${row?.id}/resolution`
     await expectSame(await call('POST', path, asker), 'resolve discrepancy')
