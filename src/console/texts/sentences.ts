@@ -71,6 +71,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['the gateway no longer lists the payment', 'cổng không còn liệt kê khoản thanh toán'],
   ['the payment is {status:}', 'khoản thanh toán ở trạng thái: {status}'],
   ['only {left} is left to refund', 'chỉ còn {left} có thể hoàn'],
+  ['the payment was made by QR, and no receiver was given', 'khoản thanh toán bằng mã QR nhưng không có tài khoản nhận tiền'],
   ['refund {id} of {amount} was inferred, and stays reserved until it is confirmed', 'lệnh hoàn tiền {id} ({amount}) được suy ra và vẫn được giữ lại cho đến khi được xác nhận'],
   ['it has changed since it was approved', 'lệnh đã thay đổi sau khi được duyệt'],
   ['it was requested in {before}, and the gateway has notified {after} since', 'lệnh được yêu cầu bằng {before}, sau đó cổng thông báo {after}'],
