@@ -189,12 +189,13 @@ export function readIdempotencyKey(header: string | undefined): string {
  * surplus refund, which names a transaction, equals no request to refund a payment.
  */
 export function formatParams(params: RefundParams): string {
-  const { amount, receiver, reason, metadata = {} } = params
+  const { amount, receiver, reason, metadata = {}, onBehalfOf } = params
   const subject = 'paymentId' in params ? params.paymentId : ['surplus', params.transactionId]
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
   const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
-  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs])
+  const person = onBehalfOf === undefined ? [] : [onBehalfOf]
+  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs, ...person])
 }
 
 /** Marks a request with `dryRun=true`, which writes nothing, so that its refusal is not recorded as that of a write. */

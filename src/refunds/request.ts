@@ -110,7 +110,7 @@ export function replayRefund(
   }
   throw new DomainError(
     'idempotency_key_reused',
-    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver or reason; read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
+    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver, reason, metadata or person (onBehalfOf); read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
     { extra: { refundId } },
   )
 }

@@ -64,4 +64,14 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control:
       'a request that meets a concurrent one between its steps sums in a statement of its own after the wait: it sees what was reserved meanwhile',
   },
+  {
+    file: 'src/refunds/request-schema.ts',
+    text: 'onBehalfOf === undefined ? [] : [onBehalfOf]',
+    mutation: 'onBehalfOf === undefined ? [] : []',
+    test: 'test/unit/refunds/request/idempotency.test.ts',
+    claim:
+      'what an idempotency key stands for is another request on behalf of another person, or of nobody',
+    control:
+      'what an idempotency key stands for is the same request, however its amount is written',
+  },
 ]

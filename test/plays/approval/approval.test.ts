@@ -263,8 +263,10 @@ describe('the threshold', () => {
     const asked = { url: lab.service.url, key: asker.key, idempotencyKey: 'all' }
     const refund = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'B' }))
     expect(refund).toMatchObject({ status: 'awaiting_approval', amount: '100', onBehalfOf: 'B' })
-    const again = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'C' }), true)
+    const again = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'B' }), true)
     expect(again).toMatchObject({ id: refund.id, onBehalfOf: 'B' })
+    const forAnother = await ask(asked, payment.id, { onBehalfOf: 'C' })
+    await expectRefused(forAnother, 422, 'idempotency_key_reused')
     const refused = await ask({ url: lab.service.url, key: asker.key }, payment.id, { amount: '1' })
     await expectRefused(refused, 409, 'exceeds_refundable')
   })

@@ -15,4 +15,10 @@ describe('what an idempotency key stands for', () => {
     )
     expect(long).toBe(short)
   })
+
+  it('is another request on behalf of another person, or of nobody', () => {
+    const forWhom = [{}, { onBehalfOf: 'Tran Thi B' }, { onBehalfOf: 'Le Van C' }]
+    const texts = forWhom.map((one) => formatParams({ paymentId: '1234', ...ask('1'), ...one }))
+    expect(new Set(texts).size).toBe(3)
+  })
 })
