@@ -38,7 +38,7 @@ describe('the language of a page', () => {
     expect(text).toContain('Đã thanh toán 1.110.000 VND')
     expect(text).toMatch(/01:30:00 21\/11\/2026 GMT\+7/)
     const list = readText(await (await visitAs(rig, mai, '/console/payments')).text())
-    expect(list).toContain('Từ lúc (GMT+7)')
+    expect(list).toContain('Thời điểm (GMT+7)')
   })
 
   it.each([
@@ -72,8 +72,8 @@ describe('the language of a page', () => {
       }),
     )
     for (const [n, html] of pages.entries()) {
-      expect(html).toContain(n % 2 === 0 ? 'Hỏi cổng ngay' : 'Ask the gateway now')
-      expect(html).not.toContain(n % 2 === 0 ? 'Ask the gateway now' : 'Hỏi cổng ngay')
+      expect(html).toContain(n % 2 === 0 ? 'Hỏi cổng thanh toán ngay' : 'Ask the gateway now')
+      expect(html).not.toContain(n % 2 === 0 ? 'Ask the gateway now' : 'Hỏi cổng thanh toán ngay')
     }
   })
 })
