@@ -128,11 +128,13 @@ async function showStory({ ctx, c, found }: Showing) {
   const story = await readStory(ctx, c.get('access'), found)
   const shown = showTransaction(found)
   const refunds = listStoryRefunds(ctx, story, shown)
+  const open = refunds.find(({ isEnded }) => !isEnded)
+  const toRefund = story.surplus ? { text: t('story.next.surplus') } : undefined
   return {
     state: (
       <Card title={describeState(shown)} id="state">
         <Warnings {...{ story, shown }} />
-        <StoryFacts shown={shown} open={refunds.find(({ isEnded }) => !isEnded)?.next} />
+        <StoryFacts shown={shown} open={open?.next ?? toRefund} />
         <Actions {...{ story, shown }} />
       </Card>
     ),

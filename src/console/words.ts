@@ -67,6 +67,7 @@ export function describeState(shown: TransactionView): string {
     }
     case 'paid': {
       if (!shown.duplicatePayment) {
+        if (isOrderPaidTwice(shown)) return t('story.headline.orderPaidTwice', { paid })
         const expected = formatNumber(expectedAmount ?? '0', currency)
         return t(`story.headline.${compared}`, { paid, expected })
       }
@@ -84,12 +85,22 @@ export function describeState(shown: TransactionView): string {
   }
 }
 
+type Paid = Pick<
+  TransactionView,
+  'state' | 'paidAmount' | 'expectedAmount' | 'duplicatePayment' | 'sameOrder'
+>
+
 /** Compares what was paid with the amount of the order, where a verified notification states that. */
-function comparePaid({ paidAmount, expectedAmount }: TransactionView) {
+function comparePaid({ paidAmount, expectedAmount }: Paid) {
   if (expectedAmount === null) return 'paid'
   const compared = compareAmounts(paidAmount, expectedAmount)
   if (compared === 0) return 'paidInFull'
   return compared < 0 ? 'paidInPart' : 'overpaid'
+}
+
+/** Whether another transaction paid what this one pays by itself; a part of the order is no double payment. */
+function isOrderPaidTwice(shown: Paid): boolean {
+  return shown.sameOrder.length > 0 && comparePaid(shown) !== 'paidInPart'
 }
 
 export function nameRequester(refund: { requestedBy: string; onBehalfOf: string | null }): string {
@@ -202,11 +213,10 @@ const PAYMENT_TONES: Record<string, Tone> = { SUCCESS: 'good', FAILED: 'bad', PR
 export type Sign = [words: string, tone: Tone]
 
 /** That it was paid more than once goes before the state. */
-export function signTransaction(
-  transaction: Pick<TransactionView, 'state'> & { duplicatePayment?: boolean },
-): Sign {
+export function signTransaction(transaction: Paid): Sign {
   const { state, duplicatePayment } = transaction
-  if (duplicatePayment && state === 'paid') return [t('states.paidTwice'), 'warn']
+  const isPaidTwice = duplicatePayment || isOrderPaidTwice(transaction)
+  if (isPaidTwice && state === 'paid') return [t('states.paidTwice'), 'warn']
   return [t(`states.transaction.${state}`), TRANSACTION_TONES[state]]
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { storyPath } from '../../../src/console/paths.ts'
 import { ask, countRows, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { findForm, readProblems, readText } from '../../support/forms.ts'
@@ -14,6 +15,7 @@ import {
   sendForm,
   surplusPathOf,
 } from '../../support/refund-form.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
@@ -46,6 +48,29 @@ describe('the form of what was paid twice', () => {
       'reasonText',
       'reason',
     ])
+  })
+
+  it('is the next step of each transaction of the order, until it is asked for', async () => {
+    const first = await payOrder(lab, 'DH1', [{ amount: '150000' }])
+    const second = await payOrder(lab, 'DH1', [{ amount: '150000' }])
+    const readStory = async ({ transactionId }: typeof first) =>
+      readText(await agent.read(storyPath({ merchantCode: MERCHANT.merchantCode, transactionId })))
+    for (const order of [first, second]) {
+      await expect
+        .poll(async () => await readStory(order))
+        .toContain('The order was paid twice, 150,000 VND of it here')
+      expect(await readStory(order)).toContain(
+        'What happens next Refund the surplus, after asking the customer.',
+      )
+    }
+    const list = await agent.read('/console/transactions')
+    expect(list.match(/class="badge \w+">[^<]+/g)).toEqual(
+      Array(2).fill('class="badge warn">Paid twice'),
+    )
+    await expectTaken(
+      await ask({ url: lab.service.url }, second.payments[0]?.id ?? '', { amount: '150000' }),
+    )
+    expect(await readStory(first)).not.toContain('after asking the customer')
   })
 
   it('explains why there is nothing to fill in', async () => {

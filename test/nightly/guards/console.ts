@@ -275,4 +275,13 @@ export const CONSOLE: readonly Guard[] = [
       'the reasons of an account of a long list in Vietnamese come back whole with what is wrong',
     control: 'the reasons of an account are changed under the name of the admin',
   },
+  {
+    file: 'src/console/words.ts',
+    text: "return shown.sameOrder.length > 0 && comparePaid(shown) !== 'paidInPart'",
+    mutation: "return shown.sameOrder.length > 1 && comparePaid(shown) !== 'paidInPart'",
+    test: 'test/console/refund-form/surplus.test.ts',
+    claim:
+      'the form of what was paid twice is the next step of each transaction of the order, until it is asked for',
+    control: 'the form of what was paid twice explains why there is nothing to fill in',
+  },
 ]

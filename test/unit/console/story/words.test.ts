@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { describeEntry } from '../../../../src/console/timeline.ts'
 import { showTo } from '../../../../src/console/view.ts'
-import { describeNext, describeState } from '../../../../src/console/words.ts'
+import { describeNext, describeState, signTransaction } from '../../../../src/console/words.ts'
 import type { TransactionView } from '../../../../src/transactions/view.ts'
 
 const inEnglish = <T>(words: () => T) => showTo({ language: 'en', zone: 'UTC' }, words)
@@ -50,6 +50,8 @@ const PROCESSING = {
   asOf: TIME,
 }
 
+const TWICE = { duplicatePayment: true, paidAmount: '500000' }
+
 describe('the state of a transaction in words', () => {
   it.each<[string, Partial<TransactionView>]>([
     ['Paid in full, 250,000 VND', {}],
@@ -69,6 +71,15 @@ describe('the state of a transaction in words', () => {
       'Paid, 150,000.50 VND of 250,000 refunded',
       { state: 'partially_refunded', refundedAmount: '150000.50', expectedAmount: null },
     ],
+    ['Paid twice, 500,000 VND for an order of 250,000 VND', TWICE],
+    ['Paid twice, 500,000 VND', { ...TWICE, expectedAmount: null }],
+    ['The order was paid twice, 250,000 VND of it here', { sameOrder: ['T2'] }],
+    [
+      'The order was paid twice, 250,000 VND of it here',
+      { sameOrder: ['T2'], expectedAmount: null },
+    ],
+    // A deposit, or the rest.
+    ['Paid in part, 200,000 VND of 250,000', { paidAmount: '200000', sameOrder: ['T2'] }],
     ['Refunded in full, 250,000 VND', { state: 'refunded', refundedAmount: '250000' }],
     ['The payment failed', { state: 'failed', paidAmount: '0' }],
     ['No payment yet', { state: 'pending', paidAmount: '0' }],
@@ -87,6 +98,16 @@ describe('the state of a transaction in words', () => {
       inEnglish(() => describeState({ ...STATE, paidAmount, expectedAmount: paidAmount })),
     ).toBe('Paid in full, 123,456,789,012,345,678.1234 VND')
   })
+})
+
+it.each<[string, Partial<TransactionView>]>([
+  ['Paid', {}],
+  ['Paid twice', TWICE],
+  ['Paid twice', { sameOrder: ['T2'] }],
+  ['Paid', { paidAmount: '200000', sameOrder: ['T2'] }],
+  ['Partly refunded', { state: 'partially_refunded', sameOrder: ['T2'] }],
+])('a list says %s', (words, more) => {
+  expect(inEnglish(() => signTransaction({ ...STATE, ...more })[0])).toBe(words)
 })
 
 describe('what happens to a refund next', () => {
