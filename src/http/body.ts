@@ -90,6 +90,11 @@ export async function readFormBody(
   timeoutMs: number,
 ): Promise<Record<string, string>> {
   const text = await readText(env, timeoutMs, URL_FORM)
+  try {
+    decodeURIComponent(text)
+  } catch {
+    throw new DomainError('invalid_json', 'The form is not percent-encoded UTF-8 text')
+  }
   return Object.fromEntries(new URLSearchParams(text))
 }
 

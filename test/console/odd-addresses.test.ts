@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { makeFormToken, TOKEN_FIELD } from '../../src/console/session.ts'
 import { addVisitor, visitAs } from '../support/console.ts'
 import { useRig } from '../support/use-started.ts'
 
@@ -53,6 +54,27 @@ const PATHS = [
   '/console/reasons?merchant=%00',
   '/console/reasons/%00',
 ]
+
+it.each(['%FF%FEx', 'x%', '%C3(', '%ED%A0%80'])(
+  'a form with %s, which is no UTF-8 text, is refused, and changes nothing',
+  async (reasons) => {
+    const visitor = await addVisitor(rig.database, { roles: ['admin'] })
+    const proof = new URLSearchParams({ [TOKEN_FIELD]: makeFormToken(visitor.token) })
+    const { status } = await visitAs(rig, visitor, '/console/reasons', {
+      method: 'POST',
+      headers: {
+        ...{ 'content-type': 'application/x-www-form-urlencoded' },
+        ...{ 'sec-fetch-site': 'same-origin' },
+      },
+      body: `${proof}&reasons=${reasons}`,
+    })
+    expect(status).toBe(400)
+    const { sql } = rig.database
+    expect(await sql`select from audit_entries where operation = 'POST /console/reasons'`).toEqual(
+      [],
+    )
+  },
+)
 
 it('a NUL in an address names nothing, signed in or not', async () => {
   const visitor = await addVisitor(rig.database, { roles: ['admin'] })

@@ -276,6 +276,14 @@ export const CONSOLE: readonly Guard[] = [
     control: 'the reasons of an account are changed under the name of the admin',
   },
   {
+    file: 'src/http/body.ts',
+    text: "throw new DomainError('invalid_json', 'The form is not percent-encoded UTF-8 text')",
+    mutation: "if (text === '') throw new DomainError('invalid_json', 'The form is empty')",
+    test: 'test/console/odd-addresses.test.ts',
+    claim: 'a form with %FF%FEx, which is no UTF-8 text, is refused, and changes nothing',
+    control: 'a NUL in an address names nothing, signed in or not',
+  },
+  {
     file: 'src/console/words.ts',
     text: "return shown.sameOrder.length > 0 && comparePaid(shown) !== 'paidInPart'",
     mutation: "return shown.sameOrder.length > 1 && comparePaid(shown) !== 'paidInPart'",
