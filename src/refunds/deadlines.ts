@@ -135,7 +135,7 @@ function judgeNotifiedFailure(
   if (failureCode === null || (sinceFailureNotifiedMs ?? 0) < waitMs) return false
   const notified = `the gateway notified a failure (code ${failureCode})`
   if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode)) {
-    const reason = `${notified}, and no success within ${waitMs} ms; the code is not known to be final (IPN_REFUND_FINAL_CODES)`
+    const reason = `${notified}, and no success within ${waitMs} ms; the code is not known to be final`
     sendToReview(draft, 'failure_unclear', 'contradicted', { reason })
     return true
   }
@@ -168,9 +168,7 @@ function judgeRefusal(
     move(draft, 'refusal_confirmed', cause, { failureReason: refusedCode })
     return true
   }
-  const doubt = isFinal
-    ? FORGOTTEN
-    : 'the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)'
+  const doubt = isFinal ? FORGOTTEN : 'the code is not known to be final'
   const reason = `${refused}; ${doubt}`
   sendToReview(draft, 'refusal_unclear', 'no_evidence', { reason, callId })
   return true
