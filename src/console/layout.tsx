@@ -153,7 +153,8 @@ const CONSOLE_STYLE = `${BASE_STYLE}
 .bar nav { flex: 1 0 100%; }
 .bar ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; list-style: none; }
 .bar nav a { display: inline-block; padding: .15rem 0; min-height: 1.75rem; text-decoration: none; }
-.bar nav a[aria-current=page] { color: var(--ink); font-weight: 600; border-bottom: 2px solid currentColor; }
+.bar search, .bar search input { min-width: 0; }
+.bar search form { flex-wrap: nowrap; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); gap: .5rem 1.5rem; }
 label.choice input { flex: none; }
 h1 + .notice, dl + form, fieldset .field { margin-top: .8rem; }

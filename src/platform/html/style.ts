@@ -33,6 +33,7 @@ pre { margin: .3rem 0 0; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
+nav a[aria-current=page] { color: var(--ink); font-weight: 600; border-bottom: 2px solid currentColor; text-decoration: none; }
 main > nav { margin-top: .4rem; font-size: .875rem; color: var(--soft); }
 a { color: var(--accent); }
 form { display: flex; flex-wrap: wrap; gap: .8rem; align-items: end; }
@@ -60,6 +61,11 @@ input:focus-within, :focus-visible { outline: 3px solid var(--accent); outline-o
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: .5rem; padding: .5rem; background: var(--card); z-index: 1; }
+/* Where there is room an id stays whole, unless it is a very long one. */
+@media (min-width: 64rem) {
+  td :is(a, code) { display: inline-block; max-width: min(14rem, 16vw); overflow-wrap: break-word; }
+  td :is(button, .button) { white-space: nowrap; }
+}
 @media (max-width: 40rem) {
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; }
