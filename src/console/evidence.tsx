@@ -15,6 +15,7 @@ import {
 import type { ConsoleContext } from './env.ts'
 import { HoldFacts } from './holds.tsx'
 import { nameAnchor, storyPath } from './paths.ts'
+import { nameReason } from './reasons.tsx'
 import type { ShownRefundPage } from './refund-subject.ts'
 import { Next } from './story-refunds.tsx'
 import { formatMoney, say, t } from './view.ts'
@@ -51,7 +52,7 @@ export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: Conso
           receiver: nameReceiver(shown),
           requestedBy: nameRequester(view),
           requestedAt: <Time iso={view.requestedAt} />,
-          reason: view.reason,
+          reason: view.reason && nameReason(view.reason),
           payment: <Identifier>{view.paymentId}</Identifier>,
           paidAmount: formatMoney(payment.payment.amount, currency),
           leftBeside: formatMoney(payment.refundable, currency),

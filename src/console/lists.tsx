@@ -9,6 +9,7 @@ import { link, money, state, text, time } from './cells.tsx'
 import { defineList } from './list-page.tsx'
 import type { Mount } from './page.ts'
 import { discrepancyPath, nameAnchor, refundPagePath, storyPath } from './paths.ts'
+import { nameReason } from './reasons.tsx'
 import { t } from './view.ts'
 import {
   describeMethod,
@@ -66,7 +67,7 @@ export const LISTS: readonly Mount[] = [
       money('amount', (r) => [r.amount, r.currency]),
       text('currency', (r) => r.currency, { exportOnly: true }),
       text('requestedBy', (r) => r.requestedBy, { wide: true }),
-      text('reason', (r) => r.reason, { wide: true }),
+      text('reason', (r) => r.reason && nameReason(r.reason), { wide: true }),
       time('time', (r) => r.requestedAt),
       text('account', (r) => r.merchantCode, { wide: true }),
       text('payment', (r) => r.paymentId, { exportOnly: true }),

@@ -5,16 +5,22 @@ import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/r
 import { List } from './cells.tsx'
 import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
 import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
-import { findText } from './texts/text.ts'
-import { listTexts, t, usePerson } from './view.ts'
+import { findText, listKeys } from './texts/text.ts'
+import { t, usePerson } from './view.ts'
 
 const PATH = '/console/reasons'
 
+const USUAL = listKeys('reasons.default').map((name) => `reasons.default.${name}` as const)
+
 /** The usual reasons: as they are stored, in English, and in the reader's language. */
 export const listUsualReasons = () =>
-  listTexts('reasons.default').map(
-    ([name, text]) => [findText('en', `reasons.default.${name}`) ?? text, text] as const,
-  )
+  USUAL.map((key) => [findText('en', key) ?? key, t(key)] as const)
+
+/** A reason in the reader's language, if it is a usual one, also before a remark. */
+export function nameReason(stored: string): string {
+  const usual = listUsualReasons().find(([own]) => `${stored}:`.startsWith(`${own}:`))
+  return usual === undefined ? stored : usual[1] + stored.slice(usual[0].length)
+}
 
 /** The page on which admins keep the reasons that their accounts offer: a list, one a line. */
 export const reasonsPage = definePage<string>({

@@ -22,6 +22,7 @@ import type { ConsoleContext, FormFields } from './env.ts'
 import { Choices, Form, FormCard, Select, TextInput } from './forms.tsx'
 import { pageWith } from './kept.ts'
 import { nameAnchor, storyPath } from './paths.ts'
+import { nameReason } from './reasons.tsx'
 import { MAX_REMARK, OTHER_REASON, RECEIVER_FIELDS } from './refund-fields.ts'
 import type { RefundSubject } from './refund-targets.tsx'
 import { formatMoney, t, useKept, usePerson } from './view.ts'
@@ -140,7 +141,7 @@ function CheckedFacts(props: {
         receiver: receiver ? describeReceiver(receiver) : t('refundForm.preview.toPayer'),
         leftAfter: previewed && formatMoney(previewed.refundableAfter, currency),
         secondPerson: previewed && t(`refundForm.preview.${approval}`),
-        reason,
+        reason: nameReason(reason),
       }}
     />
   )

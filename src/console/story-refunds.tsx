@@ -25,6 +25,7 @@ import {
 } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { nameAnchor, refundPagePath } from './paths.ts'
+import { nameReason } from './reasons.tsx'
 import type { Story } from './story.ts'
 import type { NameIn } from './texts/text.ts'
 import { can, formatMoney, t } from './view.ts'
@@ -67,7 +68,9 @@ const COLUMNS: readonly ListColumn<StoryRefund>[] = [
     </>
   )),
   text('requestedBy', ({ refund }) => words.nameRequester(refund)),
-  text('reason', ({ refund }) => refund.reason ?? t('refunds.facts.noReason')),
+  text('reason', ({ refund: { reason } }) =>
+    reason ? nameReason(reason) : t('refunds.facts.noReason'),
+  ),
   time('requestedAt', ({ refund }) => refund.requestedAt),
   cell(
     'actions',

@@ -28,6 +28,7 @@ import { cell, id, type ListColumn, link, Rows, state, Time, text, time } from '
 import type { ConsoleContext } from './env.ts'
 import { ActionForm } from './forms.tsx'
 import { discrepancyPath, refundPagePath, storyPath } from './paths.ts'
+import { nameReason } from './reasons.tsx'
 import type { NameIn } from './texts/text.ts'
 import { count, formatMoney, t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
@@ -89,7 +90,9 @@ const REFUND: readonly ListColumn<Refund>[] = [
   ORDER,
 ]
 const STATUS = state<Refund>('status', ({ status }) => signRefund(STATES[status].shown))
-const REASON = text<Refund>('reason', ({ reason }) => reason ?? t('refunds.facts.noReason'))
+const REASON = text<Refund>('reason', ({ reason }) =>
+  reason ? nameReason(reason) : t('refunds.facts.noReason'),
+)
 const SINCE = time<WaitingRefund>('since', ({ waitingSince }) => toIso(waitingSince))
 const ASSIGNEE = text<{ assignee: string | null }>(
   'assignee',

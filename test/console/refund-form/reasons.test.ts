@@ -1,11 +1,22 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { refundPagePath, storyPath } from '../../../src/console/paths.ts'
 import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { seedPaid } from '../../support/ask.ts'
 import { addVisitor, dropProof, followBack, submitAs } from '../../support/console.ts'
 import { readText } from '../../support/forms.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { act, type Clerk, enter, openRefundForm, refundPathOf } from '../../support/refund-form.ts'
+import {
+  act,
+  type Clerk,
+  enter,
+  openRefundForm,
+  PART,
+  prepareRefund,
+  readConfirmed,
+  refundPathOf,
+  sendForm,
+} from '../../support/refund-form.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
@@ -13,7 +24,7 @@ const DEFAULT_REASONS = listKeys('reasons.default').map(
   (name) => findText('en', `reasons.default.${name}`) ?? '',
 )
 
-const rig = useRefundRig({ settings: { ROLE: 'web' } })
+const rig = useRefundRig({ settings: { ROLE: 'web', REFUND_APPROVAL_ABOVE: 'CLF:20' } })
 let admin: Clerk
 let agent: Clerk
 beforeAll(async () => {
@@ -59,6 +70,25 @@ describe('the reasons of an account', () => {
     const path = refundPathOf(await seedPaid(rig.database))
     const html = await act(rig, reader).read(path)
     expect(html).toMatch(/<option value="Goods returned">\s*Khách trả hàng/)
+  })
+
+  it('are read in the language of the person, with their remark, wherever a refund shows', async () => {
+    const reader = act(rig, await addVisitor(rig.database, { roles: ['approver'], language: 'vi' }))
+    const payment = await seedPaid(rig.database)
+    const fields = { ...PART, reason: 'Goodwill', reasonText: 'late' }
+    const check = await prepareRefund(agent, refundPathOf(payment), fields)
+    const { refundId: id } = readConfirmed(await sendForm(agent, check))
+    const pages = [
+      '/console/refunds',
+      '/console/refunds?format=csv',
+      '/console/tasks?section=approvals',
+      storyPath({ merchantCode: merchant, transactionId: payment.transactionId }),
+      refundPagePath(merchant, id),
+    ]
+    for (const path of pages) {
+      expect(await reader.read(path)).toContain('Hỗ trợ khách hàng: late')
+      expect(await agent.read(path)).toContain('Goodwill: late')
+    }
   })
 
   it('are changed under the name of the admin', async () => {
