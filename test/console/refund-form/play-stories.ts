@@ -1,5 +1,6 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
+import { findText, type Language, type TextKey } from '../../../src/console/texts/text.ts'
 import { RECEIVER, seedPaid } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
 import { addVisitor } from '../../support/console.ts'
@@ -33,8 +34,8 @@ export function playRefundFormStories(script: boolean): void {
     })
 
     /** Opens a browser in which an agent is signed in. */
-    async function openAgent() {
-      const agent = await addVisitor(lab.database, { roles: ['agent'] })
+    async function openAgent(language: Language = 'en') {
+      const agent = await addVisitor(lab.database, { roles: ['agent'], language })
       const context = await openProfile({ script })
       contexts.push(context)
       await openSessionIn(context, lab.service.url, agent)
@@ -52,36 +53,49 @@ export function playRefundFormStories(script: boolean): void {
       await lab.database.sql<{ id: string; amount: string; by: string }[]>`
     select refund_id as id, amount, requested_by as by from refunds order by requested_at`
 
-    it('what was paid twice is found by its order, refunded, and seen to arrive', async () => {
-      const first = await payOrder(lab, 'DH77', [{ amount: '150000' }])
-      const second = await payOrder(lab, 'DH77', [{ amount: '150000' }])
-      const { agent, context } = await openAgent()
-      const { page, problems } = await openPage(context, '/console')
-      await page.locator('input[name=q]').fill(second.transactionId)
-      await page.locator('input[name=q]').press('Enter')
-      await page.waitForURL(/\/console\/transactions\//)
-      await page.getByRole('link', { name: 'Refund the surplus' }).click()
-      await see(page, 'How it was counted')
-      expect(await readMain(page)).toContain('Payments that count for order DH77')
-      await page.getByLabel('Reason', { exact: true }).selectOption('Paid twice')
-      await press(page, 'Preview')
-      await see(page, '150,000 VND is sent back to where the payment came from.')
-      await press(page, 'Confirm refund')
-      await see(page, 'Refund requested.')
-      const [refund, ...more] = await listRefunds()
-      expect(more).toEqual([])
-      expect(refund).toMatchObject({ amount: '150000', by: agent.name })
-      const [other, refunded] = [first, second].map(({ payments: [payment] }) => payment)
-      if (!other || !refunded) throw new Error('no payments')
-      // Before it is sent, the other transaction of the order is asked about.
-      for (const payment of [refunded, other, refunded]) await lab.pass(payment)
-      await lab.settle(refund?.id ?? '')
-      await lab.pass(refunded)
-      await page.reload()
-      expect(await page.locator(`#refund-${refund?.id}`).innerText()).toContain('Refunded')
-      expect(await lab.moved(refunded.id)).toEqual(['150000'])
-      expect(problems).toEqual([])
-    })
+    it.each<Language>(['en', 'vi'])(
+      'what was paid twice is found by its order, refunded, and seen to arrive, in %s',
+      async (language) => {
+        const say = (key: TextKey, values = {}) => findText(language, key, values) ?? ''
+        const amount = language === 'vi' ? '150.000 VND' : '150,000 VND'
+        const first = await payOrder(lab, 'DH77', [{ amount: '150000' }])
+        const second = await payOrder(lab, 'DH77', [{ amount: '150000' }])
+        const { agent, context } = await openAgent(language)
+        const { page, problems } = await openPage(context, '/console')
+        await page.locator('input[name=q]').fill('DH77')
+        await page.locator('input[name=q]').press('Enter')
+        await page.getByRole('link', { name: second.transactionId, exact: true }).click()
+        await page.waitForURL(/\/console\/transactions\//)
+        await see(page, say('story.headline.orderPaidTwice', { paid: amount }))
+        await page.getByRole('link', { name: say('story.actions.surplus') }).click()
+        await see(page, say('refundForm.surplus.card'))
+        const counted = say('refundForm.surplus.countedOf', { orderId: 'DH77' })
+        expect(await readMain(page)).toContain(counted)
+        const reason = say('reasons.default.4')
+        await page.getByLabel(say('field.reason'), { exact: true }).selectOption({ label: reason })
+        await press(page, say('refundForm.form.preview'))
+        const to = say('refundForm.preview.backToPayer')
+        await see(page, say('refundForm.preview.sentence', { amount, to }))
+        expect(await readMain(page)).toContain(reason)
+        await press(page, say('refundForm.preview.confirm'))
+        await see(page, say('notice.refundRequested'))
+        const [refund, ...more] = await listRefunds()
+        expect(more).toEqual([])
+        expect(refund).toMatchObject({ amount: '150000', by: agent.name })
+        const [other, refunded] = [first, second].map(({ payments: [payment] }) => payment)
+        if (!other || !refunded) throw new Error('no payments')
+        // Before it is sent, the other transaction of the order is asked about.
+        for (const payment of [refunded, other, refunded]) await lab.pass(payment)
+        await lab.settle(refund?.id ?? '')
+        await lab.pass(refunded)
+        await page.reload()
+        const shown = await page.locator(`#refund-${refund?.id}`).innerText()
+        expect(shown).toContain(say('states.refund.succeeded'))
+        expect(shown).toContain(reason)
+        expect(await lab.moved(refunded.id)).toEqual(['150000'])
+        expect(problems).toEqual([])
+      },
+    )
 
     it('two tabs, a double click, a reload and the back button make one refund', async () => {
       const paid = await seedPaid(lab.database)

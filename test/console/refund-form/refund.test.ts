@@ -56,6 +56,15 @@ describe('the form of a payment', () => {
     ])
   })
 
+  it('is good three hours after the sign-in, in a session that is used', async () => {
+    const clerk = await enter(rig, 'agent')
+    await rig.database.sql`
+      update sessions set signed_in_at = now() - interval '3 hours' where person_id = ${clerk.personId}`
+    const paid = await seedPaid(rig.database)
+    readConfirmed(await sendForm(clerk, await prepareRefund(clerk, refundPathOf(paid))))
+    expect(await listRefunds()).toMatchObject([{ amount: '30', by: clerk.name }])
+  })
+
   it('shows what was paid, what is left, and the refunds so far', async () => {
     const paid = await seedPaid(rig.database, { amount: '1000' })
     await seedCurrency(rig.database, paid.transactionId, 'CLF')
