@@ -3,7 +3,7 @@ import type { KeyCache } from './access/keys.ts'
 import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'
 import type { DataKeys } from './db/data-keys.ts'
-import type { Reads } from './db/reads.ts'
+import type { ReadDatabase, Reads } from './db/reads.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/cards.ts'
 import type { GatewayClient } from './gateway/client.ts'
@@ -33,6 +33,8 @@ export type Context = {
   metrics: Metrics
   tracing: Tracing
   db: Pick<Database, 'sql' | 'drizzle'> & {
+    /** For look-ups of keys and reads by id: a session that never waits for a commit, as all others may for a standby. */
+    lookups: ReadDatabase
     /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
     reads: Reads
   }

@@ -74,6 +74,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const readConnections = countReadConnections(config.DATABASE_POOL)
   const database = openDatabase(options.databaseUrl, config.DATABASE_POOL - readConnections)
   const readDatabase = database.openReads(readConnections)
+  const lookups = database.openReads(1)
   const { sql, drizzle } = database
   const stopping = new AbortController()
   const givingUp = new AbortController()
@@ -85,7 +86,8 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const callers: { close(): Promise<void> }[] = [webhooks]
   async function close(): Promise<void> {
     await Promise.all(callers.map((one) => one.close()))
-    await Promise.all([database.close(), readDatabase.close(), tracing.stop()])
+    const pools = [database, readDatabase, lookups]
+    await Promise.all([...pools.map((one) => one.close()), tracing.stop()])
   }
   try {
     const breakers = openBreakers(config, options.breaker)
@@ -100,11 +102,11 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
       log,
       metrics,
       tracing,
-      db: { sql, drizzle, reads: createReads(readDatabase, readConnections) },
+      db: { sql, drizzle, lookups, reads: createReads(readDatabase, readConnections) },
       gateway: { ...client, ...cards, breakers },
       encryption,
       access: {
-        keys: createKeyCache(sql),
+        keys: createKeyCache(lookups.sql),
         limits: createKeyLimits(),
         uses: createKeyUses(sql, log),
         merchants: await registerMerchantCodes(sql, config),

@@ -41,7 +41,7 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
     MIGRATE:
       '`auto`: a start applies pending migrations. `off`: it applies none, and is refused while one is pending, see [Upgrading](operations.md#upgrading)',
     DATABASE_POOL:
-      'Connections of a process: 70 % for notifications, queries, writes and look-ups by id, 30 % for lists and other reads. One more listens for notifications of the database',
+      'Connections of a process: 70 % for notifications, queries and writes, 30 % for lists and other reads. Two more look up keys and single objects, and listen for notifications of the database',
   },
   Gateway: {
     GATEWAY_BASE_URL: 'The origin of the gateway: https, unless the host is loopback',

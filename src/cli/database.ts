@@ -30,7 +30,7 @@ export async function withDatabase<T>(
     const { close, ...pool } = openDatabase(url, 1)
     try {
       if (await isSchemaCurrent(pool.sql))
-        return await work({ ...pool, reads: createReads(pool, 1) })
+        return await work({ ...pool, lookups: pool, reads: createReads(pool, 1) })
       if (!(await hasInstallation(pool.sql))) {
         const { DATABASE_SCHEMA: schema } = readSome(env, ['DATABASE_SCHEMA'])
         throw new RefusedError(

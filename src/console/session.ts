@@ -130,7 +130,7 @@ export function isRefresh(c: ConsoleRequest): boolean {
 export function requireSession(ctx: ConsoleContext) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     const token = readCookie(ctx, c, 'session')
-    const stored = token === undefined ? undefined : await findSession(ctx.db.sql, token)
+    const stored = token === undefined ? undefined : await findSession(ctx.db.lookups.sql, token)
     if (token === undefined || !stored?.isLive) return leadToSignIn(ctx, c, token, stored)
     if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.db.sql, stored.id)
     const access = describeAccess(ctx, c, stored)

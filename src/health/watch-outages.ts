@@ -4,7 +4,7 @@ import type { Operation } from '../gateway/breakers.ts'
 import { InboxFullError } from '../ipn/inbox.ts'
 import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
-import { describeOutage } from '../platform/postgres/describe-outage.ts'
+import { BACKLOG, describeOutage } from '../platform/postgres/describe-outage.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
 
@@ -83,15 +83,6 @@ async function commitNothing(sql: Sql): Promise<void> {
   await sql`select pg_current_xact_id()`
 }
 
-/** The database answers, if at all, later than notifications and scrapes can wait. */
-const BACKLOG: Condition = {
-  name: 'backlog',
-  what: 'the database does not keep up',
-  meanwhile:
-    'notifications that cannot be committed in time get 503, so that the gateway sends them again, and metrics may be missing',
-  look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
-}
-
 /**
  * Says what an error is a sign of, of a server elsewhere or of the embedded one. A database that cannot be used is also
  * late: that is no second condition.
@@ -101,13 +92,13 @@ export function classifyOutage(
   lasting: readonly Condition[],
   isEmbedded = false,
 ): Condition | undefined {
-  const found = describeOutage(error)
+  const isLate = error instanceof TimeoutError || error instanceof InboxFullError
+  const found = describeOutage(error) ?? (isLate ? BACKLOG : undefined)
   if (found?.name === 'database' && isEmbedded)
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
-  if (found) return { ...found, replaces: BACKLOG.name }
-  if (!(error instanceof TimeoutError || error instanceof InboxFullError)) return undefined
-  return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? BACKLOG
+  if (found?.name !== BACKLOG.name) return found && { ...found, replaces: BACKLOG.name }
+  return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? found
 }
 
 const GATEWAY = 'gateway'

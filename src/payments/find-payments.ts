@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Big } from 'big.js'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Filter, ListingContext } from '../access/listing.ts'
+import type { Context } from '../context.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { byTransaction } from '../db/transaction-key.ts'
@@ -90,11 +91,12 @@ type PaymentFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
 /** @throws DomainError `payment_not_found`, or `ambiguous_merchant` when several accounts have the id */
 export async function findPayment(
-  { db: { drizzle } }: Pick<ListingContext, 'db'>,
+  { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
   paymentId: string,
 ): Promise<FoundPayment> {
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
+  const { drizzle } = db.lookups
   const found = pickByKeys(drizzle, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
   // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
   const select = drizzle.with(found).select(COLUMNS).from(payments).prepare('find_payment')

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import type { Filter, ListingContext } from '../access/listing.ts'
 import type { Principal } from '../access/principal.ts'
+import type { Context } from '../context.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
@@ -60,11 +61,12 @@ const COLUMNS = {
 
 /** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
-  { db: { drizzle } }: Pick<ListingContext, 'db'>,
+  { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
   refundId: string,
 ): Promise<FoundRefund> {
   const keys = isUuid(refundId) ? merchants.map((merchantCode) => ({ merchantCode, refundId })) : []
+  const { drizzle } = db.lookups
   const rows = pickByKeys(drizzle, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
   const select = drizzle.with(rows).select(COLUMNS).from(refunds).prepare('find_refund')
   const [found] = await select.execute()

@@ -107,6 +107,9 @@ function warnOfSettings(config: Config, log: Log): void {
   }
 }
 
+/** The connections of a process beside its pool: one listens, one looks up keys. */
+const BESIDE_POOL = 2
+
 /** Warns of a pool that the server cannot fill. Never rejects: the process serves already. */
 async function warnOfFewConnections(
   { DATABASE_POOL: pool }: Config,
@@ -116,10 +119,10 @@ async function warnOfFewConnections(
   const [row] = await sql<{ most: number }[]>`
     select current_setting('max_connections')::int
       - current_setting('superuser_reserved_connections')::int as most`.catch(() => [])
-  if (!row || pool <= row.most) return
+  if (!row || pool + BESIDE_POOL <= row.most) return
   log.warn(
-    { pool, most: row.most },
-    'DATABASE_POOL is more than the connections that the database allows; lower it, or raise max_connections of the server',
+    { pool, beside: BESIDE_POOL, most: row.most },
+    'DATABASE_POOL is more than the connections that the database allows, less the two that each process has beside it; lower it, or raise max_connections of the server',
   )
 }
 

@@ -43,12 +43,12 @@ function unknownTransaction(transactionId: string): DomainError {
 }
 
 async function findIfKnown(
-  { db: { sql }, transactionLookups }: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
+  { db, transactionLookups }: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
   merchants: readonly string[],
   transactionId: string,
 ): Promise<FoundTransaction | undefined> {
   const lookup = { merchants, transactionId }
-  const found = await transactionLookups.add(lookup, (all) => findMany(sql, all))
+  const found = await transactionLookups.add(lookup, (all) => findMany(db.lookups.sql, all))
   return found.length === 0 ? undefined : requireOnly(found, 'transaction', transactionId)
 }
 

@@ -76,7 +76,7 @@ async function countLeast(path: HotPath) {
 async function countBuffers([, , , run, before]: HotPath) {
   await before?.(rig.database)
   connection.takeTouched()
-  const db = { ...connection, reads: createReads(connection, 1) }
+  const db = { ...connection, lookups: connection, reads: createReads(connection, 1) }
   await run({ ...rig.service.ctx, db })
   const touched = connection.takeTouched()
   return {

@@ -63,6 +63,22 @@ it('a refund whose commit no standby has confirmed is not accepted, and neither 
   expect(read.status).toBe(200)
 })
 
+it('whoever reads is answered while every connection for writes waits for a standby', async () => {
+  const { id, transactionId } = await seedPaid(database)
+  const settings = { ROLE: 'web', DATABASE_POOL: '2' }
+  const small = await startTestService({ url: database.url }, 'http://127.0.0.1:9', { settings })
+  onTestFinished(() => small.stop())
+  await database.hold()
+  const held = postIpn(small.url, signIpn({ svc_TransactionID: 'T-HOLDS' }))
+  await database.untilWaiting(1)
+  for (const path of ['payments', `payments/${id}`, `transactions/${transactionId}`]) {
+    const read = await fetch(`${small.url}/v1/${path}`, withKey())
+    expect(read.status, path).toBe(200)
+  }
+  await database.release()
+  expect((await held).status).toBe(200)
+})
+
 /** Opens a pool with a table of its own; returns two ways to commit a row. */
 async function openOwn(connections: number) {
   const { sql, close } = openDatabase(database.url, connections)

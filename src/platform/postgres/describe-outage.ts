@@ -1,8 +1,17 @@
 import type { Condition } from '../telemetry/outage-log.ts'
-import { isDatabaseUnavailable, READ_ONLY } from './errors.ts'
+import { CONNECTIONS_BUSY, isDatabaseUnavailable, READ_ONLY } from './errors.ts'
 
 const REFUSED =
   'requests get 503 and notifications 500, so that their senders repeat them, and background work waits'
+
+/** The database answers, if at all, later than anybody can wait. */
+export const BACKLOG: Condition = {
+  name: 'backlog',
+  what: 'the database does not keep up',
+  meanwhile:
+    'notifications that cannot be committed in time and requests that get no connection get 503, so that their senders repeat them, and metrics may be missing',
+  look: 'the load and the disk of the database server, long transactions and locks in pg_stat_activity, and pg_stat_replication if commits wait for a standby',
+}
 
 /** What the database cannot do, by the code of its errors. */
 const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
@@ -30,6 +39,7 @@ const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
     meanwhile: REFUSED,
     look: 'the servers of DATABASE_URL: a standby may have to be promoted',
   },
+  [CONNECTIONS_BUSY]: BACKLOG,
   COMMIT_UNREPLICATED: {
     name: 'standby',
     what: 'no standby of the database confirms commits',

@@ -3,6 +3,9 @@ import postgres from 'postgres'
 /** SQLSTATE read_only_sql_transaction: the server is a standby, or a primary that was set aside. */
 export const READ_ONLY = '25006'
 
+/** The database is there, and every connection to it was in use for as long as anybody waits for one. */
+export const CONNECTIONS_BUSY = 'CONNECTIONS_BUSY'
+
 /** A commit that is done on the primary, and that no standby has confirmed: it may be lost with the primary. */
 export class UnreplicatedError extends Error {
   readonly code = 'COMMIT_UNREPLICATED'
@@ -10,7 +13,7 @@ export class UnreplicatedError extends Error {
 
 /** Codes of driver, system (ENOENT: no socket file) and this folder; SQLSTATEs: connection, resources, shutdown, system error, read-only. */
 const UNAVAILABLE =
-  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECTIONS_BUSY|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
 /** What the coordinator of Citus reports, as an internal error, when it loses a worker within a commit. */
 const WORKER_LOST =

@@ -1,3 +1,4 @@
+import { CONNECTIONS_BUSY } from './errors.ts'
 import type { Sql, Tx } from './types.ts'
 
 /** How long to wait for a connection (ms). */
@@ -35,7 +36,7 @@ export function createLine() {
     join(waiting: Waiting, waitMs: number | undefined) {
       line.add(waiting)
       release()
-      const giveUp = () => waiting.refuse(refusal ?? createWaitError())
+      const giveUp = () => waiting.refuse(refusal ?? createWaitError(open > 0))
       const timer = waitMs === undefined ? undefined : setTimeout(giveUp, waitMs)
       return () => {
         clearTimeout(timer)
@@ -70,9 +71,9 @@ export function createLine() {
   }
 }
 
-function createWaitError(): Error {
+function createWaitError(isOpen: boolean): Error {
   const error = new Error(`no connection to the database within ${CONNECTION_WAIT_MS} ms`)
-  return Object.assign(error, { code: 'CONNECT_TIMEOUT' })
+  return Object.assign(error, { code: isOpen ? CONNECTIONS_BUSY : 'CONNECT_TIMEOUT' })
 }
 
 const lines = new WeakMap<Sql, Line>()

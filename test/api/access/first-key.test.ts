@@ -147,7 +147,8 @@ describe('another API_KEY than at the last start', () => {
     const lines: string[] = []
     const log = createLog('info', { write: (line) => void lines.push(line) })
     const { sql, drizzle } = database
-    await warnOfExpiry({ db: { sql, drizzle, reads: createReads(database, 1) }, log })
+    const reads = createReads(database, 1)
+    await warnOfExpiry({ db: { sql, drizzle, lookups: database, reads }, log })
     expect(lines).toEqual([])
   })
 

@@ -19,7 +19,7 @@ const find = (transactionId: string, merchants: readonly string[] = only) =>
 function holdStatements() {
   const { db } = rig.service.ctx
   const held: { parameters: unknown; release(): void }[] = []
-  const holding = new Proxy(db.sql, {
+  const holding = new Proxy(db.lookups.sql, {
     get(target, member) {
       if (member !== 'unsafe') return Reflect.get(target, member)
       return async (...asked: Parameters<typeof db.sql.unsafe>) => {
@@ -30,7 +30,7 @@ function holdStatements() {
     },
   })
   const ctx: Pick<TransactionsContext, 'db' | 'transactionLookups'> = {
-    db: { ...db, sql: holding },
+    db: { ...db, lookups: { ...db.lookups, sql: holding } },
     transactionLookups: createBatcher(MAX_LOOKUPS, 60_000),
   }
   return { ctx, held }

@@ -20,8 +20,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/health/watch-outages.ts',
-    text: 'if (found) return { ...found, replaces: BACKLOG.name }',
-    mutation: 'if (found) return { ...found, replaces: found.name }',
+    text: 'found && { ...found, replaces: BACKLOG.name }',
+    mutation: 'found && { ...found, replaces: found.name }',
     test: 'test/unit/platform/telemetry/outage-log.test.ts',
     claim:
       'a database that is away is no backlog as well: it is one line, whichever is noticed first',

@@ -221,6 +221,23 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/statement-limits.ts',
+    text: "isOpen ? CONNECTIONS_BUSY : 'CONNECT_TIMEOUT'",
+    mutation: "isOpen ? 'CONNECT_TIMEOUT' : CONNECTIONS_BUSY",
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim: 'a statement that got no connection in time is refused, and does nothing later',
+    control:
+      'a session that the server ends fails its own statement with the reason, and nothing in the next session',
+  },
+  {
+    file: 'src/create-context.ts',
+    text: 'createKeyCache(lookups.sql)',
+    mutation: 'createKeyCache(sql)',
+    test: 'test/process/unreplicated.test.ts',
+    claim: 'whoever reads is answered while every connection for writes waits for a standby',
+    control: 'a commit whose server process ends while it waits is not confirmed',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
     text: '    if (session && !isSessionOpen(session)) {\n',
     mutation: '    if (session && !isSessionOpen(session) && statement.active) {\n',
     test: 'test/process/postgres/ended-session.test.ts',

@@ -162,7 +162,7 @@ it('a statement that got no connection in time is refused, and does nothing late
   await database.sql`truncate stored`
   await runInTransaction(sql, async (tx) => {
     const late = sql`insert into stored values (${6})`
-    await expect(late).rejects.toMatchObject({ code: 'CONNECT_TIMEOUT' })
+    await expect(late).rejects.toMatchObject({ code: 'CONNECTIONS_BUSY' })
     await tx`insert into stored values (7)`
   })
   expect(await sql`select n from stored`).toEqual([{ n: 7 }])

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { classifyOutage } from '../../../../src/health/watch-outages.ts'
 import { TimeoutError } from '../../../../src/platform/concurrency/timing.ts'
 import { describeOutage } from '../../../../src/platform/postgres/describe-outage.ts'
-import { UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
+import { CONNECTIONS_BUSY, UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
 import { createLog } from '../../../../src/platform/telemetry/log.ts'
 import { noteOutage, openOutageLog } from '../../../../src/platform/telemetry/outage-log.ts'
 
@@ -74,6 +74,27 @@ it('a database that is away is no backlog as well: it is one line, whichever is 
     expect(last?.msg).toBe(`over after ${errors.length} s: the database is unreachable`)
     expect(lines.filter(({ msg }) => msg.startsWith('over'))).toHaveLength(1)
   }
+})
+
+it('a server whose connections all wait for a lost standby is behind, and never said to be unreachable', () => {
+  const { log, lines, clock } = prepare()
+  const outages = openOutageLog(
+    log,
+    (error) => classifyOutage(error, outages.list()),
+    () => clock.ms,
+  )
+  const busy = Object.assign(new Error('no connection'), { code: CONNECTIONS_BUSY })
+  for (const error of [busy, new UnreplicatedError('lost'), busy]) {
+    expect(noteOutage(log, error, 'requests')).toBe(true)
+  }
+  outages.end('standby')
+  expect(outages.list()).toEqual([])
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(/^the database does not keep up: .* get 503/),
+    expect.stringMatching(/^no standby of the database confirms commits: /),
+    expect.stringMatching(/after 0 s/),
+  ])
+  expect(lines[2]?.failed).toEqual({ requests: 3 })
 })
 
 it.each([
