@@ -61,6 +61,22 @@ export const SETTINGS: readonly Guard[] = [
     control: 'a process that was never ready does not drain',
   },
   {
+    file: 'src/cli/explain.ts',
+    text: "'^53300$':",
+    mutation: "'^53309$':",
+    test: 'test/process/postgres/connection-start.test.ts',
+    claim: 'a start with a role whose connections are taken says so in one line, and ends',
+    control: 'a start at a proxy without a database behind it connects once, says why, and ends',
+  },
+  {
+    file: 'src/cli/explain.ts',
+    text: "'^42501$':",
+    mutation: "'^42509$':",
+    test: 'test/process/postgres/connection-start.test.ts',
+    claim: 'a start with a role that may not read the schema says so in one line, and ends',
+    control: 'a start at a proxy without a database behind it connects once, says why, and ends',
+  },
+  {
     file: 'src/start/start.ts',
     text: '    for (let part = running.pop(); part; part = running.pop()) await part.stop()',
     mutation:

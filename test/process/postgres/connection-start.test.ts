@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { startClosingServer } from '../../support/closing-server.ts'
@@ -69,8 +70,8 @@ it('a connection that the server is too slow to open does not end the process', 
   expect(service.child.exitCode).toBeNull()
 })
 
-const startAt = (port: number) =>
-  runMain(settingsFor(`postgres://u:hunter2@127.0.0.1:${port}/x`, 'http://127.0.0.1:9'))
+const startWith = (databaseUrl: string) => runMain(settingsFor(databaseUrl, 'http://127.0.0.1:9'))
+const startAt = (port: number) => startWith(`postgres://u:hunter2@127.0.0.1:${port}/x`)
 
 it('a start at a proxy without a database behind it connects once, says why, and ends', async () => {
   const closing = await startClosingServer()
@@ -80,4 +81,31 @@ it('a start at a proxy without a database behind it connects once, says why, and
     /^The database at DATABASE_URL is unreachable \(CONNECTION_CLOSED\).*\n$/,
   )
   expect(closing.countConnections()).toBe(1)
+})
+
+it.each([
+  [
+    'whose connections are taken',
+    'connection limit 0',
+    /^The database at DATABASE_URL has no connection left \(53300\): .+\n$/,
+  ],
+  [
+    'that may not read the schema',
+    '',
+    /^The user of DATABASE_URL may not do what the start needs \(42501, .+\): .+\n$/,
+  ],
+])('a start with a role %s says so in one line, and ends', async (_, limit, expected) => {
+  const database = await borrowDatabase()
+  onTestFinished(() => database.release())
+  const role = `limited_${randomUUID().replaceAll('-', '')}`
+  await database.sql.unsafe(`create role ${role} login password 'x' ${limit}`)
+  onTestFinished(async () => {
+    await database.sql.unsafe(`drop role ${role}`)
+  })
+  const url = new URL(database.url)
+  url.username = role
+  url.password = 'x'
+  const { ended, output } = startWith(url.href)
+  expect(await ended).toBe(1)
+  expect(output().err).toMatch(expected)
 })
