@@ -124,7 +124,7 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
   },
   Traces: {
     OTEL_EXPORTER_OTLP_ENDPOINT:
-      "Traces are sent to `/v1/traces` below this address, as OTLP over HTTP; if unset, none are made. Sampler and batches are the SDK's own variables, such as `OTEL_TRACES_SAMPLER`",
+      "Traces are sent to `/v1/traces` below this address, as OTLP over HTTP; if unset, none are made. Sampler and batches are the SDK's own variables, such as `OTEL_TRACES_SAMPLER`: it ignores a wrong value, and `--check` does not look at them",
   },
   'Command line and sandbox': {
     SIGNING_SECRET: 'The secret of `cli sign` and `cli verify`',

@@ -16,8 +16,8 @@ export const DOCTOR = command({
   description: 'examine an installation: what is wrong, how bad it is, and what to do about it',
   input: {},
   examples: `Examples:
-  npm run -s cli -- doctor                    what is wrong, and what to do about it
-  npm run -s cli -- doctor --json | jq '.findings[] | select(.severity != "info")'`,
+  cli doctor                    what is wrong, and what to do about it
+  cli doctor --json | jq '.findings[] | select(.severity != "info")'`,
   async run(cli) {
     const report = createReport(cli)
     // Examined below, as what they are: a start succeeds all the same. What was not checked is no finding.

@@ -33,8 +33,8 @@ export const PROBE = command({
 set. It never sends a REFUND, and stores nothing.
 
 Examples:
-  npm run -s cli -- probe                       with a transaction that the gateway cannot know
-  npm run -s cli -- probe --transaction 2611270001 --merchant DH2012`,
+  cli probe                       with a transaction that the gateway cannot know
+  cli probe --transaction 2611270001 --merchant DH2012`,
   async run(cli, { transaction, merchant }) {
     const report = createReport(cli)
     const config = readConfig(cli.env)

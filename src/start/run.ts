@@ -63,10 +63,11 @@ export async function runMain(
  * attached nothing runs that has to be stopped, so a signal ends the process with 0.
  * @returns attaches what a signal does
  */
-function catchSignals(): (stop: () => void) => void {
-  let stop = (): void => process.exit(0)
+function catchSignals(): (stop: (signal: NodeJS.Signals) => void) => void {
+  let stop: (signal: NodeJS.Signals) => void = () => process.exit(0)
   // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop())
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.on(signal, () => stop(signal))
   return (attached) => {
     stop = attached
   }

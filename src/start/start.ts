@@ -24,7 +24,7 @@ import { COMMIT, PACKAGE } from '../version.ts'
  * @throws ConfigError, or the error of the part that could not start, after stopping the others
  */
 export async function start(
-  onSignal: (stop: () => void) => void,
+  onSignal: (stop: (signal: NodeJS.Signals) => void) => void,
   env?: Environment,
 ): Promise<void> {
   const config = readConfig(env)
@@ -205,20 +205,21 @@ const STOP_TIMEOUT_MS = 9_500
  */
 export function createStop(parts: Parts, drainMs: number, log: Log) {
   let begun: Promise<void> | undefined
-  async function drainAndStop(): Promise<void> {
+  async function drainAndStop(signal: NodeJS.Signals): Promise<void> {
     const drained = parts.list().filter((part) => part.drain)
     for (const part of drained) part.drain?.()
     if (drainMs > 0 && drained.length > 0) {
-      log.info({ drainMs }, 'draining: not ready any more, everything is still served')
+      log.info({ signal, drainMs }, 'draining: not ready any more, everything is still served')
       await new Promise((resolve) => setTimeout(resolve, drainMs))
     }
-    log.info('stopping: finishing work in flight, accepting no new work')
+    log.info({ signal }, 'stopping: finishing work in flight, accepting no new work')
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref()
     await parts.stop()
+    log.info('stopped')
   }
   return {
-    request(): void {
-      begun ??= drainAndStop()
+    request(signal: NodeJS.Signals): void {
+      begun ??= drainAndStop(signal)
         .catch((err: unknown) => {
           log.error({ err }, 'the stop failed; work in flight is resumed at the next start')
         })

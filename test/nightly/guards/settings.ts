@@ -78,6 +78,14 @@ export const SETTINGS: readonly Guard[] = [
   },
   {
     file: 'src/start/start.ts',
+    text: "log.info('stopped')",
+    mutation: "log.debug('stopped')",
+    test: 'test/process/start/signals.test.ts',
+    claim: 'SIGTERM while an embedded database is migrated stops both, without an error and with 0',
+    control: 'SIGTERM while a process reads its settings ends it with 0',
+  },
+  {
+    file: 'src/start/start.ts',
     text: '    for (let part = running.pop(); part; part = running.pop()) await part.stop()',
     mutation:
       '    for (let part = running.shift(); part; part = running.shift()) await part.stop()',

@@ -48,4 +48,5 @@ it('SIGTERM while an embedded database is migrated stops both, without an error 
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
   expect(output().err).toBe('')
+  expect(output().out).toMatch(/"signal":"SIGTERM",.*"stopping: .*\n(.*\n)*.*"msg":"stopped"}\n$/)
 })

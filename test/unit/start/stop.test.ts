@@ -29,8 +29,8 @@ function prepare({ drains }: { drains: boolean }) {
 
 it('the time after which a process exits anyway begins when it has drained, and a second signal changes nothing', async () => {
   const { asked, stop } = prepare({ drains: true })
-  stop()
-  stop()
+  stop('SIGTERM')
+  stop('SIGTERM')
   await vi.advanceTimersByTimeAsync(59_999)
   expect(asked).toEqual(['drain'])
   await vi.advanceTimersByTimeAsync(1)
@@ -43,7 +43,7 @@ it('the time after which a process exits anyway begins when it has drained, and 
 
 it('a process that was never ready does not drain', async () => {
   const { asked, stop } = prepare({ drains: false })
-  stop()
+  stop('SIGTERM')
   await vi.advanceTimersByTimeAsync(0)
   expect(asked).toEqual(['stop'])
 })
