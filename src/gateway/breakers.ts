@@ -47,6 +47,8 @@ export type Breakers = ReturnType<typeof createBreakers>
 type CallEnd<T> = {
   value: T
   outcome: string
+  /** Why it failed. */
+  reason?: string | undefined
   httpStatus?: number | undefined
   isFailed: boolean
   isIgnored: boolean
@@ -72,7 +74,7 @@ export async function runGuarded<T>(
     throw error
   })
   if (end.isIgnored) permit.release()
-  else if (end.isFailed) permit.fail()
+  else if (end.isFailed) permit.fail(end.reason)
   else permit.succeed()
   return end.value
 }

@@ -117,7 +117,8 @@ async function readGuarded(
   return await runGuarded(permit, tracing, describe, async () => {
     const value = await readOnce(settings, wire, request, provider)
     const { kind: outcome } = value
-    return { value, outcome, isFailed: outcome === 'failed', isIgnored: signal.aborted }
+    const reason = value.kind === 'failed' ? value.reason : undefined
+    return { value, outcome, reason, isFailed: outcome === 'failed', isIgnored: signal.aborted }
   })
 }
 

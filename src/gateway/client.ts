@@ -138,7 +138,8 @@ function prepareCall<T>(
     const record = { command, bodyHmac, durationMs: Math.round(ms), httpStatus, received }
     const isFailed = kind === 'unavailable' || kind === 'unknown'
     const isIgnored = signal?.aborted === true || !hasSlot
-    return { value: { outcome, record }, outcome: kind, httpStatus, isFailed, isIgnored }
+    const reason = 'reason' in outcome ? outcome.reason : undefined
+    return { value: { outcome, record }, outcome: kind, reason, httpStatus, isFailed, isIgnored }
   }
 
   return {

@@ -35,9 +35,10 @@ export function watchOutages({ db, log, gateway, lifecycle, config }: Context): 
   }
 
   function watchGateway(): void {
-    const conditions = gateway.breakers
-      .listPaused()
-      .map((one) => describePause(one.merchantCode, one.operation))
+    const conditions = gateway.breakers.listPaused().map(({ merchantCode, operation }) => ({
+      ...describePause(merchantCode, operation),
+      code: gateway.breakers.of(merchantCode, operation).failure(),
+    }))
     for (const condition of conditions) outages.note(condition)
     const names = conditions.map(({ name }) => name)
     const ended = outages.list().filter((one) => isOfGateway(one) && !names.includes(one.name))
@@ -109,7 +110,7 @@ function describePause(merchantCode: string, operation: Operation): Condition {
   return {
     name: `${GATEWAY} ${operation} ${merchantCode}`,
     what: `the gateway does not answer calls of account ${merchantCode} (${operation})`,
-    meanwhile: 'they are paused and tried again, and notifications are stored',
+    meanwhile: 'they are paused for up to 30 s at a time, and notifications are stored',
     look: 'GATEWAY_BASE_URL, the network to it, and whether the gateway reports a disturbance',
   }
 }

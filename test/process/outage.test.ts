@@ -103,12 +103,12 @@ it('an outage beside traffic is a line when it begins and one when it is over, w
     await fetch(`${url}/metrics`)
   }
   await away.heal()
-  const isOver = () => find('over after').length === 1
+  const isOver = () => find('back after').length === 1
   await waitUntil(isOver, { what: 'the end of the outage', timeoutMs: 30_000 })
-  const begun = find('"outage":"database"').filter((line) => !line.includes('over after'))
+  const begun = find('"outage":"database"').filter((line) => !line.includes('back after'))
   expect(begun).toHaveLength(1)
   expect(begun[0]).toContain('the database is unreachable: requests get 503')
-  expect(find('over after')[0]).toMatch(/"failed":\{.*"notifications":3/)
+  expect(find('back after')[0]).toMatch(/"failed":\{.*"notifications":3/)
   expect(find('"stack"')).toEqual([])
   child.kill('SIGTERM')
   expect(await ended).toBe(0)

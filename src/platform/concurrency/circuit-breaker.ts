@@ -5,8 +5,8 @@ export type CircuitBreakerState = 'closed' | 'half-open' | 'open'
 export type BreakerPermit = {
   /** The remote side answered, with whatever result. */
   succeed(): void
-  /** The remote side was not reached, or the outcome is unknown. */
-  fail(): void
+  /** The remote side was not reached, or the outcome is unknown, for this reason. */
+  fail(reason?: string): void
   /** The call has no result: it was not made, or was cancelled by this side. */
   release(): void
 }
@@ -41,8 +41,10 @@ export function createCircuitBreaker(
   /** So far: what a call from before the newest one comes to is old. */
   let pauses = 0
   let isProbing = false
+  let failure: string | undefined
 
-  function fail(): void {
+  function fail(reason?: string): void {
+    failure = reason
     failed += 1
     if (failed < failures) return
     pauses += 1
@@ -60,6 +62,8 @@ export function createCircuitBreaker(
       return pausedUntil <= now() ? 'half-open' : 'open'
     },
     waitMs,
+    /** Why the newest call failed that did. */
+    failure: () => failure,
     /** Whether calls pause, or did so lately: one that no call has tested for `untestedMs` says nothing any more. */
     isPaused: () => isProbing || now() < pausedUntil + untestedMs,
     /** @returns undefined while calls are paused, and while a probe is in flight */
@@ -68,9 +72,9 @@ export function createCircuitBreaker(
       const began = pauses
       const isProbe = pausedUntil !== CLOSED
       isProbing = isProbe
-      const end = (apply: () => void) => () => {
+      const end = (apply: (reason?: string) => void) => (reason?: string) => {
         if (isProbe) isProbing = false
-        if (began === pauses) apply()
+        if (began === pauses) apply(reason)
       }
       return { succeed: end(close), fail: end(fail), release: end(() => {}) }
     },

@@ -18,7 +18,7 @@ const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
   '53100': {
     name: 'disk',
     what: 'the disk of the database is full',
-    meanwhile: `nothing new can be stored: ${REFUSED}`,
+    meanwhile: `what writes is refused: ${REFUSED}; reads are answered`,
     look: 'the free space of the database server',
   },
   '53200': {

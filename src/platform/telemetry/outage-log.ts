@@ -10,6 +10,7 @@ export type Condition = {
   meanwhile: string
   /** What a person looks at. */
   look: string
+  /** Of the newest sign. */
   code?: string | undefined
   /** A condition that this one turns out to be the cause of: it goes on under the new name. */
   replaces?: string | undefined
@@ -60,6 +61,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
       const outage = known ?? { condition, since, signAt: at, saidAt: at, failed }
       if (replaced) lasting.delete(replaced.condition.name)
       outage.signAt = at
+      outage.condition = { ...outage.condition, code: condition.code ?? outage.condition.code }
       if (work !== undefined) outage.failed[work] = (outage.failed[work] ?? 0) + 1
       if (known) return
       lasting.set(condition.name, outage)
@@ -75,7 +77,10 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
       const outage = lasting.get(name)
       if (!outage) return
       lasting.delete(name)
-      log.info(describe(outage), `over after ${lastedS(outage)} s: ${outage.condition.what}`)
+      log.info(
+        describe(outage),
+        `back after ${lastedS(outage)} s: "${outage.condition.what}" is over, and what failed is repeated; nothing has to be done`,
+      )
     },
     /** Logs the conditions that have lasted for another minute. */
     remind(): void {

@@ -58,8 +58,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
-    text: '        if (began === pauses) apply()',
-    mutation: '        if (began <= pauses) apply()',
+    text: '        if (began === pauses) apply(reason)',
+    mutation: '        if (began <= pauses) apply(reason)',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:
@@ -90,6 +90,16 @@ export const GATEWAY: readonly Guard[] = [
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker counts as paused while calls test it, and not for ever when none does',
     control: 'a breaker ignores the results of calls that began before it paused',
+  },
+  {
+    file: 'src/gateway/breakers.ts',
+    text: 'permit.fail(end.reason)',
+    mutation: 'permit.fail(end.outcome)',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
+    claim:
+      'what no call tests any more is paused in the log and on /readyz for a while, and no outage from then on',
+    control:
+      'what is paused is shown by /readyz, which stays ready, and by the metrics; cards are 503 with Retry-After, and nothing else is',
   },
   {
     file: 'src/gateway/breakers.ts',

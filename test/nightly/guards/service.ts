@@ -38,6 +38,15 @@ export const SERVICE: readonly Guard[] = [
     control: '/readyz is 503 while sessions report commits before they are durable',
   },
   {
+    file: 'src/platform/telemetry/outage-log.ts',
+    text: 'code: condition.code ?? outage.condition.code',
+    mutation: 'code: outage.condition.code',
+    test: 'test/unit/platform/telemetry/outage-log.test.ts',
+    claim: 'the lines of an outage have the code of its newest sign',
+    control:
+      'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+  },
+  {
     file: 'src/start/start.ts',
     text: '(isBroken ? log.error(line) : log.info(line))',
     mutation: '(isBroken ? log.info(line) : log.info(line))',

@@ -304,11 +304,11 @@ describe('what no call tests any more', () => {
     await rig.control('POST', '/faults', { command: 'cards', kind: 'http500', times: 3 })
     for (let n = 0; n < 3; n += 1) await rig.api('/v2/vc/virtual-cards/VC-UFLIYL-0001')
     const { log } = rig.service.ctx
-    const outages = () => listOutages(log).map(({ name }) => name)
+    const outages = () => listOutages(log).map(({ name, code }) => `${name}: ${code}`)
     const readPaused = async () => Object(await (await rig.api('/readyz')).json()).paused
     expect(await readPaused()).toMatchObject([{ operation: 'cards', state: 'half-open' }])
     await waitUntil(() => outages().length > 0, { what: 'the outage' })
-    expect(outages()).toEqual(['gateway cards UFLIYL'])
+    expect(outages()).toEqual(['gateway cards UFLIYL: HTTP status 500'])
     const now = performance.now.bind(performance)
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_001)
     expect(await readPaused()).toBeUndefined()

@@ -47,8 +47,17 @@ it('an outage is one line when it begins, one a minute with what has failed, and
   outages.end('database')
   outages.remind()
   expect(lines).toHaveLength(3)
-  expect(lines[2]?.msg).toBe('over after 63 s: the database is unreachable')
+  expect(lines[2]?.msg).toMatch(/^back after 63 s: "the database is unreachable" is over, /)
   expect(outages.list()).toEqual([])
+})
+
+it('the lines of an outage have the code of its newest sign', () => {
+  const { log, lines, outages } = prepare()
+  for (const code of ['CONNECTION_CLOSED', 'ECONNREFUSED']) {
+    noteOutage(log, Object.assign(new Error('away'), { code }), 'requests')
+  }
+  outages.end('database')
+  expect(lines).toMatchObject([{ code: 'CONNECTION_CLOSED' }, { code: 'ECONNREFUSED' }])
 })
 
 it('a database that is away is no backlog as well: it is one line, whichever is noticed first', () => {
@@ -71,8 +80,8 @@ it('a database that is away is no backlog as well: it is one line, whichever is 
     const [last] = lines.slice(-1)
     // What failed before the cause was known is part of it.
     expect(last?.failed).toEqual({ probes: errors.length })
-    expect(last?.msg).toBe(`over after ${errors.length} s: the database is unreachable`)
-    expect(lines.filter(({ msg }) => msg.startsWith('over'))).toHaveLength(1)
+    expect(last?.msg).toContain(`back after ${errors.length} s: "the database is unreachable"`)
+    expect(lines.filter(({ msg }) => msg.startsWith('back'))).toHaveLength(1)
   }
 })
 
@@ -101,7 +110,7 @@ it.each([
   [
     'a full disk',
     failWith('53100'),
-    /^the disk of the database is full: nothing new can be stored/,
+    /^the disk of the database is full: what writes is refused: .*; reads are answered; look at /,
   ],
   [
     'slots that are taken',
