@@ -45,6 +45,7 @@ function measureMoved(world: World, setting: Setting, except?: number): number {
   }, 0)
 }
 
+/** What failed did so on evidence (`isProvenFailed`). */
 const isReserved = (row: RefundRow | null | undefined) => !!row && row.status !== 'failed'
 
 /** Its success was notified, and handled. */
@@ -131,6 +132,9 @@ function checkSending(world: World, setting: Setting, of: number, row: RefundRow
   }
 }
 
+/** Steps of good news after which every refund has ended, or waits for a person. */
+const LONGEST_EXIT = 40
+
 /** Follows good news: every state must end well, or leave it to a person who can end it. */
 function comeToRest(world: World, setting: Setting, rested: Set<number>): string | undefined {
   const path: number[] = []
@@ -139,7 +143,7 @@ function comeToRest(world: World, setting: Setting, rested: Set<number>): string
     const key = keyOf(at)
     if (rested.has(key)) break
     path.push(key)
-    if (path.length > 60) return 'no good news brings it to an end'
+    if (path.length > LONGEST_EXIT) return 'no good news brings it to an end'
     const next = improve(at, setting, key)
     if (!next) {
       const fault = checkEnd(at, setting)
@@ -172,23 +176,29 @@ function improve(world: World, setting: Setting, key: number): World | undefined
   return tick(world)
 }
 
+/** Discrepancies that show a person that a refund has moved although it failed, or has not although it succeeded. */
+const MOVED = ['success_after_failure']
+const NOT_MOVED = ['failure_after_success', 'refund_without_growth']
+
+const isSeen = ({ growth, open }: World, kinds: readonly string[]) =>
+  growth || open.some((kind) => kinds.includes(kind))
+
 /** Whether everything is as the gateway has it, or a person sees that it is not. */
 function checkEnd(world: World, setting: Setting): string | undefined {
   for (const [of, row] of world.rows.entries()) {
     const order = world.orders[of]
     if (!row || !order || world.wrong.includes(of)) continue
     const isOver = STATES[row.status].over
-    const mayDecide = listOffered(row).length > 0 || STATES[row.status].unsent
+    const mayDecide = listOffered(row, setting).length > 0 || STATES[row.status].unsent
     if (!isOver && !mayDecide) return `${of} stays ${row.status}`
-    if (row.status === 'needs_review' && listRight(row, order).length === 0)
+    if (row.status === 'needs_review' && listRight(row, order, setting).length === 0)
       return `nobody can end ${of}`
-    const isSeen = world.growth || world.open.length > 0
-    if (row.status === 'failed' && order.moved > 0 && !order.cameBack && !isSeen)
+    if (row.status === 'failed' && order.moved > 0 && !order.cameBack && !isSeen(world, MOVED))
       return `${of} failed, and has moved`
     if (
       row.status === 'succeeded' &&
       order.moved === 0 &&
-      !isSeen &&
+      !isSeen(world, NOT_MOVED) &&
       !isAccepted(world, setting, row)
     ) {
       return `${of} succeeded, and has not moved`

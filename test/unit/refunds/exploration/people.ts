@@ -44,8 +44,8 @@ export function* listPeople(world: World, setting: Setting): Steps {
     if (setting.hasHolds) yield* listHolds(world, of, row)
     if (!setting.hasPeople) continue
     yield* listUnsent(world, setting, of, row)
-    const right = listRight(row, order)
-    for (const outcome of listOffered(row)) {
+    const right = listRight(row, order, setting)
+    for (const outcome of listOffered(row, setting)) {
       const name = `that ${of} ${outcome}`
       const resolveIn = (w: World) => resolve(w, setting, of, outcome)
       if (right.includes(outcome)) yield { name: `decide ${name}`, next: () => resolveIn(world) }
@@ -95,15 +95,20 @@ function isFree(obstacle: ReturnType<typeof findUndecidable>): boolean {
 }
 
 /** The outcomes that may be decided now by somebody who has not decided before. */
-export function listOffered(row: RefundRow): RefundOutcome[] {
-  return OUTCOMES.filter((one) => isFree(findUndecidable(row, one, DECISION_SETTINGS, UNHINDERED)))
+export function listOffered(row: RefundRow, { plant }: Setting): RefundOutcome[] {
+  const offered = OUTCOMES.filter((one) => one !== plant?.undecidable)
+  return offered.filter((one) => isFree(findUndecidable(row, one, DECISION_SETTINGS, UNHINDERED)))
 }
 
 /** Of these, the one that is true, if the gateway has made up its mind. */
-export function listRight(row: RefundRow, { isOpen, moved, cameBack }: Order): RefundOutcome[] {
+export function listRight(
+  row: RefundRow,
+  { isOpen, moved, cameBack }: Order,
+  setting: Setting,
+): RefundOutcome[] {
   if (isOpen) return []
   const truth = moved === 0 ? 'failed' : cameBack ? 'returned' : 'succeeded'
-  const offered = listOffered(row)
+  const offered = listOffered(row, setting)
   // It succeeded before it came back.
   if (truth === 'returned' && row.status !== 'returned' && !offered.includes('returned'))
     return offered.filter((one) => one === 'succeeded')

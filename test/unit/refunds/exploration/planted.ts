@@ -1,4 +1,4 @@
-import type { RefundRow } from '../../../../src/refunds/lifecycle.ts'
+import { isOver, move, type RefundRow } from '../../../../src/refunds/lifecycle.ts'
 import type { LockedRefunds } from '../../../../src/refunds/types.ts'
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import type { Options } from './machine.ts'
@@ -9,6 +9,18 @@ export const NO_DEDUPES = { ...REFUND_SETTINGS, GATEWAY_REFUND_DEDUPES: false }
 /** Changes the refunds of a case, as a defect of the rules would. */
 const patch = (patchOf: (row: RefundRow) => Partial<RefundRow>) => (locked: LockedRefunds) => {
   for (const draft of locked.drafts) draft.now = { ...draft.now, ...patchOf(draft.now) }
+}
+
+const change = (
+  from: RefundRow['status'],
+  to: RefundRow['status'],
+  facts: Partial<RefundRow> = {},
+) => patch(({ status }) => (status === from ? { ...facts, status: to } : {}))
+
+/** Sends whatever has not ended. */
+function* chooseAny({ drafts, payments }: Pick<LockedRefunds, 'drafts' | 'payments'>) {
+  const [payment] = payments
+  for (const draft of drafts) if (payment && !isOver(draft)) yield { draft, payment }
 }
 
 /** A defect, the rule that its shortest play breaks, and the number of steps of that play. */
@@ -130,5 +142,116 @@ export const PLANTED: Record<string, Planted> = {
     },
     rule: /is sent, and is not listed/,
     steps: 3,
+  },
+  'a refund that waits for its approval is sent': {
+    options: { needsApproval: true, plant: { choose: chooseAny } },
+    rule: /is sent, and is awaiting_approval/,
+    steps: 1,
+  },
+  'a hold is not seen': {
+    options: { hasHolds: true, plant: { seesNoHold: true } },
+    rule: /is sent, and is held/,
+    steps: 4,
+  },
+  'the amount of the payment is not looked at': {
+    options: {
+      ...{ amounts: [30, 30], hasPortal: true },
+      plant: {
+        after({ payments }) {
+          for (const one of payments) one.amount = '1000'
+        },
+      },
+    },
+    rule: /is sent beside 30 that have moved/,
+    steps: 2,
+  },
+  'an unknown outcome is never given up': {
+    options: {
+      faults: 1,
+      plant: { before: patch(({ status }) => (status === 'unknown' ? { sinceSentMs: 0 } : {})) },
+    },
+    rule: /no good news brings it to an end/,
+    steps: 4,
+  },
+  'an interrupted attempt stays in progress': {
+    options: {
+      faults: 1,
+      plant: {
+        after: patch(({ status }) =>
+          status === 'unknown' || status === 'needs_review' ? { status: 'sending' } : {},
+        ),
+      },
+    },
+    rule: /0 stays sending/,
+    steps: 4,
+  },
+  'nobody may decide that it failed': {
+    options: { plant: { undecidable: 'failed' } },
+    rule: /nobody can end 0/,
+    steps: 4,
+  },
+  'nothing is looked at once a refund has failed': {
+    options: {
+      faults: 1,
+      plant: {
+        before(locked) {
+          if (locked.drafts.every(({ now }) => now.status !== 'failed')) return
+          locked.notifications = []
+          for (const one of locked.payments) one.refundedNow = '0'
+        },
+      },
+    },
+    rule: /0 failed, and has moved/,
+    steps: 10,
+  },
+  'an acceptance counts as an inferred success': {
+    options: { plant: { after: change('accepted', 'succeeded', { inferred: true }) } },
+    rule: /0 succeeded, and has not moved/,
+    steps: 6,
+  },
+  'what was accepted is cancelled': {
+    options: {
+      plant: {
+        after({ drafts }) {
+          for (const one of drafts)
+            if (one.now.status === 'accepted') move(one, 'cancelled', { reason: '' })
+        },
+      },
+    },
+    rule: /no rule for cancelled of a refund that is accepted/,
+    steps: 1,
+  },
+  'an acceptance counts as a failure': {
+    options: { plant: { after: change('accepted', 'failed') } },
+    rule: /0 fails without evidence/,
+    steps: 1,
+  },
+  'an unknown outcome counts as a failure': {
+    options: { faults: 1, plant: { after: change('unknown', 'failed') } },
+    rule: /0 fails without evidence/,
+    steps: 4,
+  },
+  'what waits for a person counts as a failure': {
+    options: { faults: 1, plant: { after: change('needs_review', 'failed') } },
+    rule: /0 fails without evidence/,
+    steps: 4,
+  },
+  'every refusal is final': {
+    options: {
+      settings: { ...REFUND_SETTINGS, GATEWAY_REFUND_FINAL_CODES: ['24', '33'] },
+    },
+    rule: /0 fails without evidence/,
+    steps: 4,
+  },
+  'a failure needs no confirmation': {
+    options: {
+      plant: {
+        after: patch(({ status, failureCode }) =>
+          status === 'accepted' && failureCode !== null ? { status: 'failed' } : {},
+        ),
+      },
+    },
+    rule: /0 fails without evidence/,
+    steps: 5,
   },
 }

@@ -25,6 +25,7 @@ import type {
 } from '../../../../src/refunds/types.ts'
 import { REFUND_SETTINGS } from '../../../support/refund-row.ts'
 import { Broken } from './explore.ts'
+import { isProvenFailed } from './failing.ts'
 import {
   type Call,
   FAILURE,
@@ -112,7 +113,7 @@ export function save(world: World, locked: LockedRefunds, found: readonly string
   const rows = world.rows.map((row, index) => {
     const draft = locked.drafts.find(({ now }) => now.refundId === row?.refundId)
     if (!draft) return row
-    watch(draft)
+    watch(world, index, draft)
     if (world.query) news[index] = [news[index], ...listNews(draft)].join(' ')
     return rest(age(draft), isSeen)
   })
@@ -134,8 +135,11 @@ export function save(world: World, locked: LockedRefunds, found: readonly string
   return { ...world, rows, news, heard, external, inbox: [], open }
 }
 
-function watch({ now, transitions, missing }: RefundDraft): void {
+function watch(world: World, of: number, draft: RefundDraft): void {
+  const { before, now, transitions, missing } = draft
   if (missing) throw new Broken(`no rule for ${missing.move} of a refund that is ${missing.status}`)
+  if (before.status !== 'failed' && now.status === 'failed' && !isProvenFailed(world, of, draft))
+    throw new Broken(`${of} fails without evidence`)
   for (const { from, to, cause } of transitions) REACHED.add(`${from} → ${to}: ${cause.reason}`)
   REACHED.add(now.review === null ? now.status : `${now.status}: ${now.review}`)
 }
@@ -286,9 +290,12 @@ function attempt(
   locked: LockedRefunds,
   snapshot: { asOf: string; callId: number },
 ): Call | null {
-  for (const { draft, payment } of chooseSendable(locked, snapshot, setting.settings)) {
+  const { plant, settings } = setting
+  const choose = plant?.choose ?? chooseSendable
+  for (const { draft, payment } of choose(locked, snapshot, settings)) {
     const before = draft.now
-    if (before.hold !== null) continue
+    // The statement that records the attempt does so (`NOT_HELD_SQL`): here only its effect is played.
+    if (before.hold !== null && !plant?.seesNoHold) continue
     const of = world.rows.findIndex((row) => row?.refundId === before.refundId)
     setting.checkSending(world, of, before)
     const again = "'".repeat(world.lost.filter((one) => one === of).length)

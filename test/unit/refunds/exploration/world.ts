@@ -1,4 +1,6 @@
+import type { RefundOutcome } from '../../../../src/decisions/obstacles.ts'
 import type { GatewayOutcome } from '../../../../src/gateway/types.ts'
+import type { chooseSendable } from '../../../../src/refunds/choose.ts'
 import type { RefundSettings } from '../../../../src/refunds/deadlines.ts'
 import type { RefundRow } from '../../../../src/refunds/lifecycle.ts'
 import type { ExternalRow, LockedRefunds } from '../../../../src/refunds/types.ts'
@@ -39,6 +41,12 @@ export type Setting = {
     after?: (locked: LockedRefunds) => void
     /** A request does not look for what is known of its id. */
     forgetsPrior?: true
+    /** What is sent, instead of what may be. */
+    choose?: typeof chooseSendable
+    /** What is held is sent all the same. */
+    seesNoHold?: true
+    /** An outcome that people may never decide. */
+    undecidable?: RefundOutcome
   }
   /** Throws where a refund must not be sent. */
   checkSending(world: World, of: number, row: RefundRow): void
