@@ -20,6 +20,15 @@ const UNREACHED: Record<string, string> = {
   asked: OTHERS,
   same_person: OTHERS,
   too_early_alone: OTHERS,
+  'needs_review: rule_missing': 'the rules would have a defect: a play that reaches it is broken',
+  'refused: payment_not_refundable': 'where a payment is no longer listed there is one refund only',
+  'refused: held': 'of holds only that of a refund is played, not those of payments and accounts',
+  'refused: receiver_required': 'the payment was not made by QR',
+  'refused: too_many_open_refunds': 'there are two refunds at most',
+  'refused: refund_cap_exceeded': 'the key has no cap',
+  'refused: invalid_request': 'all amounts have their currency’s decimals',
+  'found: external_refund_unreadable': 'the portal’s notifications can all be read',
+  'found: refund_rule_missing': 'as above, for a reason of the review',
 }
 
 const lines: string[] = []

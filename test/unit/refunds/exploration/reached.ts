@@ -1,5 +1,12 @@
 import { DECISIONS, type Obstacle } from '../../../../src/decisions/obstacles.ts'
-import { MOVES, type MoveName, STATES } from '../../../../src/refunds/lifecycle.ts'
+import { DISCREPANCY_KINDS } from '../../../../src/discrepancies/kinds.ts'
+import type { RefusalCode } from '../../../../src/errors.ts'
+import {
+  MOVES,
+  type MoveName,
+  type ReviewReason,
+  STATES,
+} from '../../../../src/refunds/lifecycle.ts'
 
 /** By what the cause of a change tells which move it was. */
 const CAUSES: Record<MoveName, RegExp> = {
@@ -42,7 +49,27 @@ const REFUSALS: Record<Obstacle['why'], true> = {
   ...{ same_person: true, too_early: true, too_early_alone: true },
 }
 
-/** Lists every move from each of its statuses, every status, decision and refusal that no play has reached. */
+const REVIEWS: Record<ReviewReason, true> = {
+  ...{ contradicted: true, no_evidence: true, rule_missing: true },
+}
+
+/** What `judgeRequest` refuses. */
+const REFUSED: readonly RefusalCode[] = [
+  ...(['payment_not_refundable', 'held', 'receiver_required', 'exceeds_refundable'] as const),
+  ...(['too_many_open_refunds', 'refund_cap_exceeded', 'invalid_request'] as const),
+]
+
+const OF_GROWTH = ['unexplained_growth', 'refunded_amount_fell']
+
+/** The discrepancies that are found of refunds. */
+const KINDS = Object.entries(DISCREPANCY_KINDS).flatMap(([kind, facts]) =>
+  'namesRefund' in facts || OF_GROWTH.includes(kind) ? [kind] : [],
+)
+
+/**
+ * Lists every move from each of its statuses, every status, reason for a review, decision, refusal and discrepancy that
+ * no play has reached.
+ */
 export function listUnreached(reached: ReadonlySet<string>): string[] {
   const all = [...reached]
   const moves = Object.entries(MOVES).flatMap(([name, { from, to }]) =>
@@ -60,5 +87,10 @@ export function listUnreached(reached: ReadonlySet<string>): string[] {
     return !reached.has(`decided: ${decided}`)
   })
   const refusals = Object.keys(REFUSALS).filter((why) => !reached.has(`undecidable: ${why}`))
-  return [...moves, ...states, ...decisions, ...refusals]
+  const others = [
+    ...Object.keys(REVIEWS).map((reason) => `needs_review: ${reason}`),
+    ...REFUSED.map((code) => `refused: ${code}`),
+    ...KINDS.map((kind) => `found: ${kind}`),
+  ].filter((one) => !reached.has(one))
+  return [...moves, ...states, ...decisions, ...refusals, ...others]
 }
