@@ -17,6 +17,7 @@ import { findMayRelease, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
 import { findPayment } from '../payments/find-payments.ts'
+import { isBeforeRestore } from '../refunds/case.ts'
 import { isNotified, readGrowth } from '../refunds/evidence.ts'
 import { type FoundRefund, findRefund } from '../refunds/find.ts'
 import { STATES } from '../refunds/lifecycle.ts'
@@ -67,6 +68,7 @@ export async function readRefundPage(
     ...standing,
     notified: await isNotified(ctx.db.sql, refund),
     grown: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
+    forgotten: await isBeforeRestore(ctx.db.sql, refund),
   }
   return {
     ...{ found, payment, version, proof, review, deciders, mayRelease, beside },

@@ -78,6 +78,8 @@ export type Circumstances = {
   notified: boolean
   /** Its payment has grown by its amount or more, and no known refund explains that. */
   grown: boolean
+  /** The database was restored since it was requested, and may have forgotten that it was sent. */
+  forgotten: boolean
 }
 
 /** Nothing but the refund itself is in the way. */
@@ -87,6 +89,7 @@ export const UNHINDERED: Circumstances = {
   alone: false,
   notified: false,
   grown: false,
+  forgotten: false,
 }
 
 /** Why something cannot be decided. */
@@ -124,7 +127,7 @@ export function findObstacle(
       return findObstacleToApproval(row, decision, settings, beside)
     case 'cancel':
       if (!isCancellable(row)) return { why: 'not_cancellable' }
-      return findDoubt(beside)
+      return findDoubt(beside) ?? findAskerAfterRestore(beside)
     default:
       return (
         findObstacleOfState(row, decision, settings) ??
@@ -154,6 +157,11 @@ function findObstacleToApproval(
 function findDoubt({ notified, grown }: Circumstances): Obstacle | undefined {
   if (notified) return { why: 'notified' }
   return grown ? { why: 'grown' } : undefined
+}
+
+/** Whoever asked for a refund that may have been sent would be free to ask again. */
+function findAskerAfterRestore({ forgotten, asked, alone }: Circumstances): Obstacle | undefined {
+  return forgotten && asked && !alone ? { why: 'asked' } : undefined
 }
 
 function findObstacleOfState(

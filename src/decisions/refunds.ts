@@ -22,7 +22,7 @@ import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
-import { readStanding, requireAnother } from './second-person.ts'
+import { readStanding } from './second-person.ts'
 import { decide, readPayment, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
@@ -78,16 +78,11 @@ export async function decideRefund(
           ...(await readStanding(tx, draft.now, access)),
           notified: await isNotified(tx, draft.now),
           grown: growth !== undefined,
+          forgotten: draft.now.requestedBeforeRestore,
         }
         if (isOutcome(request)) requireUnchanged(draft, refund)
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
-        // A restored database does not know whether it was sent: whoever asked would be free to ask again.
-        if (draft.now.requestedBeforeRestore && decision === 'cancel') {
-          const deed =
-            'cancel it, because the restored database may have forgotten that it was sent'
-          await requireAnother(tx, access, { merchantCode, paymentId: null, refundId }, deed)
-        }
         const before = await readPayment(tx, key, refund.paymentId)
         const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
         await saveDraft(tx, ctx.config, draft)
@@ -159,7 +154,7 @@ function approve(
 }
 
 function endUnsent(
-  { draft, access }: LockedRefund,
+  { draft, access, beside }: LockedRefund,
   decision: 'decline' | 'cancel',
   reason: string | undefined,
 ): void {
@@ -167,7 +162,9 @@ function endUnsent(
   const failure = { failureReason: done, failureMessage: reason ?? `${done} by ${access.name}` }
   const { lockedAt: declinedAt } = draft.now
   const decider = decision === 'decline' ? { ...nameDecider(access, reason), declinedAt } : {}
-  move(draft, done, { reason: describe(done, access, reason) }, { ...failure, ...decider })
+  const isAlone = decision === 'cancel' && beside.forgotten && beside.asked
+  const facts = { ...failure, ...decider, ...(isAlone ? { selfDecided: true } : {}) }
+  move(draft, done, { reason: describe(done, access, reason) }, facts)
   draft.dueInMs = null
 }
 

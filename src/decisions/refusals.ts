@@ -36,6 +36,11 @@ export function refuseDecision(
 }
 
 export function refuseAsker(refundId: string, decision: Decision): DomainError {
+  if (decision === 'cancel') {
+    const why = 'the restored database may have forgotten that it was sent'
+    const detail = `Refund ${refundId} was requested by you or for you, and ${why}: another person with the scope ops has to cancel it`
+    return new DomainError('same_person', detail)
+  }
   const isApproval = decision === 'approve' || decision === 'decline'
   const deed = isApproval
     ? `a second person has to ${decision}`

@@ -5,7 +5,7 @@ import type { ListedPayment } from '../gateway/types.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
-import type { Tx } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID, selectRefundNotifications } from '../transactions/due.ts'
 import { countExternal } from './external.ts'
 import { type Ages, type RefundRow, startDraft } from './lifecycle.ts'
@@ -207,6 +207,19 @@ const AGES = Object.entries(SINCE)
   )
   .join(', ')
 
+const BEFORE_RESTORE = `coalesce(requested_at < (
+  select case when stopped_at is null then restored_at else 'infinity' end from installation), false)`
+
+/** Whether the database was restored since a refund was requested. */
+export async function isBeforeRestore(
+  sql: Sql | Tx,
+  { requestedAt }: Pick<RefundRow, 'requestedAt'>,
+): Promise<boolean> {
+  const [row] = await sql<{ is: boolean }[]>`
+    select ${sql.unsafe(BEFORE_RESTORE)} as is from (select ${requestedAt}::timestamptz as requested_at) as k`
+  return row?.is === true
+}
+
 /** Locks and reads the refunds of a transaction, oldest first. Its row and its payments are locked before. */
 export async function lockRefundRows(
   tx: Tx,
@@ -219,9 +232,7 @@ export async function lockRefundRows(
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
-      coalesce(requested_at < (
-        select case when stopped_at is null then restored_at else 'infinity' end from installation
-      ), false) as "requestedBeforeRestore",
+      ${tx.unsafe(BEFORE_RESTORE)} as "requestedBeforeRestore",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (

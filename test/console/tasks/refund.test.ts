@@ -154,6 +154,23 @@ describe('a refund that waits for an approval', () => {
   })
 })
 
+it('a refund from before a restore is offered for cancellation to others than whoever asked for it', async () => {
+  const name = `Linh ${crypto.randomUUID()}`
+  const linh = await addVisitor(lab.database, { name, roles: ['agent'] })
+  const { key } = await addPrincipal(lab.database, { person: name })
+  const { id } = await request('30', { key })
+  const isOffered = async (visitor: Visitor) =>
+    readHidden((await open(visitor, id)).html, `${pathOf(id)}/cancellation`) !== undefined
+  expect([await isOffered(linh), await isOffered(people.agent)]).toEqual([true, true])
+  try {
+    await lab.database.sql`update installation set restored_at = clock_timestamp()`
+    expect([await isOffered(linh), await isOffered(people.agent)]).toEqual([false, true])
+    expect((await open(linh, id)).text).toContain('another person has to decide')
+  } finally {
+    await lab.database.sql`update installation set restored_at = null`
+  }
+})
+
 describe('the outcomes that an operator is offered', () => {
   it.each([
     ['awaiting_approval', []],

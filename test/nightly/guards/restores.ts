@@ -214,10 +214,9 @@ export const RESTORES: readonly Guard[] = [
     control: 'a server that is not the one of before and is the same: stops sending or not',
   },
   {
-    file: 'src/decisions/refunds.ts',
-    text: "if (draft.now.requestedBeforeRestore && decision === 'cancel') {",
-    mutation:
-      "if (draft.now.requestedBeforeRestore && draft.now.hold !== null && decision === 'cancel') {",
+    file: 'src/decisions/obstacles.ts',
+    text: "return forgotten && asked && !alone ? { why: 'asked' } : undefined",
+    mutation: "return forgotten && asked && alone ? { why: 'asked' } : undefined",
     test: 'test/plays/evidence/late-news.test.ts',
     claim:
       'what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again',
