@@ -130,10 +130,17 @@ function judgeNotifiedFailure(
   snapshot: SnapshotView | undefined,
   settings: RefundSettings,
 ): boolean {
-  const { failureCode, failureWords, sinceFailureNotifiedMs } = draft.now
+  const { failureCode, failureWords, sinceFailureNotifiedMs, attempts } = draft.now
   const waitMs = settings.REFUND_CONFIRM_FAILED_MS
-  if (failureCode === null || (sinceFailureNotifiedMs ?? 0) < waitMs) return false
+  if (failureCode === null) return false
   const notified = `the gateway notified a failure (code ${failureCode})`
+  if (attempts > 1) {
+    // One of them was lost in a failover, and is recorded again since the failure was notified.
+    const reason = `${notified} of one of ${attempts} attempts`
+    sendToReview(draft, 'notified_contradiction', 'contradicted', { reason })
+    return true
+  }
+  if ((sinceFailureNotifiedMs ?? 0) < waitMs) return false
   if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode)) {
     const reason = `${notified}, and no success within ${waitMs} ms; the code is not known to be final`
     sendToReview(draft, 'failure_unclear', 'contradicted', { reason })

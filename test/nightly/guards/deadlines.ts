@@ -80,6 +80,15 @@ export const DEADLINES: readonly Guard[] = [
   },
   {
     file: 'src/refunds/deadlines.ts',
+    text: 'if (attempts > 1) {',
+    mutation: 'if (attempts > 2) {',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of failure sends a refund to review of which another attempt is recorded again since',
+    control: 'a notification of failure sends a refund to review that was not sent from here',
+  },
+  {
+    file: 'src/refunds/deadlines.ts',
     text: 'if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode)) {',
     mutation: "if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode) && failureCode === '') {",
     test: 'test/plays/evidence/moved-twice.test.ts',

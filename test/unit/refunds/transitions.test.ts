@@ -258,6 +258,12 @@ describe('a notification of failure', () => {
     }
   })
 
+  it('sends a refund to review of which another attempt is recorded again since', () => {
+    const sentTwice = at('accepted', { ...notified, attempts: 2 })
+    judge(sentTwice, undefined)
+    expect(sentTwice.now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+  })
+
   it.each(['24', '5', '-2'])(
     'with a code that is not known to be final, like %s, never fails it, but goes to review',
     (failureCode) => {
