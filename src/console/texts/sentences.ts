@@ -98,6 +98,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['{notified:} and a success', '{notified} và thành công'],
   ['{notified:} after the refund had succeeded', '{notified} sau khi lệnh hoàn tiền đã thành công'],
   ['{notified:} after {n} attempts', '{notified} sau {n} lần gửi'],
+  ['{notified:} of one of {n} attempts', '{notified} của một trong {n} lần gửi'],
   ['{notified:} of a refund that was not sent from here', '{notified} của lệnh hoàn tiền không được gửi từ đây'],
   ['{notified:} while the refund was in review', '{notified} khi lệnh hoàn tiền đang cần quyết định'],
   ['{notified:} although a restore may have forgotten an attempt', '{notified} dù lần khôi phục có thể đã làm mất ghi nhận một lần gửi'],
