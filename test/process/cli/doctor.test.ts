@@ -77,7 +77,7 @@ it('names a schema that is older, and the command for it, and examines nothing e
     {
       id: 'schema',
       severity: 'warning',
-      finding: 'no migration: older than this version',
+      finding: '0000_initial: older than this version',
       action: expect.stringMatching(/^run .*cli.* migrate" or start the service, and/),
     },
   ])
