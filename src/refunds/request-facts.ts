@@ -52,10 +52,7 @@ export async function findTarget(
     ) as s left join lateral (
       select * from refunds as r
       where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
-  // Another account may have a payment of this id since.
-  const replayed = rows.filter((row) => row.refundId !== null)
-  const row = requireOnly(replayed.length > 0 ? replayed : rows, kind, id)
-  const { merchantCode, transactionId, refundId, value, keyId } = row
+  const { merchantCode, transactionId, refundId, value, keyId } = requireOnly(rows, kind, id)
   const replay = refundId === null ? null : { refundId, value, keyId }
   return { merchantCode, transactionId, replay }
 }

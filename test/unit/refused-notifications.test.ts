@@ -29,7 +29,7 @@ describe('a body that cannot be parsed', () => {
       `${TEXT.slice(0, -1)},"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
       'more than 1000 values',
     ],
-    ['a member twice', TEXT.replace('{', '{"svc_TransactionID":"T2",'), 'not valid JSON'],
+    ['a member twice', TEXT.replace('{', '{"svc_TransactionID":"T2",'), 'given twice'],
     ['__proto__', TEXT.replace('{', '{"__proto__":"x",'), '__proto__'],
     ['__proto__ as an object', TEXT.replace('{', '{"__proto__":{"a":1},'), '__proto__'],
     ['__proto__ in disguise', TEXT.replace('{', '{"\\u005f_proto__":null,'), '__proto__'],

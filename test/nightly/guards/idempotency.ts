@@ -10,15 +10,6 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'at its limits a nested object is refused, with the name of the field',
   },
   {
-    file: 'src/refunds/request-facts.ts',
-    text: 'requireOnly(replayed.length > 0 ? replayed : rows,',
-    mutation: 'requireOnly(replayed.length > 1 ? replayed : rows,',
-    test: 'test/api/refunds/request/idempotency.test.ts',
-    claim: 'an idempotency key gets its refund also once another account has a payment of this id',
-    control:
-      'an idempotency key of one account is not that of another when their payments have the same id',
-  },
-  {
     file: 'src/refunds/request.ts',
     text: ".join('\\0'))",
     mutation: ".join(''))",

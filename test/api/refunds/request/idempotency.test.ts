@@ -185,18 +185,6 @@ describe('an idempotency key', () => {
     expect(theirs.id).not.toBe(mine.id)
     expect(mine.transactionId).not.toBe(theirs.transactionId)
   })
-
-  it('gets its refund also once another account has a payment of this id', async () => {
-    const { id } = await seedPaid(rig.database)
-    const asked = { url, idempotencyKey: 'same id later' }
-    const first = await expectTaken(await ask(asked, id, { amount: '10' }))
-    await seedPaid(rig.database, { merchantCode: OTHER.merchantCode, paymentId: id })
-    const again = await expectTaken(await ask(asked, id, { amount: '10' }), true)
-    expect(again.id).toBe(first.id)
-    await expectRefused(await ask(asked, id, { amount: '11' }), 422, 'idempotency_key_reused')
-    const other = await ask({ url, idempotencyKey: 'another' }, id, { amount: '10' })
-    await expectRefused(other, 409, 'ambiguous_merchant')
-  })
 })
 
 it('an account removed from the settings accepts no new refund, and replays the old ones', async () => {
