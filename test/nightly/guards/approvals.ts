@@ -117,7 +117,7 @@ export const APPROVALS: readonly Guard[] = [
   {
     file: 'src/refunds/attempt.ts',
     text: 'const currency = capCurrency ?? requestedCurrency',
-    mutation: 'const currency = requestedCurrency && capCurrency',
+    mutation: 'const currency = capCurrency ?? (requestedCurrency && null)',
     test: 'test/plays/approval/threshold.test.ts',
     claim:
       'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
