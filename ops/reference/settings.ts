@@ -102,7 +102,8 @@ export const SECTIONS: Record<string, Partial<Record<SettingName, string>>> = {
       'Codes of a refused REFUND that may end as `failed`; a refund refused with any other goes to a person. `none` for none',
     IPN_REFUND_FINAL_CODES:
       'Codes of the notification of a refund that may end it as `failed`; a refund notified with any other goes to a person. `none` for none',
-    REFUNDS_ENABLED: '`false` refuses new refunds; those in progress are completed',
+    REFUNDS_ENABLED:
+      '`false` refuses new refunds, and sends none for the first time; what was sent is completed',
     REFUND_BACKOFF_MS: 'The first gap between checks of a refund that has not ended; it doubles',
     REFUND_BACKOFF_MAX_MS: 'The longest of these gaps',
     REFUND_RESEND_AFTER_MS: 'An unanswered attempt is not repeated before this time',
