@@ -137,6 +137,7 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     // They share commits, so that their number does not depend on the connections.
     commitSlots: createSlots(2 * config.GATEWAY_MAX_CONCURRENCY),
     unconfirmedQueries: { running: 0 },
+    queryMs: new Map(),
     answerCommits: createBatcher(2 * config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
     transactionLookups: createBatcher(MAX_LOOKUPS, SLOW_BATCH_MS),
     transactionWaiters: createWaiters(),

@@ -6,6 +6,7 @@ import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectKey } from '../transactions/due.ts'
+import { countAheadOf } from './claim-ahead.ts'
 import { lockClaimed } from './fence.ts'
 import type { Claim, SyncContext } from './types.ts'
 
@@ -39,9 +40,9 @@ const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
  * limit, and rows are updated where they were found: the planner could otherwise repeat the subquery, or read the
  * whole table.
  */
-export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]> {
+export async function claimDue(ctx: SyncContext, limit: number, isAhead = false): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
-  const shares = listShares(ctx, limit)
+  const shares = listShares(ctx, limit, isAhead)
   if (shares.length === 0) return []
   const { room, first } = planUnconfirmed(ctx)
   const codes = shares.map(({ merchantCode }) => merchantCode)
@@ -136,16 +137,20 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
   return Math.max(0, Math.ceil(Math.min(maxMs, row?.inMs ?? maxMs, ...paused)))
 }
 
-/** None of an account that is paused, one for a probe; of several accounts no more than its free slots. */
-function listShares(
-  { config, callSlots, gateway }: Pick<SyncContext, 'config' | 'callSlots' | 'gateway'>,
-  limit: number,
-): ClaimShare[] {
+/**
+ * None of an account that is paused, one for a probe; of several accounts no more than its free slots and what it may
+ * claim ahead.
+ */
+function listShares(ctx: SyncContext, limit: number, isAhead = false): ClaimShare[] {
+  const { config, callSlots, gateway } = ctx
   return config.accounts.flatMap(({ merchantCode }) => {
     const breaker = gateway.breakers.of(merchantCode, 'query')
     if (breaker.waitMs() > 0) return []
     const cap = breaker.state() === 'closed' ? limit : 1
-    const most = Math.min(cap, config.accounts.length > 1 ? callSlots.free(merchantCode) : limit)
-    return most > 0 ? [{ merchantCode, most, held: callSlots.held(merchantCode) }] : []
+    const ahead = isAhead ? countAheadOf(ctx, merchantCode) : 0
+    const room = config.accounts.length > 1 ? callSlots.free(merchantCode) + ahead : limit
+    const most = Math.min(cap, room)
+    const held = callSlots.held(merchantCode) + callSlots.waiting(merchantCode)
+    return most > 0 ? [{ merchantCode, most, held }] : []
   })
 }

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { ActiveSpan } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
+import { countAhead, needsMore } from './claim-ahead.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import { syncTransaction } from './sync-transaction.ts'
 import type { Claim, ClaimEnd, SyncContext } from './types.ts'
@@ -12,8 +12,8 @@ import type { Claim, ClaimEnd, SyncContext } from './types.ts'
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
-/** With most calls in flight a round waits for more to end: claiming several costs little more. */
-const GATHER_MS = 5
+/** How long a claim waits for a call slot before it is released (ms): short beside the 15 s that its lease has to spare. */
+const SLOT_WAIT_MS = 1_000
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
@@ -32,19 +32,20 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
   return count
 }
 
-/** Starts a round, and returns once the transactions are claimed; `onMore`: the next round may find work. */
+/**
+ * Starts a round, and returns once the transactions are claimed. In a loop it claims ahead.
+ * @param onMore called when the next round may find work
+ */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const { callSlots, config, unconfirmedQueries: unconfirmed } = ctx
-  if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
-    await sleep(GATHER_MS)
-  }
-  const free = ctx.lifecycle.stopping.aborted ? 0 : callSlots.free()
-  const claims = free > 0 ? await claimDue(ctx, free) : []
-  const moreMayBeDue = claims.length === free
+  const { callSlots, lifecycle, unconfirmedQueries: unconfirmed } = ctx
+  const ahead = onMore ? countAhead(ctx) : 0
+  const limit = lifecycle.stopping.aborted ? 0 : callSlots.free() + ahead
+  const claims = limit > 0 ? await claimDue(ctx, limit, ahead > 0) : []
+  const moreMayBeDue = claims.length === limit
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
   const slots = claims.map((claim) => takeSlot(ctx, claim, moreMayBeDue, onMore))
   const finished = claims.map(async (claim, index) => {
-    const slot = slots[index]
+    const slot = await slots[index]
     const dueAgain = await ctx.tracing.run(
       () => describeSync(ctx, claim),
       (span) => syncOne(ctx, claim, slot, span),
@@ -57,20 +58,27 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
 }
 
-/** Undefined if no call slot is free any more. */
-function takeSlot(
-  { callSlots, commitSlots, gateway }: SyncContext,
+type Slot = { end: () => void; endCall: () => void }
+
+/** Undefined if no call slot became free in time, or the process stops. */
+async function takeSlot(
+  ctx: SyncContext,
   { merchantCode, hasRefunds }: Claim,
   moreMayBeDue: boolean,
   onMore?: () => void,
-) {
-  const release = callSlots.tryTake(merchantCode)
+): Promise<Slot | undefined> {
+  const { callSlots, commitSlots, gateway, lifecycle } = ctx
+  const release = await callSlots.take(merchantCode, SLOT_WAIT_MS)
   if (!release) return undefined
+  if (lifecycle.stopping.aborted) {
+    release()
+    return undefined
+  }
   const isProbe = gateway.breakers.of(merchantCode, 'query').state() !== 'closed'
   let end = () => {
     const wasAtCap = callSlots.free(merchantCode) === 0
     release()
-    if (moreMayBeDue || wasAtCap || isProbe) onMore?.()
+    if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx, merchantCode)) onMore?.()
   }
   return {
     /** Frees what the claim still holds. */
@@ -111,7 +119,7 @@ function describeSync({ tracing }: SyncContext, claim: Claim) {
 async function syncOne(
   ctx: SyncContext,
   claim: Claim,
-  slot: ReturnType<typeof takeSlot>,
+  slot: Slot | undefined,
   span: ActiveSpan,
 ): Promise<boolean> {
   const { metrics, log } = ctx

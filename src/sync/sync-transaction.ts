@@ -47,5 +47,6 @@ async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer
   const { kind } = call.outcome
   if ('paused' in call.outcome || (ctx.lifecycle.givingUp.aborted && kind !== 'answered'))
     return undefined
+  ctx.queryMs.set(claim.merchantCode, performance.now() - began)
   return { claim, call, sentAfterMs: began - claim.knownAt }
 }

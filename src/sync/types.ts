@@ -12,11 +12,13 @@ import type { TransactionRow } from '../transactions/types.ts'
 import type { NextStep, Progress, QueryEnd } from './schedule.ts'
 
 export type SyncContext = Context & {
-  /** Calls in flight, by merchant account: a claim holds one until its call has ended. */
+  /** Calls in flight, by merchant account: a claim waits for one, and holds it until its call has ended. */
   callSlots: Slots
   /** Answers being committed while their call slots are free again; it bounds those that wait in memory. */
   commitSlots: Slots
   unconfirmedQueries: { running: number }
+  /** How long the last query of each merchant account took (ms). */
+  queryMs: Map<string, number>
   answerCommits: Batcher<QueryAnswer, AnswerCommit>
 }
 

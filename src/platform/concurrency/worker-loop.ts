@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../telemetry/log.ts'
 import { noteOutage } from '../telemetry/outage-log.ts'
 
@@ -26,13 +25,25 @@ const ERROR_PAUSE_MS = 500
 export function startWorkerLoop(options: WorkerLoopOptions) {
   const { name, log, begin, idleMs, stopping, onRound } = options
   const running = new Set<Promise<void>>()
-  let woken = new AbortController()
-  /** Ends the current sleep: there may be work now. */
-  const wake = () => woken.abort()
+  let isWoken = false
+  let endSleep = () => {}
+  /** Ends the current sleep, or else the next one: there may be work now. */
+  function wake(): void {
+    isWoken = true
+    endSleep()
+  }
 
   async function sleep(ms: number): Promise<void> {
-    await pause(ms, undefined, { signal: woken.signal }).catch(() => {})
-    woken = new AbortController()
+    if (!isWoken) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        endSleep = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    isWoken = false
   }
 
   function logFailedRound(error: unknown): void {
@@ -51,7 +62,7 @@ export function startWorkerLoop(options: WorkerLoopOptions) {
       } catch (error) {
         logFailedRound(error)
         // Whatever woke it meanwhile, it pauses: only a stop does not wait.
-        if (!stopping.aborted) woken = new AbortController()
+        if (!stopping.aborted) isWoken = false
         await sleep(ERROR_PAUSE_MS)
       }
     }

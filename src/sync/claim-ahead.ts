@@ -1,0 +1,40 @@
+import type { SyncContext } from './types.ts'
+
+type AheadContext = Pick<SyncContext, 'callSlots' | 'config' | 'gateway' | 'queryMs'>
+
+/** Calls that take less end soon enough for a claim to wait for one of their slots (ms). */
+const FAST_QUERY_MS = 500
+
+/**
+ * Counts the transactions that may be claimed beyond the free call slots: a slot that becomes free then finds the next claim
+ * waiting, and one statement claims many, which halves the CPU time of a query. At most as many wait as there are slots.
+ */
+export function countAhead(ctx: AheadContext): number {
+  const { accounts, GATEWAY_MAX_CONCURRENCY: most } = ctx.config
+  const wanted = accounts.reduce(
+    (sum, { merchantCode }) => sum + countAheadOf(ctx, merchantCode),
+    0,
+  )
+  return Math.max(0, Math.min(wanted, most - ctx.callSlots.waiting()))
+}
+
+/**
+ * Counts those of one account. None while its gateway is slow or fails, because another process may ask earlier, and none
+ * with `GATEWAY_RATE_PER_S`, whose permits are for calls that begin now.
+ */
+export function countAheadOf(ctx: AheadContext, merchantCode: string): number {
+  const { callSlots, config, gateway, queryMs } = ctx
+  if (config.GATEWAY_RATE_PER_S > 0) return 0
+  if ((queryMs.get(merchantCode) ?? FAST_QUERY_MS) >= FAST_QUERY_MS) return 0
+  if (gateway.breakers.of(merchantCode, 'query').state() !== 'closed') return 0
+  if (!needsMore(ctx, merchantCode)) return 0
+  return config.GATEWAY_MAX_CONCURRENCY - callSlots.waiting(merchantCode)
+}
+
+/** Whether an account may claim more: at most half of what it claims ahead still waits. */
+export function needsMore(
+  { callSlots, config }: Pick<AheadContext, 'callSlots' | 'config'>,
+  merchantCode: string,
+): boolean {
+  return 2 * callSlots.waiting(merchantCode) <= config.GATEWAY_MAX_CONCURRENCY
+}
