@@ -20,15 +20,19 @@ export function countAhead(ctx: AheadContext): number {
 
 /**
  * Counts those of one account. None while its gateway is slow or fails, because another process may ask earlier, and none
- * with `GATEWAY_RATE_PER_S`, whose permits are for calls that begin now.
+ * with `GATEWAY_RATE_PER_S`, whose permits are for calls that begin now. An account without a call in flight may claim one
+ * while others have all the slots: otherwise their claims, which wait, would keep it out.
  */
 export function countAheadOf(ctx: AheadContext, merchantCode: string): number {
   const { callSlots, config, gateway, queryMs } = ctx
   if (config.GATEWAY_RATE_PER_S > 0) return 0
-  if ((queryMs.get(merchantCode) ?? FAST_QUERY_MS) >= FAST_QUERY_MS) return 0
   if (gateway.breakers.of(merchantCode, 'query').state() !== 'closed') return 0
   if (!needsMore(ctx, merchantCode)) return 0
-  return config.GATEWAY_MAX_CONCURRENCY - callSlots.waiting(merchantCode)
+  const waiting = callSlots.waiting(merchantCode)
+  const isFast = (queryMs.get(merchantCode) ?? FAST_QUERY_MS) < FAST_QUERY_MS
+  if (isFast) return config.GATEWAY_MAX_CONCURRENCY - waiting
+  const isKeptOut = callSlots.free() === 0 && callSlots.held(merchantCode) + waiting === 0
+  return isKeptOut ? 1 : 0
 }
 
 /** Whether an account may claim more: at most half of what it claims ahead still waits. */

@@ -69,7 +69,11 @@ async function takeSlot(
 ): Promise<Slot | undefined> {
   const { callSlots, commitSlots, gateway, lifecycle } = ctx
   const release = await callSlots.take(merchantCode, SLOT_WAIT_MS)
-  if (!release) return undefined
+  if (!release) {
+    // Its calls do not end as fast as they did.
+    ctx.queryMs.delete(merchantCode)
+    return undefined
+  }
   if (lifecycle.stopping.aborted) {
     release()
     return undefined

@@ -47,6 +47,50 @@ export const CLAIMS: readonly Guard[] = [
       'the next call is made while answers are being committed, within the limit of such commits',
   },
   {
+    file: 'src/sync/claim-ahead.ts',
+    text: '  if (config.GATEWAY_RATE_PER_S > 0) return 0\n',
+    mutation: '',
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim:
+      'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
+    file: 'src/sync/claim-ahead.ts',
+    text: '?? FAST_QUERY_MS) < FAST_QUERY_MS',
+    mutation: '?? 0) < FAST_QUERY_MS',
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim:
+      'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
+    file: 'src/sync/claim-ahead.ts',
+    text: '  return isKeptOut ? 1 : 0',
+    mutation: '  return isKeptOut ? 0 : 0',
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim:
+      'claims ahead of the calls of busy accounts do not keep out one without a call in flight',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
+    file: 'src/sync/sync-due.ts',
+    text: '    ctx.queryMs.delete(merchantCode)\n',
+    mutation: '',
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim:
+      'claims ahead of the calls are handed back when no slot is free for a second, and none follow until a call has ended fast',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
+    file: 'src/sync/sync-due.ts',
+    text: '  if (lifecycle.stopping.aborted) {',
+    mutation: "  if (lifecycle.phase === 'starting' && lifecycle.stopping.aborted) {",
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim: 'claims ahead of the calls are handed back when the process stops, and not queried',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
     file: 'src/platform/concurrency/slots.ts',
     text: 'if (next === undefined || countHeld(holder) < countHeld(next)) next = holder',
     mutation: 'if (next === undefined) next = holder',
