@@ -145,18 +145,19 @@ function isContradicted(
 }
 
 /**
- * It was never sent, and no more than the refunds made at the portal, one of them before first sight: as nobody knows
- * which of these the payment had grown by then, what has grown since may have been moved by this one before its attempt
- * was lost.
+ * A portal refund from before first sight was notified after it, so that nobody knows which refunds the payment had grown by
+ * then. One of ours that was never sent, and is no more than the refunds made at the portal, may have moved what has grown
+ * since, before its attempt was lost; one that got no answer is not sent again, because what has grown stays unexplained.
  */
 function isMistakable(
-  { id, paymentId, amount, status }: StoredRefund,
+  { id, paymentId, amount, status, attempts }: StoredRefund,
   { acknowledged: { portal } }: Ledgers,
   evidence: Evidence,
 ): boolean {
-  if (status !== 'pending' || evidence.moved.has(id) || evidence.told.has(id)) return false
-  const isBefore = portal.some((one) => one.isBefore && one.paymentId === paymentId)
-  return isBefore && units(amount) <= sumOf(paymentId, portal)
+  if (evidence.moved.has(id) || evidence.told.has(id)) return false
+  if (!portal.some((one) => one.isBefore && one.paymentId === paymentId)) return false
+  if (status === 'pending') return units(amount) <= sumOf(paymentId, portal)
+  return (status === 'unknown' || status === 'needs_review') && attempts > 0
 }
 
 /** It went to a person because an attempt got no answer, moved nothing, and the gateway would not notice a repetition. */
