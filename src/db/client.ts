@@ -5,14 +5,12 @@ import type { Driver } from '../platform/postgres/driver.ts'
 import { openPool } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
-/** The query builder over the pool. */
 export type Drizzle = PostgresJsDatabase
 
 export type Database = ReturnType<typeof openDatabase>
 
 /**
- * Opens a connection pool to the service's database. It connects on the first query, and reconnects
- * automatically when a connection is lost.
+ * Opens a pool of connections to the service's database. It connects on the first query and reconnects automatically.
  * @param connections the size of the pool
  */
 export function openDatabase(url: string, connections: number) {
@@ -25,7 +23,7 @@ function addBuilder(pool: Driver): Driver & { drizzle: Drizzle } {
 }
 
 /**
- * Checks that the database knows the time zone whose days the caps of keys follow: it has a list of its own.
+ * Checks that the database knows the time zone of the daily caps, because it has its own list of time zones.
  * @throws ConfigError
  */
 export async function requireTimeZone(
