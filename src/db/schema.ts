@@ -308,9 +308,7 @@ export const ipnEvents = define('ipn_events', {
   kind: text('kind', { enum: ['payment', 'refund'] }).notNull(),
   /** Null for a refund's notification, where that member is an unrelated id. */
   ...texts('transactionId', 'paymentId', 'requestId'),
-  /**
-   * As notified. For refunds see `src/refunds/notifications.ts`; for payments it is the order amount, never trusted.
-   */
+  /** As notified. For refunds see `src/refunds/notifications.ts`; a payment's is the order amount, never trusted. */
   ...amounts('amount'),
   ...texts('code'),
   /** Only of payments. These are hints: verified notifications may contradict each other. */
