@@ -24,7 +24,7 @@ const DATA_KEY = text(
   /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
 )
 
-/** What an account has, alone in the environment or among others in a file. */
+/** The members of an account, whether alone in the environment or one of several in a file. */
 export const ACCOUNT = {
   // `*` stands for all accounts.
   merchantCode: text(
@@ -33,7 +33,7 @@ export const ACCOUNT = {
   ),
   secret: SIGNING_SECRET,
   previousSecret: SIGNING_SECRET.optional(),
-  // A token that can be sent in a header unchanged (RFC 6750, 2.1).
+  // Can be sent in a header unchanged (RFC 6750, 2.1).
   accessToken: text(
     'be a token without spaces; <the access token>',
     /^[\x21-\x7e]{1,8192}$/,
@@ -53,7 +53,7 @@ export const ACCOUNT = {
 
 const names = (example: string) => list('[A-Za-z0-9]+', 'names without the prefix', example)
 
-/** Every setting: its type, default, and an example for error messages. Times are in milliseconds. */
+/** Every setting, with its type, its default, and an example for error messages. Times are in milliseconds. */
 export const SETTINGS = {
   HOST: text('be text; 127.0.0.1').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(3000),
@@ -118,7 +118,7 @@ export const SETTINGS = {
   RECONCILE_FINAL_FOR_MS: wholeNumber().default(86_400_000),
   RETENTION_DAYS: wholeNumber(1, 36_500).default(400),
   GATEWAY_REFUND_DEDUPES: trueOrFalse(),
-  // 19 may mean that the gateway has the request already.
+  // With 19 the gateway may already have the request.
   GATEWAY_REFUND_FINAL_CODES: responseCodes('31,32,33,34,37', ['0', '9', '19', '99']).default(
     '31,32,33,34,37'.split(','),
   ),
@@ -154,12 +154,12 @@ export type SettingName = keyof typeof SETTINGS
 export type Settings = z.infer<z.ZodObject<typeof SETTINGS>>
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings whose values are never printed, not even when they are invalid; `NAME_FILE` reads one from a file. */
+/** Settings whose values are never printed, not even invalid ones. `NAME_FILE` reads such a value from a file. */
 export const SECRET_SETTINGS: readonly SettingName[] = listSettingNames().filter((name) =>
   /^DATABASE_URL$|_(SECRET|KEY|ACCESS_TOKEN)(_PREVIOUS)?$/.test(name),
 )
 
-/** The names of all settings, in the order of their definition, without any `NAME_FILE`. */
+/** The names of all settings in the order of their definition, without the `NAME_FILE` forms. */
 export function listSettingNames(): SettingName[] {
   return z.object(SETTINGS).keyof().options
 }
