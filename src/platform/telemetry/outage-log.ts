@@ -1,18 +1,17 @@
 import type { Log } from './log.ts'
 
-/** A known condition in which work fails until something outside this process is mended. */
+/** A known condition in which work fails until something outside this process is fixed. */
 export type Condition = {
-  /** Tells conditions apart. */
   name: string
-  /** What is the case, as a clause: "the database is unreachable". */
+  /** What is wrong, as a clause: "the database is unreachable". */
   what: string
-  /** What becomes of the work meanwhile, as a clause. */
+  /** What happens to the work meanwhile, as a clause. */
   meanwhile: string
-  /** What a person looks at. */
+  /** What an operator should look at. */
   look: string
-  /** Of the newest sign. */
+  /** The code of the latest sign. */
   code?: string | undefined
-  /** A condition that this one turns out to be the cause of: it goes on under the new name. */
+  /** A condition that turns out to be caused by this one, and continues under the new name. */
   replaces?: string | undefined
 }
 
@@ -32,8 +31,8 @@ type Classify = (error: unknown) => Condition | undefined
 const opened = new WeakMap<Log, { outages: ReturnType<typeof openOutageLog>; classify: Classify }>()
 
 /**
- * Opens the outages of a log: `noteOutage` with the same log takes note of them from now on. There is a line when one
- * begins, one a minute while it lasts, and one when it has ended.
+ * Opens the outages of a log, to which `noteOutage` then adds. Logs a line when an outage begins, every minute while
+ * it lasts, and when it ends.
  */
 export function openOutageLog(log: Log, classify: Classify, now: () => number = Date.now) {
   const lasting = new Map<string, Outage>()
@@ -45,14 +44,14 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 
-  /** Tells of a condition that has begun, or that has lasted for some time. */
+  /** Logs that a condition has begun, or for how long it has lasted. */
   function say(outage: Outage, lasts = ''): void {
     const { what, meanwhile, look } = outage.condition
     log.error(describe(outage), `${what}${lasts}: ${meanwhile}; look at ${look}`)
   }
 
   const outages = {
-    /** @param work what failed because of the condition, counted in the lines */
+    /** @param work what failed because of the condition, to be counted */
     note(condition: Condition, work?: string): void {
       const known = lasting.get(condition.name)
       const at = now()
@@ -67,7 +66,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
       lasting.set(condition.name, outage)
       say(outage)
     },
-    /** Returns the conditions that last, with the time since their newest sign (ms). */
+    /** Returns the current conditions, with the time since the latest sign (ms). */
     list: () =>
       [...lasting.values()].map(({ condition, signAt }) => ({
         ...condition,
@@ -96,9 +95,9 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
 }
 
 /**
- * Takes note of an error that is a sign of a known condition, instead of a line for each, which only `debug` shows.
+ * Notes an error that is a sign of a known condition. Instead of a line for each, only `debug` shows them.
  * @param work what failed because of it, in the plural
- * @returns false for any other error, which the caller logs
+ * @returns false for any other error, which the caller must log
  */
 export function noteOutage(log: Log, error: unknown, work: string): boolean {
   const found = opened.get(log)
