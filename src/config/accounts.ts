@@ -26,7 +26,6 @@ export type MerchantAccount = {
   token?: TokenSource | undefined
 }
 
-/** The usual token endpoint of these gateways, below the base URL. */
 const TOKEN_PATH = '/v2/auth/oauth2/token'
 
 /** The demo's account, which the sandbox gateway knows by default. */
@@ -94,7 +93,6 @@ function readSingleAccount(
   return []
 }
 
-/** The settings of a single account's token. */
 const TOKEN_SETTINGS = {
   accessToken: 'GATEWAY_ACCESS_TOKEN',
   clientId: 'GATEWAY_CLIENT_ID',

@@ -16,9 +16,7 @@ import type { Environment, Settings } from './settings.ts'
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
   GATEWAY_REFUND_DEDUPES: boolean
-  /** The addresses that webhooks may be sent to. */
   webhookReach: AddressReach
-  /** The time limit for receiving a request's body (ms). */
   bodyTimeoutMs: number
   /** How long a database reading for probes and scrapes is reused (ms). */
   healthReuseMs: number
@@ -59,7 +57,6 @@ export function readConfig(env: Environment = process.env): Config {
 /** Reads the settings of a standalone sandbox gateway: those of the service, or of a demo. @throws ConfigError */
 export const readSandboxConfig = () => readConfig({ ...process.env, DEMO: 'true' })
 
-/** Describes a sandbox gateway with the accounts and wire rules of the service. */
 export function describeSandbox(config: Config) {
   return {
     accounts: config.accounts,
@@ -155,7 +152,6 @@ function isDemoByDefault(settings: Settings, env: Environment): boolean {
   return !isProduction && isLoopback(settings.HOST)
 }
 
-/** What must be set outside demo mode, and why. */
 const REQUIRED = [
   ['GATEWAY_BASE_URL', ''],
   ['DATA_ENCRYPTION_KEY', ', because refund receivers are stored encrypted'],
@@ -172,7 +168,6 @@ const MINIMA = [
   ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS'],
 ] as const
 
-/** Checks rules between settings that are valid on their own. */
 function findConflicts(settings: Settings, demo: boolean): Problem[] {
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
   const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings

@@ -102,7 +102,6 @@ export function responseCodes(example: string, never: readonly string[] = []) {
   )
 }
 
-/** A comma-separated list of decimal amounts, one per currency. */
 export function amountsByCurrency() {
   const form = 'must be amounts by currency, each currency once; VND:5000000,USD:200'
   return z

@@ -16,10 +16,8 @@ import { dataKeys } from './schema.ts'
 /** The root keys from the settings, each 32 bytes in Base64. */
 export type RootKeys = { current: string; previous?: string | undefined }
 
-/** Encryption with the data keys that this process knows. */
 export type DataKeys = ReturnType<typeof keepKeys>
 
-/** Neither root key opens the data keys. */
 export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])

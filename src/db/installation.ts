@@ -74,7 +74,6 @@ function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
 
-/** Phrases a stop as a line for operators. */
 export function describeStop({ since, because }: Stop): string {
   return `nothing is sent since ${since}: the database may have lost commits, because ${because}; run ${CLI} restored, or, if nothing was lost, ${CLI} restored --nothing-lost`
 }
@@ -95,7 +94,6 @@ type Row = Server & {
 
 const SEEN_AT = '(extract(epoch from i.seen_at) * 1000000)::bigint'
 
-/** Reads the row of the installation together with the server that answers. */
 async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   const [row] = await sql.unsafe<Row[]>(`
     select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",

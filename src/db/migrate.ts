@@ -41,7 +41,6 @@ export type AppliedMigration = { name: string; durationMs: number }
 
 type Options = {
   log?: MigrationLog
-  /** Called after each applied migration. */
   onApplied?: (migration: AppliedMigration) => void
   /** A folder with other migrations than those of this version. */
   folder?: string | undefined

@@ -25,14 +25,12 @@ export type Migration = {
   name: string
   /** When it was generated (ms). Migrations are ordered and recorded by this time. */
   when: number
-  /** SHA-256 of the file. */
   hash: string
   /** Its statements create or drop indexes concurrently, so they run one by one, outside a transaction. */
   concurrent: boolean
   statements: readonly string[]
 }
 
-/** Reads all migrations in order. */
 export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migration[]> {
   const journal: unknown = JSON.parse(await readFile(`${folder}/meta/_journal.json`, 'utf8'))
   const { entries } = Journal.parse(journal)
@@ -66,7 +64,6 @@ async function readState(sql: Sql, folder?: string) {
   const applied = await sql<{ when: number; hash: string }[]>`
     select created_at::float8 as "when", hash from migrations order by created_at`.catch(
     (error: unknown) => {
-      // The table or the schema does not exist yet.
       if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
         return []
       }

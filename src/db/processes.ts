@@ -3,16 +3,13 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 import type { Database } from './client.ts'
 
-/** How often a process records that it is alive (ms). */
 export const SEEN_EVERY_MS = 3_000
 /** If two records of a process are further apart, the database did not accept writes in between (ms). */
 export const WRITE_GAP_MS = 2 * SEEN_EVERY_MS
 /** A process not seen for this long is dead or cannot write (ms). */
 export const UNSEEN_MS = 12_000
-/** Operators are told when no worker has been seen for this long (ms). */
 const WORKER_UNSEEN_MS = 30_000
 
-/** The message of a process that sees no worker, in its log and its health. */
 export const NO_WORKER =
   'no worker has been seen for 30 s: notifications are stored, but nobody asks the gateway, sends refunds or delivers webhooks; start a process with ROLE=worker or ROLE=all'
 

@@ -16,7 +16,6 @@ export type ReadLimits = {
 /** The limit per holder is that of a key's streams of the feed, each of which reads when it is opened. */
 const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWaitMs: 5_000 }
 
-/** The share of a process's connections that are reserved for reads. */
 const SHARE = 0.3
 
 /** Returns how many connections of a process are reserved for reads: at least one, but never all. */
@@ -65,7 +64,6 @@ export function createReads(
         release()
       }
     },
-    /** Counts the reads that run or wait. */
     count: () => turns.held() + turns.waiting(),
   }
 }

@@ -477,7 +477,6 @@ export const refunds = define('refunds', {
   ...texts('requestedCurrency'),
   metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
   ...flags('needsApproval'), // Nothing is sent until another principal approves.
-  /** Who approved or declined it. */
   ...texts('decidedBy', 'foldedDecidedBy', 'decidedPrincipal', 'decidedReason'),
   ...times('declinedAt', 'approvedAt'),
   /** HMAC of what was approved. It is sent only while this is unchanged. */

@@ -60,7 +60,6 @@ export function isEncoded(headers: IncomingMessage['headers']): boolean {
   return !/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')
 }
 
-/** The maximum length of a body (bytes). */
 export const MAX_BODY_BYTES = 64 * 1024
 
 /**

@@ -44,7 +44,6 @@ export function referToHeaders(names: readonly HeaderName[]): Record<string, { $
 }
 
 
-/** Describes a JSON response with its own headers. */
 export function describeResponse<T extends z.ZodType>(
   description: string,
   schema: T,
@@ -64,7 +63,6 @@ export const describeTextResponse = (
   ...headers: HeaderName[]
 ): { description: string } => describeResponse(description, schema, ...headers)
 
-/** Describes server-sent events with JSON data. */
 export function describeEventStream(description: string, schema: z.ZodType) {
   const content: object = { 'text/event-stream': { schema } }
   return { description, content }
@@ -103,7 +101,6 @@ export function describeRefusals(...own: readonly RefusalCode[]): Record<never, 
   return groupByStatus([...MERCHANT_ROUTE, ...own])
 }
 
-/** Describes the refusals of a route that needs no key. */
 export const describePublicRefusals = (
   ...own: readonly RefusalCode[]
 ): Record<never, RefusalResponse> => groupByStatus([...EVERY_ROUTE, ...own])
@@ -125,7 +122,6 @@ function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalRes
   return byStatus
 }
 
-/** Describes a response with one of several problems that share a status. */
 function describeProblem(status: number, codes: readonly RefusalCode[]) {
   const schema = {
     allOf: [{ $ref: '#/components/schemas/Problem' }],

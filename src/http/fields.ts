@@ -58,7 +58,6 @@ export const Day = z.iso.date().refine((day) => day >= '0001-01-01' && day < '99
 
 const INVALID_AMOUNT = 'must be a decimal like 10000.50'
 
-/** An amount to search for. */
 export const AmountParameter = z
   .string()
   .refine((text) => parseAmount(text) !== undefined, INVALID_AMOUNT)

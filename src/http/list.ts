@@ -20,7 +20,6 @@ const POSITION = z.tuple([Written, Text.min(1), Text])
 
 export const DEFAULT_LIMIT = 50
 
-/** The query parameters of every list. */
 export const pageParameters = {
   limit: integerParameter('a whole number', [1, 200], {
     default: DEFAULT_LIMIT,
@@ -76,7 +75,6 @@ const CSV_TYPE = 'text/csv'
 
 type CsvResponse = Response & TypedResponse<string, 200, 'body'>
 
-/** A page as JSON or CSV, whichever the request prefers. */
 export type PageResponse<T> =
   | CsvResponse
   | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
@@ -111,7 +109,6 @@ export function prefersCsv(c: HttpContext<HttpEnv>): boolean {
   return accepts(c, { header: 'Accept', supports, default: JSON_TYPE }) === CSV_TYPE
 }
 
-/** Responds with a page, as CSV if the request prefers it. */
 export function respondPage<T extends object>(
   c: HttpContext<HttpEnv>,
   page: Page<T>,

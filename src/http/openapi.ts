@@ -8,7 +8,6 @@ export type ApiInfo = {
   title: string
   /** Markdown. */
   description: string
-  /** The groups of operations. */
   tags: { name: string; description: string }[]
   parameters: ParameterTable
 }

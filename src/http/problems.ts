@@ -9,7 +9,6 @@ import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/e
 import type { Log } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 
-/** What Hono's context holds for every request. */
 export type HttpEnv = {
   Bindings: HttpBindings
   Variables: {
@@ -20,7 +19,6 @@ export type HttpEnv = {
   }
 }
 
-/** A member that only some problems have. */
 const own = (description: string) => z.string().optional().openapi({ description })
 
 /** A problem (RFC 9457), `application/problem+json`. */

@@ -7,7 +7,6 @@ type BatchTimeouts<T> = {
   queueTimeoutMs: number
   /** From the start of its run (ms). After that, the run continues, but the caller gets no result. */
   runTimeoutMs: number
-  /** Returns the error for the caller of an item. */
   onTimeout: (item: T, started: boolean) => Error
 }
 

@@ -12,7 +12,6 @@ export type BreakerPermit = {
 }
 
 export type CircuitBreakerSettings = {
-  /** How many consecutive failures open the breaker. */
   failures: number
   /** The first pause, and the maximum that it doubles to (ms). */
   pauseMs: number
@@ -35,7 +34,6 @@ export function createCircuitBreaker(
   { failures, pauseMs, maxPauseMs, untestedMs }: CircuitBreakerSettings,
   now: () => number = () => performance.now(),
 ) {
-  /** Consecutive failures, including those of probes. */
   let failed = 0
   let pausedUntil = CLOSED
   /** The number of pauses so far. The result of a call from before the latest one is ignored. */
@@ -64,7 +62,6 @@ export function createCircuitBreaker(
       return pausedUntil <= now() ? 'half-open' : 'open'
     },
     waitMs,
-    /** Why the latest failed call failed. */
     failure: () => failure,
     /** Whether calls are or were recently paused. A pause that no call has tested for `untestedMs` no longer counts. */
     isPaused: () => isProbing || now() < pausedUntil + untestedMs,

@@ -1,11 +1,9 @@
-/** So many per minute, of which `burst` may come at once. */
 export type Rate = { perMinute: number; burst: number }
 
 type Allowance = {
   ok: boolean
   /** How long until the cost is available (ms); 0 means now. */
   waitMs: number
-  /** What may still be taken at once. */
   left: number
   /** How long until the whole burst is available, if nothing is taken meanwhile (ms). */
   wholeInMs: number

@@ -79,12 +79,10 @@ export function createSlots(
      */
     take: (holder: string, maxWaitMs: number): Promise<Release | undefined> =>
       isFree(holder) ? Promise.resolve(occupy(holder)) : wait(holder, maxWaitMs),
-    /** Counts the free slots: all of them, or those that a holder may take now. */
+    /** Counts free slots; the next two count taken slots and waiting requests. In all, or for one holder. */
     free: (holder?: string) =>
       Math.min(total - taken, holder === undefined ? total : perHolder - countHeld(holder)),
-    /** Counts the taken slots: all of them, or those of one holder. */
     held: (holder?: string) => (holder === undefined ? taken : countHeld(holder)),
-    /** Counts the waiting requests: all of them, or those of one holder. */
     waiting: (holder?: string) =>
       holder === undefined
         ? [...queues.values()].reduce((sum, { size }) => sum + size, 0)

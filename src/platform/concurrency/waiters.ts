@@ -42,7 +42,6 @@ export function createWaiters<T>() {
         })
       return { cancel, wait }
     },
-    /** Reads once for all readers that wait for the key. */
     shareRead(key: string, read: () => Promise<T>): Promise<T> {
       const running = reads.get(key)
       if (running) return running

@@ -18,7 +18,6 @@ export type WorkerLoopOptions = {
 
 export type WorkerLoop = ReturnType<typeof startWorkerLoop>
 
-/** The pause after a failed round (ms). */
 const ERROR_PAUSE_MS = 500
 
 /** Runs rounds until `stopping` aborts, and sleeps after one that found nothing. Failed rounds are logged. */

@@ -20,7 +20,6 @@ export type DataKey = {
   activeAt: number
 }
 
-/** An HMAC-SHA-256 and the key it was made with. */
 export type Fingerprint = { value: Buffer; keyId: string }
 
 const MAGIC = Buffer.from('DKv2')

@@ -41,7 +41,6 @@ export function maskCardData(value: unknown, unmasked = NOTHING): unknown {
   return maskValue(value, { kind: undefined, parent: '', depth: 0, unmasked })
 }
 
-/** Masks card data in plain text, such as a message, a reason or a path. */
 export function maskCardText(text: string): string {
   return text
     .replace(CVV_IN_TEXT, (_, name: string, between: string) => name + between + HIDDEN)
@@ -170,12 +169,10 @@ const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
 const IN_TEXT =
   /((?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash|authorization)[\w.-]{0,32}[\s"'\\]{0,6}[:=>][\s"'\\]{0,6}(?:bearer\s)?)[^\s"'\\&,;<>}]+/gi
 
-/** Returns whether a member's name denotes a credential, like `payToken`, `cardToken` and `client_secret`. */
 export function isSecretName(name: string): boolean {
   return SECRET.test(simplify(name)) || PIN.test(name)
 }
 
-/** Replaces what looks like credentials in a text. */
 export function hideSecretsInText(text: string): string {
   return text.replace(IN_TEXT, `$1${HIDDEN}`)
 }

@@ -61,7 +61,6 @@ export function Table<Row>(props: {
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
-  /** The `id` attribute of a row, for links to it. */
   rowId?: ((row: Row) => string) | undefined
   /** Without the titles of its columns on a phone, because the cells explain themselves. */
   isCompact?: boolean | undefined

@@ -2,7 +2,6 @@ import { raw } from 'hono/html'
 import type { Child } from 'hono/jsx'
 
 export type DocumentOptions = {
-  /** The language of its texts, e.g. `en`. */
   language: string
   title: string
   /** URLs of style sheets and of scripts, which are modules. */

@@ -7,7 +7,6 @@ export type ResolveHost = (hostname: string) => Promise<string[]>
 
 /** Why a URL must not be called. The merchant sees the message, so it contains no resolved address. */
 export class AddressError extends Error {
-  /** The reason reported for the failed call. */
   readonly code: string
   constructor(message: string) {
     super(message)

@@ -14,7 +14,6 @@ type ExchangeRequest = {
   signal?: AbortSignal | undefined
 }
 
-/** `timedOut` is set if the exchange ended by its time-out. */
 export type ExchangeResult =
   | { kind: 'answer'; status: number; body: Buffer }
   /** Nothing of the request was written, so the remote side cannot have acted. */

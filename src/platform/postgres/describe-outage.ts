@@ -13,7 +13,6 @@ export const BACKLOG: Condition = {
   look: 'the load and the disk of the database server, long transactions and locks in pg_stat_activity, and pg_stat_replication if commits wait for a standby',
 }
 
-/** What the database cannot do, by error code. */
 const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
   '53100': {
     name: 'disk',
@@ -56,7 +55,6 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
   look: 'the database server, the network to it, and DATABASE_URL',
 }
 
-/** Returns the condition of the database that an error is a sign of; undefined for any other error. */
 export function describeOutage(error: unknown): Condition | undefined {
   if (!isDatabaseUnavailable(error)) return undefined
   const code = readCode(error)

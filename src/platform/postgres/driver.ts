@@ -107,7 +107,6 @@ function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
   }
 }
 
-/** What the driver read from the URL and the environment. */
 type Parsed = {
   host: readonly string[]
   port: readonly number[]

@@ -11,7 +11,6 @@ import {
 
 /** For files of a server started by root, whose user may not be able to enter home directories and checkouts. */
 export const SHARED_FOLDER = '/var/lib/ipn-processor'
-/** What operators can do about any failure. */
 export const WHAT_ELSE = 'set another DATA_DIR, or set DATABASE_URL'
 
 const PASSWORD_FILE = 'ipn-password'

@@ -34,7 +34,6 @@ type EmbeddedPostgres = {
 export type EmbeddedOptions = {
   /** Created if it is missing. The database is in its subfolder `postgres`. */
   dataDir: string
-  /** Further server settings, such as `{ fsync: 'off' }`. */
   settings?: Record<string, string>
   log?: LogLine
 }
@@ -204,7 +203,6 @@ async function tryLaunch({
   return { url: writeUrl(cluster, port), dataDir: cluster, stop }
 }
 
-/** Returns the fatal error with its details, or else the last lines. */
 function extractFailure(output: string): string {
   const lines = output.split('\n').filter((line) => line.trim() !== '')
   const fatal = lines.filter((line) => /^(FATAL|PANIC|DETAIL|HINT):/.test(line))

@@ -34,7 +34,6 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 /** Deadlock, serialization failure, lock not available, query cancelled, and (Citus) a partial result was lost. */
 const TRANSIENT = /^(40...|55P03|57014|CIINF)$/
 
-/** Returns whether the same statements may succeed when they are run again. */
 export function isTransient(error: unknown): boolean {
   return error instanceof postgres.PostgresError && TRANSIENT.test(error.code)
 }

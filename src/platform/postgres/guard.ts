@@ -38,11 +38,9 @@ type SessionOptions = {
   address: Address
   /** Is told when the session cannot be opened. Without a line, as for a listener, the driver is told. */
   line: Line | undefined
-  /** How long opening may take (ms). */
   connectMs: number
   /** How long the server may send nothing while it owes an answer (ms). */
   silenceMs: number
-  /** Returns whether the server answers a new connection. */
   isReachable(): Promise<boolean>
   /** A session that only reads is not ended because its server refuses writes. */
   readOnly: boolean

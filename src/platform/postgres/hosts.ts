@@ -60,7 +60,6 @@ export function readSchema({ parameters }: Pick<DatabaseAddress, 'parameters'>):
 const KNOWN =
   /^(application_name|ssl|sslmode|sslrootcert)=|^target_session_attrs=(primary|read-write)$/
 
-/** Returns whether the service supports every parameter of the URL. */
 export function hasKnownParameters(url: string): boolean {
   const parameters = parseDatabaseUrl(url)?.parameters ?? []
   return [...parameters].every(([name, value]) => KNOWN.test(`${name}=${value}`))

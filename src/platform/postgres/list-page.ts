@@ -22,7 +22,6 @@ export type PageRequest = {
   merchants: readonly string[]
   /** More conditions on a row. None may fix the column of `only`, because other indexes would then have its order. */
   filter: SQL | undefined
-  /** At or after this time. */
   from?: string | undefined
   to?: string | undefined
   /** The maximum number of rows to compare with the filter, in case few match it. Default `EXAMINED`. */
@@ -30,7 +29,6 @@ export type PageRequest = {
   /** Reads only some rows, by an index that a page of the whole list would not use. */
   only?: Selection | undefined
   limit: number
-  /** The row after which the page begins. */
   after: { time: string; id: string; merchantCode: string } | undefined
 }
 

@@ -2,7 +2,6 @@ import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Tx } from './types.ts'
 
-/** The properties of the rows and their SQL types. */
 export type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
 
 type Row<Name extends string> = { readonly [Property in Name]?: unknown }
@@ -93,7 +92,6 @@ export function describeColumns(columns: RowSetColumns): Description {
   return described
 }
 
-/** Converts `merchantCode` to `merchant_code`. */
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
@@ -143,7 +141,6 @@ export function toIso(time: string | null): string | null {
   return `${time.slice(0, 10)}T${time.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }
 
-/** Converts some times of a row to ISO 8601. */
 export function withIso<Name extends string, Row extends Record<Name, string | null>>(
   row: Row,
   names: readonly Name[],

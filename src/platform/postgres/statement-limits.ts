@@ -1,13 +1,11 @@
 import { CONNECTIONS_BUSY } from './errors.ts'
 import type { Sql, Tx } from './types.ts'
 
-/** How long a statement may wait for a connection (ms). */
 export const CONNECTION_WAIT_MS = 5_000
 
 /** When a late statement is cancelled (ms): after its time-out, so it is a commit that waits for a standby. */
 const CANCEL_AFTER_MS = 35_000
 
-/** The process and secret of a session, as the driver keeps them. */
 type SessionKey = { pid: number | null; secret: number | null }
 
 /** The open sessions, by process and secret. */
@@ -27,7 +25,6 @@ export function createLine() {
   let open = 0
   let refusal: Error | undefined
   const onNeeded: (() => void)[] = []
-  /** Lets all continue that wait in `isNeeded`. */
   function release(): void {
     for (const resolve of onNeeded.splice(0)) resolve()
   }
@@ -100,7 +97,6 @@ export async function reserve(sql: Sql) {
 
 /** A statement of the driver (postgres 3.4.9, query.js), with members that its types omit. */
 type Statement = Promise<unknown> & {
-  /** Passes it to a connection. */
   handler(statement: unknown): void
   /** The session it was sent in; null before that. */
   state: SessionKey | null
@@ -109,7 +105,6 @@ type Statement = Promise<unknown> & {
   strings: readonly string[]
   args: readonly unknown[]
   reject(error: Error): void
-  /** Sends a request to cancel it. */
   canceller: ((statement: unknown) => Promise<void>) | null
 }
 

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { isIP, connect as openConnection, type Socket } from 'node:net'
 import { connect } from 'node:tls'
 
-/** A database server, or its socket file. */
 export type Address = { host: string; port: number } | { path: string }
 
 /** `verified` checks certificate and name; `preferred` falls back to plain text if the server has no TLS. */

@@ -29,7 +29,6 @@ type PipelinedWork<O, T> = {
   work: (tx: Tx, opened: O) => Promise<{ value: T; last?: LastStatement | undefined }>
 }
 
-/** Runs a unit of work like `runInTransaction`. */
 export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): Promise<T> {
   const turns = findTurns(sql)
   const failuresBefore = turns.failures
@@ -45,7 +44,6 @@ export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): P
   })
 }
 
-/** Limits units of work, and counts failures to get a connection. */
 type Turns = { limit: LimitFunction; failures: number; newestFailure?: unknown }
 
 const turnsOf = new WeakMap<Sql, Turns>()

@@ -23,7 +23,6 @@ import {
 import type { Log } from './log.ts'
 import { activeContext, REQUEST_ID, type Tracing } from './tracing.ts'
 
-/** The time limit for exporting the last spans at shutdown (ms). */
 const FLUSH_TIMEOUT_MS = 1_000
 
 /**
@@ -109,7 +108,6 @@ function parseRemote(text = '') {
   return context && { ...context, isRemote: true }
 }
 
-/** Returns the context of a remote parent. An invalid one begins a new trace. */
 function readParent(text: string) {
   const parent = parseRemote(text)
   return parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
@@ -121,7 +119,6 @@ function nameError(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
-/** Logs one line when the collector becomes unreachable, and one when it is back. */
 function logOutages(exporter: SpanExporter, log: Log): SpanExporter {
   let isFailing = false
   return {

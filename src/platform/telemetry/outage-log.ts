@@ -9,7 +9,6 @@ export type Condition = {
   meanwhile: string
   /** What an operator should look at. */
   look: string
-  /** The code of the latest sign. */
   code?: string | undefined
   /** A condition that turns out to be caused by this one, and continues under the new name. */
   replaces?: string | undefined
@@ -20,7 +19,6 @@ type Outage = {
   since: number
   signAt: number
   saidAt: number
-  /** How often each kind of work has failed. */
   failed: Record<string, number>
 }
 
@@ -44,7 +42,6 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 
-  /** Logs that a condition has begun, or for how long it has lasted. */
   function say(outage: Outage, lasts = ''): void {
     const { what, meanwhile, look } = outage.condition
     log.error(describe(outage), `${what}${lasts}: ${meanwhile}; look at ${look}`)
@@ -81,7 +78,6 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
         `back after ${lastedS(outage)} s: "${outage.condition.what}" is over, and what failed is repeated; nothing has to be done`,
       )
     },
-    /** Logs the conditions that have lasted for another minute. */
     remind(): void {
       for (const outage of lasting.values()) {
         if (now() - outage.saidAt < REMIND_EVERY_MS) continue
