@@ -46,19 +46,6 @@ export function databaseUrl() {
     .optional()
 }
 
-/** A name that needs no quotes. Postgres reserves `pg_…`. */
-export function databaseSchema() {
-  const must =
-    'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_'
-  return text(`${must}; cell1`, /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/)
-}
-
-export function apiKey() {
-  const example = '<the output of: openssl rand -hex 32>'
-  const rule = `be 32 to 256 visible ASCII characters without spaces; ${example}`
-  return text(rule, /^[\x21-\x7e]{32,256}$/)
-}
-
 /** A URL with only host and path: a user, query or fragment would silently be ignored. */
 export function webAddress(example: string) {
   const rule = 'be a URL that starts with https:// or http:// and has no user, query or fragment'

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import {
   amountsByCurrency,
-  apiKey,
   choice,
   cidrs,
-  databaseSchema,
   databaseUrl,
   list,
   responseCode,
@@ -61,7 +59,11 @@ export const SETTINGS = {
   METRICS_PORT: wholeNumber(0, 65_535).optional(),
   ROLE: choice(['all', 'web', 'worker']).default('all'),
   DATABASE_URL: databaseUrl(),
-  DATABASE_SCHEMA: databaseSchema().default('public'),
+  // A name that needs no quotes. Postgres reserves `pg_…`.
+  DATABASE_SCHEMA: text(
+    'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_; cell1',
+    /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/,
+  ).default('public'),
   DATA_DIR: text('be text; .data').default('.data'),
   DATABASE_POOL: wholeNumber(2, 1_000).default(10),
   MIGRATE: choice(['auto', 'off']).default('auto'),
@@ -105,7 +107,10 @@ export const SETTINGS = {
   IPN_ACCEPT_GET: trueOrFalse().default(false),
   IPN_ALLOW_CIDRS: cidrs(),
   TRUSTED_PROXIES: cidrs().default([]),
-  API_KEY: apiKey().optional(),
+  API_KEY: text(
+    'be 32 to 256 visible ASCII characters without spaces; <the output of: openssl rand -hex 32>',
+    /^[\x21-\x7e]{32,256}$/,
+  ).optional(),
   API_KEY_GRACE_MS: wholeNumber().default(3_600_000),
   SYNC_BACKOFF_MS: wholeNumber(1).default(1_000),
   SYNC_BACKOFF_MAX_MS: wholeNumber(1).default(3_600_000),

@@ -6,15 +6,13 @@ import type { Database } from './client.ts'
 
 export type ReadDatabase = Pick<Database, 'sql' | 'drizzle'>
 
-export type ReadLimits = {
-  maxWaitingPerHolder: number
-  maxWaiting: number
-  /** How long a read may wait (ms). A client that waits longer has given up. */
-  maxWaitMs: number
+const LIMITS = {
+  /** As many as a key may have streams of the feed, each of which reads when it is opened. */
+  maxWaitingPerHolder: 256,
+  maxWaiting: 2_048,
+  /** A client that waits longer has given up. */
+  maxWaitMs: 5_000,
 }
-
-/** The limit per holder is that of a key's streams of the feed, each of which reads when it is opened. */
-const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWaitMs: 5_000 }
 
 const SHARE = 0.3
 
@@ -35,7 +33,7 @@ export type Reads = ReturnType<typeof createReads>
 export function createReads(
   database: ReadDatabase,
   slots: number,
-  limits: Partial<ReadLimits> = {},
+  limits: Partial<typeof LIMITS> = {},
 ) {
   const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
   const turns = createSlots(slots, { perHolder: Math.max(1, slots >> 1) })
@@ -43,8 +41,10 @@ export function createReads(
   async function takeTurn(holder: string): Promise<Release> {
     const mayWait = turns.waiting() < maxWaiting && turns.waiting(holder) < maxWaitingPerHolder
     const release = mayWait ? await turns.take(holder, maxWaitMs) : turns.tryTake(holder)
-    if (!release) throw refuseRead()
-    return release
+    if (release) return release
+    const detail =
+      'Too many lists and searches are waiting: send fewer at once, and repeat this one in a moment'
+    throw new DomainError('unavailable', detail, { retryAfterS: 1 })
   }
 
   return {
@@ -75,12 +75,6 @@ const CANCELLED = '57014'
 function isCancelled(error: unknown): boolean {
   if (error instanceof postgres.PostgresError) return error.code === CANCELLED
   return error instanceof Error && isCancelled(error.cause)
-}
-
-function refuseRead(): DomainError {
-  const detail =
-    'Too many lists and searches are waiting: send fewer at once, and repeat this one in a moment'
-  return new DomainError('unavailable', detail, { retryAfterS: 1 })
 }
 
 function refuseSlowRead(): DomainError {

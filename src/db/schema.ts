@@ -650,9 +650,7 @@ export const discrepancies = define('discrepancies', {
   index('discrepancies_open')
     .on(t.merchantCode, t.kind, t.at, t.id)
     .where(sql`${t.resolvedAt} is null`),
-  ...checks({
-    discrepancies_times_positive: sql`${t.times} > 0`,
-  }),
+  check('discrepancies_times_positive', sql`${t.times} > 0`),
 ])
 
 /** Append-only: every call to the gateway, with its answer or why there is none. */
@@ -672,9 +670,7 @@ export const gatewayCalls = define('gateway_calls', {
   ...texts('received'), // What else was received (`src/gateway/storable.ts`).
 }).rules((t) => [
   index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
-  ...checks({
-    gateway_calls_outcome_known: isOneOf(t.outcome, OUTCOMES),
-  }),
+  check('gateway_calls_outcome_known', isOneOf(t.outcome, OUTCOMES)),
 ])
 
 /** Append-only: every change of a field, with the query or notification that caused it. */
@@ -765,7 +761,7 @@ export const webhookRetries = define('webhook_retries', {
   refers('webhook_retries_endpoint', [t.endpointId], [webhookEndpoints.id]).onDelete('cascade'),
   index('webhook_retries_due').on(t.endpointId, t.dueAt),
   index('webhook_retries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
-  ...checks({ webhook_retries_attempts_not_negative: sql`${t.attempts} >= 0` }),
+  check('webhook_retries_attempts_not_negative', sql`${t.attempts} >= 0`),
 ])
 
 /** Append-only. The merchant code is the endpoint's, so it may be `*`. */
@@ -788,7 +784,5 @@ export const webhookAttempts = define('webhook_attempts', {
     .on(t.merchantCode, t.endpointId, t.id)
     .where(sql`${t.error} is not null`),
   index('webhook_attempts_transaction').on(t.merchantCode, t.transactionId, t.id),
-  ...checks({
-    webhook_attempts_counts_from_one: sql`${t.attempt} > 0`,
-  }),
+  check('webhook_attempts_counts_from_one', sql`${t.attempt} > 0`),
 ])

@@ -131,7 +131,7 @@ const PACE: Rate = { perMinute: 12_000, burst: 200 }
 /** Also how long a refused request is held (ms), so that a client gains nothing from being refused. */
 const MAX_PACE_MS = 1_000
 
-/** Spaces out requests without a key by network. Its routes share the pace. @throws DomainError */
+/** Spaces out requests that need no key, by network. Routes behind one instance share the pace. @throws DomainError */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()
   const findAddress = createAddressFinder(proxies)

@@ -43,7 +43,6 @@ export function referToHeaders(names: readonly HeaderName[]): Record<string, { $
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-
 export function describeResponse<T extends z.ZodType>(
   description: string,
   schema: T,

@@ -46,8 +46,9 @@ export function openPool(
  */
 export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<ExchangeResult> {
   const { origin, path, method, headers, body, maxAnswerBytes = MAX_ANSWER_BYTES } = request
+  const { timeoutMs, signal } = request
   return new Promise((resolve) => {
-    if (request.signal?.aborted) return resolve({ kind: 'unavailable', reason: 'interrupted' })
+    if (signal?.aborted) return resolve({ kind: 'unavailable', reason: 'interrupted' })
     let controller: Dispatcher.DispatchController | undefined
     let status: number | undefined
     let ended = false
@@ -57,20 +58,21 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
     function end(result: ExchangeResult): void {
       if (ended) return
       ended = true
-      disarm()
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', interrupt)
       resolve(result)
     }
     function fail(reason: string, more: { timedOut?: true } = {}): void {
-      if (!controller) {
-        end({ kind: 'unavailable', reason, ...more })
-        return
-      }
+      if (!controller) return end({ kind: 'unavailable', reason, ...more })
       const part = chunks.length > 0 ? { part: Buffer.concat(chunks) } : {}
       const head = status === undefined ? {} : { status }
       end({ kind: 'unknown', reason, ...head, ...more, ...part })
       controller.abort(new Error(reason))
     }
-    const disarm = arm(request, fail)
+    const interrupt = () => fail('interrupted')
+    const expire = () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true })
+    const timer = setTimeout(expire, timeoutMs)
+    signal?.addEventListener('abort', interrupt)
 
     pool.dispatch(
       { ...(origin === undefined ? {} : { origin }), path, method, headers, body },
@@ -98,20 +100,6 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
       },
     )
   })
-}
-
-type Fail = (reason: string, more?: { timedOut?: true }) => void
-
-/** Calls `fail` on time-out, or when the signal aborts. The returned function disables both. */
-function arm({ timeoutMs, signal }: ExchangeRequest, fail: Fail): () => void {
-  const interrupt = () => fail('interrupted')
-  const expire = () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true })
-  const timer = setTimeout(expire, timeoutMs)
-  signal?.addEventListener('abort', interrupt)
-  return () => {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', interrupt)
-  }
 }
 
 /** Returns the error's code if it has one (`ECONNREFUSED`), because messages could quote addresses or content. */

@@ -11,7 +11,7 @@ export class UnreplicatedError extends Error {
   readonly code = 'COMMIT_UNREPLICATED'
 }
 
-/** Codes of the driver, the system (ENOENT: no socket file) and this folder, and SQLSTATEs by class. */
+/** Driver, system (ENOENT: no socket) and own codes; SQLSTATEs: connection, resources, system, shutdown, read-only. */
 const UNAVAILABLE =
   /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECTIONS_BUSY|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 

@@ -58,7 +58,7 @@ type SessionOptions = {
  * - A session ends when the driver would repeat a statement of a transaction after its COMMIT.
  * - What the driver kept from its last session is not sent in the next one.
  * - A session that cannot be opened is closed without an error, so that the driver connects again, and the line tells
- *   everyone who waits. The driver would tell only one, and a unit of work would keep its place in the pool.
+ *   everyone who waits. The driver would tell only one, and lose a place in its pool for each unit of work that waits.
  * - A session whose commits would be reported before they are durable is set to wait.
  * - When a server refuses writes, all sessions end, because another server has become the primary.
  */

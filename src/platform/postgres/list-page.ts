@@ -91,7 +91,7 @@ function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
     order by ${newest} ${writeLimit(request.limit)}`
 }
 
-/** Compares rows with the filter, in order. The window counts them first, and keeps their order. */
+/** Compares rows with the filter. The window function numbers them before they are filtered, and keeps their order. */
 function examine(
   table: PgTable,
   conditions: SQL | undefined,

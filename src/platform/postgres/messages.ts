@@ -127,9 +127,7 @@ function createServerError(fields: Readonly<Record<string, string>>): Error {
   return Reflect.construct(postgres.PostgresError, [fields])
 }
 
-const QUERY = 'Q'.charCodeAt(0)
-const SYNC = 'S'.charCodeAt(0)
-const FLUSH = 'H'.charCodeAt(0)
+const [QUERY, SYNC, FLUSH] = Buffer.from('QSH')
 
 /**
  * Counts the messages of the driver that ReadyForQuery will answer, and notes a final Flush, whose answer has no end.

@@ -13,7 +13,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
 /** A page takes milliseconds. A read that takes seconds has a filter without an index, or the server is overloaded. */
 export const READ_TIMEOUT_MS = 3_000
 
-/** Until then, the server has cancelled the statement, or `cancelLate` a commit that waits for a standby. */
+/** By then, the server has cancelled the statement, or `cancelLate` a commit that waits for a standby. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
 
 /** Planner settings of the service's sessions. Workers of Citus follow the settings of the role instead. */

@@ -118,8 +118,8 @@ async function readCommandTag(connection: Tx, statement: string): Promise<string
  * Sends several statements of a unit of work together. Postgres runs them in the given order, and each sees what those
  * before it wrote.
  *
- * Pass either bare statements or calls of functions whose first `await` is a statement, never both: a function sends its
- * statement when called, a bare one is sent here. The second statements of all functions follow all first ones.
+ * Pass either bare statements or calls of functions whose first `await` is a statement, never both: a function sends
+ * its statement when called, a bare one is sent here. The second statements of all functions follow all first ones.
  * @param statements `false` sends nothing
  * @throws the error of the first statement that failed, after which the server refuses the others (25P02)
  */
