@@ -51,9 +51,10 @@ export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKe
       return (await readStoredKeys(tx)).map((one) => openKey(one, roots))
     }
     const opened = stored.map((one) => openKey(one, roots))
-    for (const { purpose, id, ...key } of opened.filter(({ isCurrent }) => !isCurrent)) {
-      const wrapped = roots[0].wrap({ purpose, id, ...key })
-      await tx`update data_keys set wrapped = ${wrapped} where purpose = ${purpose} and id = ${id}`
+    for (const key of opened.filter(({ isCurrent }) => !isCurrent)) {
+      await tx`
+        update data_keys set wrapped = ${roots[0].wrap(key)}
+        where purpose = ${key.purpose} and id = ${key.id}`
     }
     return opened
   })
@@ -100,7 +101,7 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]) {
   const reread = shareRuns(async () => {
     await keepStored(sql, roots[0], keys)
     const stored = await readStoredKeys(sql)
-    // A key that another process has since wrapped with a newer root key is still known from before.
+    // A key that was since wrapped with a root key that this process lacks is still known from before.
     keys = stored.flatMap((one) => {
       const key = unwrap(one, roots)?.key ?? keys.find(({ id }) => id === one.id)?.key
       return key ? { ...one, key } : []

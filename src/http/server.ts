@@ -69,8 +69,8 @@ export async function listen(server: Server, { host, port, settings }: Binding):
   } catch (cause) {
     const why = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
     const what = `cannot listen on ${name}:${port} (${EXPLAINED_CODES.get(why) ?? why})`
-    const { host: ofHost, port: ofPort } = settings
-    throw new ListenError(`${ofPort}: ${what}; set another ${ofPort} or ${ofHost}`, { cause })
+    const advice = `set another ${settings.port} or ${settings.host}`
+    throw new ListenError(`${settings.port}: ${what}; ${advice}`, { cause })
   }
   const address = server.address()
   return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`

@@ -63,7 +63,10 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
       resolve(result)
     }
     function fail(reason: string, more: { timedOut?: true } = {}): void {
-      if (!controller) return end({ kind: 'unavailable', reason, ...more })
+      if (!controller) {
+        end({ kind: 'unavailable', reason, ...more })
+        return
+      }
       const part = chunks.length > 0 ? { part: Buffer.concat(chunks) } : {}
       const head = status === undefined ? {} : { status }
       end({ kind: 'unknown', reason, ...head, ...more, ...part })
