@@ -99,10 +99,7 @@ export function readSigningConfig(env: Environment = process.env) {
 
 export const nameDemoKeyFile = (dataDir: string) => join(dataDir, 'encryption-key')
 
-/**
- * Reads the root keys of the encryption; those of a demo are next to its database. Other settings may be invalid.
- * @throws ConfigError
- */
+/** Reads the root keys; a demo's are next to its database. Other settings may be invalid. @throws ConfigError */
 export function readDataKeyConfig(env: Environment = process.env) {
   const names = ['DATABASE_URL', 'DATA_DIR'] as const
   const keys = ['DATA_ENCRYPTION_KEY', 'DATA_ENCRYPTION_KEY_PREVIOUS'] as const

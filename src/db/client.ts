@@ -9,10 +9,7 @@ export type Drizzle = PostgresJsDatabase
 
 export type Database = ReturnType<typeof openDatabase>
 
-/**
- * Opens a pool of connections to the service's database. It connects on the first query and reconnects automatically.
- * @param connections the size of the pool
- */
+/** Opens a pool of so many connections, as `openPool` does, and adds the query builder. */
 export function openDatabase(url: string, connections: number) {
   const { openReads, ...pool } = openPool(url, connections)
   return { ...addBuilder(pool), openReads: (count: number) => addBuilder(openReads(count)) }
@@ -22,10 +19,7 @@ function addBuilder(pool: Driver): Driver & { drizzle: Drizzle } {
   return { ...pool, drizzle: drizzle(pool.sql) }
 }
 
-/**
- * Checks that the database knows the time zone of the daily caps, because it has its own list of time zones.
- * @throws ConfigError
- */
+/** Checks that the database, which has its own list, knows the time zone of the daily caps. @throws ConfigError */
 export async function requireTimeZone(
   sql: Sql,
   { CAPS_TIME_ZONE: zone }: Pick<Config, 'CAPS_TIME_ZONE'>,

@@ -27,10 +27,7 @@ const NOT_CURRENT = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that the service runs with; set the same one, or start the service with this key first',
 ])
 
-/**
- * How long after its creation a key comes into use (ms). Every process rereads the keys several times in this period,
- * so none meets a value under a key it does not know.
- */
+/** How long after its creation a key comes into use (ms). Every process rereads the keys several times before that. */
 const ACTIVE_AFTER_MS = 60_000
 
 /** How many ids that do not exist are remembered. Ids beyond these are not looked up at all. */
@@ -121,10 +118,7 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]) {
   return { ...createEncryption(() => keys, seek), reread }
 }
 
-/**
- * Stores the keys that this process knows but the database lost, in a restore or a failover. Otherwise nothing sealed
- * with them since could ever be opened again.
- */
+/** Stores keys that the database lost in a restore or failover: what they sealed since could not be opened any more. */
 async function keepStored(sql: Sql, root: KeyWrap, known: readonly DataKey[]): Promise<void> {
   const stored = new Set((await readStoredKeys(sql)).map(({ id }) => id))
   for (const key of known.filter(({ id }) => !stored.has(id))) {

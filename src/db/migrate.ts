@@ -152,10 +152,7 @@ async function applyAtOnce(session: Session, migration: Migration): Promise<void
   })
 }
 
-/**
- * Creates or drops indexes concurrently, committing each by itself. What an interrupted run left behind, such as an
- * invalid index, is dropped first.
- */
+/** Creates or drops indexes concurrently. What an interrupted run left, such as an invalid index, is dropped first. */
 async function buildIndexes({ sql, log }: Session, migration: Migration): Promise<void> {
   const { name } = migration
   for (const text of migration.statements) {

@@ -83,10 +83,7 @@ export async function isSchemaCurrent(sql: Sql): Promise<boolean> {
   return (await readState(sql)).pending.length === 0
 }
 
-/**
- * Returns the name of the newest applied migration, or undefined if there is none. If a newer version migrated the
- * database, the name is `newer than …`.
- */
+/** Returns the name of the newest applied migration, or `newer than …` if a newer version has migrated the database. */
 export async function readSchemaName(sql: Sql): Promise<string | undefined> {
   const { migrations, applied } = await readState(sql)
   const newest = applied.at(-1)

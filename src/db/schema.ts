@@ -262,10 +262,7 @@ export const sessions = define('sessions', {
   }),
 ])
 
-/**
- * Append-only: every write through the API and every change of a key, recorded in the same commit; refusals are
- * recorded afterwards. Contains no secrets, amounts or customer names.
- */
+/** Append-only: API writes and key changes, in their commit, and refusals. No secrets, amounts or customer names. */
 export const auditEntries = define('audit_entries', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...timesFromNow('at'),

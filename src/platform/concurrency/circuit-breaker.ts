@@ -52,9 +52,7 @@ export function createCircuitBreaker(
     failed = 0
     pausedUntil = CLOSED
   }
-  /**
-   * How long until a call may be made (ms). While a probe is in flight, asking again after one pause is soon enough.
-   */
+  /** How long until a call may be made (ms). While a probe is in flight, one pause is soon enough to ask again. */
   const waitMs = () => (isProbing ? pauseMs : Math.max(0, pausedUntil - now()))
   return {
     state(): CircuitBreakerState {

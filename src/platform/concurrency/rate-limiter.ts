@@ -23,10 +23,7 @@ const MAX_KEYS = 10_000
 /** More than the rounding errors of a long burst can add up to (ms). */
 const ROUNDING_MS = 0.01
 
-/**
- * Limits the rate of any number of keys by the generic cell rate algorithm. It stores one number per key: the time at
- * which the whole burst will be available again.
- */
+/** Limits the rate of any number of keys by the generic cell rate algorithm. */
 export function createRateLimiter({
   maxKeys = MAX_KEYS,
   now = () => performance.now(),

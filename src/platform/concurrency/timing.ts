@@ -35,10 +35,7 @@ export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Shares an expensive read: concurrent callers wait for the same run, and its result, even a failure, is reused for
- * `reuseMs` after it ended. Runs never overlap.
- */
+/** Shares an expensive read: callers wait for the same run, and its result, even a failure, is reused for `reuseMs`. */
 export function shareRuns<T>(
   run: () => Promise<T>,
   reuseMs: number | ((run: { tookMs: number; failed: boolean }) => number),

@@ -86,10 +86,7 @@ function readVersion(root: string): string {
   return Package.parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))).version
 }
 
-/**
- * Running the program checks everything: links, mode bits, parent folders, the C library. @returns the failure, if
- * any
- */
+/** Runs a program, which checks links, mode bits, parent folders and C library. Returns the failure, if any. */
 function tryBinaries(root: string, user: ServerUser): string | undefined {
   const run = spawnSync(join(root, 'native/bin/postgres'), ['--version'], {
     ...buildSpawnOptions(user),

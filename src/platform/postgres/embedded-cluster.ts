@@ -42,9 +42,8 @@ const nameSharedHome = (requested: string) =>
 type Home = { home: string; user: ServerUser }
 
 /**
- * Chooses the folder of the cluster and the user of the server. Postgres refuses to run as root: then the user is the
- * owner of the files (for new ones `postgres`, or else `nobody`), and what it cannot reach is kept in the shared
- * folder.
+ * Chooses the folder of the cluster and the user of the server. Postgres refuses to run as root: then the owner of the
+ * files runs it (of new ones `postgres`, or else `nobody`), and what that user cannot reach is in the shared folder.
  * @throws EmbeddedPostgresError
  */
 export function chooseHome(requested: string, log: (line: string) => void): Home {

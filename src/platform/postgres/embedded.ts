@@ -118,10 +118,7 @@ export function requireStartable(dataDir: string): void {
 
 type Running = { pid: number; port: number; isReady: boolean }
 
-/**
- * Finds the server of a cluster by Postgres's lock file. After a crash the file remains, and its process id may
- * belong to another program. The command line shows that on systems where it can be read.
- */
+/** Finds the server of a cluster by Postgres's lock file, whose process id may be another program's after a crash. */
 function findServer(cluster: string): Running | undefined {
   const lines = readIfThere(join(cluster, 'postmaster.pid'))?.split('\n') ?? []
   const pid = Number(lines[0] ?? 0)

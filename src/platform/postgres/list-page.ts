@@ -22,8 +22,8 @@ export type PageRequest = {
   merchants: readonly string[]
   /** More conditions on a row. None may fix the column of `only`, because other indexes would then have its order. */
   filter: SQL | undefined
-  from?: string | undefined
-  to?: string | undefined
+  from?: string | undefined // Inclusive.
+  to?: string | undefined // Exclusive.
   /** The maximum number of rows to compare with the filter, in case few match it. Default `EXAMINED`. */
   examined?: number | undefined
   /** Reads only some rows, by an index that a page of the whole list would not use. */

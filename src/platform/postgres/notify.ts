@@ -62,10 +62,7 @@ export function notifyAfterCommit(tx: Tx, channel: string, payload = ''): void {
   collected.push((sql) => notify(sql, channel, payload))
 }
 
-/**
- * Runs work that cannot fail once the unit of work has committed, and not if it rolls back. Outside a unit of work,
- * it runs at once, because the previous statement has committed by itself.
- */
+/** Runs work that cannot fail after the unit of work commits; outside of one at once, since each statement commits. */
 export function runAfterCommit(tx: Tx, work: () => void): void {
   const collected = pending.get(tx)
   if (collected) collected.push(work)

@@ -28,10 +28,7 @@ type Classify = (error: unknown) => Condition | undefined
 
 const opened = new WeakMap<Log, { outages: ReturnType<typeof openOutageLog>; classify: Classify }>()
 
-/**
- * Opens the outages of a log, to which `noteOutage` then adds. Logs a line when an outage begins, every minute while
- * it lasts, and when it ends.
- */
+/** Opens the outages of a log, for `noteOutage`. Logs when one begins, every minute meanwhile, and when it ends. */
 export function openOutageLog(log: Log, classify: Classify, now: () => number = Date.now) {
   const lasting = new Map<string, Outage>()
   const describe = ({ condition, since, failed }: Outage) => ({
