@@ -49,10 +49,7 @@ export function findShortSecrets(accounts: readonly MerchantAccount[]) {
 
 type Refuse<Name> = (name: Name, what: string) => void
 
-/**
- * Reads the accounts from `MERCHANTS_FILE` or a single one from the settings, and the token that several may share.
- * @param demo use the demo's account if none is set
- */
+/** Reads the accounts, by default the demo's if `demo` is set, and the token that several may share. */
 export function readAccounts(
   settings: Settings,
   demo: boolean,

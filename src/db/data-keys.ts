@@ -14,7 +14,7 @@ import { DATA_KEYS_LOCK } from './names.ts'
 import { dataKeys } from './schema.ts'
 
 /** The root keys from the settings, each 32 bytes in Base64. */
-export type RootKeys = { current: string; previous?: string | undefined }
+type RootKeys = { current: string; previous?: string | undefined }
 
 export type DataKeys = ReturnType<typeof keepKeys>
 

@@ -7,7 +7,7 @@ import { PUBLISHING_LOCK } from './names.ts'
  * The number of feed positions per epoch. Each epoch starts behind all positions of the one before, so a position,
  * which is also an event's id, is never reused, and a cursor tells which epoch it is from.
  */
-export const POSITIONS_PER_EPOCH = 1_000_000_000_000
+const POSITIONS_PER_EPOCH = 1_000_000_000_000
 
 /**
  * The server's current timeline. A point-in-time restore or a promotion starts a new one. The name of the current WAL

@@ -37,7 +37,7 @@ const REPORT_MS = 30_000
 
 type Session = { sql: Sql; log: MigrationLog; limits: typeof LIMITS }
 
-export type AppliedMigration = { name: string; durationMs: number }
+type AppliedMigration = { name: string; durationMs: number }
 
 type Options = {
   log?: MigrationLog

@@ -14,7 +14,7 @@ export const NO_WORKER =
   'no worker has been seen for 30 s: notifications are stored, but nobody asks the gateway, sends refunds or delivers webhooks; start a process with ROLE=worker or ROLE=all'
 
 /** A process; its id changes with every start. */
-export type ProcessContext = {
+type ProcessContext = {
   db: Pick<Database, 'sql'>
   config: Pick<Config, 'ROLE'>
   lifecycle: { processId: string }

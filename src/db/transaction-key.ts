@@ -26,10 +26,7 @@ export function selectKeys(sql: Sql | Tx, keys: readonly TransactionKey[]) {
   return rowSet(sql, 'k', TRANSACTION_KEY, keys)
 }
 
-/**
- * `byKey` for a table that contains the transaction's key.
- * @param of the row set with the values; `selectKeys` by default
- */
+/** `byKey` for a table that contains the transaction's key. The row set `of` has the values. */
 export function byTransaction(table: string, of = 'k'): string {
   return byKey(table, ['merchant_code', 'transaction_id'], of)
 }

@@ -15,7 +15,7 @@ import { type Cidr, createAddressFinder, nameNetwork } from './client-address.ts
 import { answerProblem, explainError, type HttpEnv } from './problems.ts'
 import { createRequestMeter } from './raw-response.ts'
 
-export type BaseContext = {
+type BaseContext = {
   log: Log
   metrics: Pick<Metrics, 'httpRequest'>
   lifecycle: { stopping: AbortSignal }

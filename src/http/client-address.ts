@@ -5,7 +5,7 @@ import type { Log } from '../platform/telemetry/log.ts'
 
 export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
 
-export type NetworkTest = (address: string) => boolean
+type NetworkTest = (address: string) => boolean
 
 export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
   const list = new BlockList()

@@ -76,7 +76,7 @@ export async function listen(server: Server, { host, port, settings }: Binding):
   return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`
 }
 
-export type ConnectionPolicy = {
+type ConnectionPolicy = {
   proxies: readonly Cidr[]
   refused: Counter<'reason'>
   log: Pick<Log, 'warn'>

@@ -1,5 +1,5 @@
 /** `open`: calls are paused. `half-open`: one probe call decides whether they resume. */
-export type CircuitBreakerState = 'closed' | 'half-open' | 'open'
+type CircuitBreakerState = 'closed' | 'half-open' | 'open'
 
 /** Permission for one call. Exactly one of its methods must be called when the call has ended. */
 export type BreakerPermit = {

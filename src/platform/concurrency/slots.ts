@@ -5,10 +5,7 @@ type Waiter = (release: Release) => void
 
 export type Slots = ReturnType<typeof createSlots>
 
-/**
- * Creates slots shared by holders, such as a key, a network or an account.
- * @param total Infinity if only the holders are limited
- */
+/** Creates slots shared by holders (keys, networks, accounts). `total` is Infinity if only the holders are limited. */
 export function createSlots(
   total: number,
   { perHolder = Number.POSITIVE_INFINITY }: { perHolder?: number } = {},

@@ -142,7 +142,7 @@ export function Field(props: {
   )
 }
 
-export type FieldAttributes = {
+type FieldAttributes = {
   id: string
   name: string
   'aria-describedby': string | undefined

@@ -1,7 +1,7 @@
 import { raw } from 'hono/html'
 import type { Child } from 'hono/jsx'
 
-export type DocumentOptions = {
+type DocumentOptions = {
   language: string
   title: string
   /** URLs of style sheets and of scripts, which are modules. */

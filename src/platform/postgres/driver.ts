@@ -163,10 +163,7 @@ function createSockets(
   }
 }
 
-/**
- * Delays an attempt after failures, the longer the more, and until a session is needed. The driver would wait up to
- * 20 s.
- */
+/** Delays an attempt after failures, longer after each, until a session is needed. The driver would wait up to 20 s. */
 async function pace(servers: Servers, line: Line | undefined): Promise<void> {
   // The servers of a list are tried one after the other without a delay.
   if (servers.failures === 0 || servers.refusals % servers.count > 0) return

@@ -18,7 +18,7 @@ import { describeColumns, pickColumns, toSnakeCase } from './row-set.ts'
 /** The columns that a list is sorted by, newest first. The table has an index with them in this order. */
 type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
 
-export type PageRequest = {
+type PageRequest = {
   merchants: readonly string[]
   /** More conditions on a row. None may fix the column of `only`, because other indexes would then have its order. */
   filter: SQL | undefined

@@ -65,10 +65,7 @@ const NO_TIMEOUTS: Record<string, string> = {
   idle_in_transaction_session_timeout: '0',
 }
 
-/**
- * Opens a single connection without any time-outs, even if the role or the database sets some.
- * @param name the application name in `pg_stat_activity`
- */
+/** Opens a connection without time-outs, even if the role or database sets some. `name` is for `pg_stat_activity`. */
 export function openSession(url: string, name: string): Driver {
   return openDriver(url, {
     connections: 1,

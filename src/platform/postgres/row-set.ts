@@ -2,7 +2,7 @@ import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Tx } from './types.ts'
 
-export type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
+type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
 
 type Row<Name extends string> = { readonly [Property in Name]?: unknown }
 
