@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
+import { readErrorCode } from '../platform/error-code.ts'
 import {
   type Environment,
   listSettingNames,
@@ -68,8 +69,7 @@ function readSecretFiles(env: Environment) {
       try {
         values.set(name, readSecretFile(file))
       } catch (error) {
-        const why =
-          error instanceof Error && 'code' in error ? String(error.code) : 'it is not that'
+        const why = readErrorCode(error) ?? 'it is not that'
         const shown = JSON.stringify(file.slice(0, 200))
         fail(`must name a file of 1 byte to 64 KiB of UTF-8 text (got ${shown}: ${why})`)
       }

@@ -1,6 +1,7 @@
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
+import { readErrorCode } from '../platform/error-code.ts'
 import type { Driver } from '../platform/postgres/driver.ts'
 import { openPool } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
@@ -27,7 +28,7 @@ export async function requireTimeZone(
   try {
     await sql`select now() at time zone ${zone}`
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === '22023')) throw error
+    if (readErrorCode(error) !== '22023') throw error
     throw new ConfigError([
       `CAPS_TIME_ZONE must be a time zone that the database knows (got "${zone}"); for example CAPS_TIME_ZONE=Asia/Ho_Chi_Minh`,
     ])

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { readErrorCode } from '../platform/error-code.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { CLI } from '../version.ts'
 
@@ -64,11 +65,11 @@ async function readState(sql: Sql, folder?: string) {
   const applied = await sql<{ when: number; hash: string }[]>`
     select created_at::float8 as "when", hash from migrations order by created_at`.catch(
     (error: unknown) => {
-      if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
-        return []
-      }
+      const code = readErrorCode(error)
+      // The table or the schema does not exist yet.
+      if (code === '42P01' || code === '3F000') return []
       // Another program has a table of that name with other columns.
-      if (error instanceof Error && 'code' in error && error.code === '42703') {
+      if (code === '42703') {
         throw new MigrationError(`The database is one of another program: ${ANOTHER}`)
       }
       throw error

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Counter } from 'prom-client'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
+import { readErrorCode } from '../platform/error-code.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
 
@@ -67,7 +68,7 @@ export async function listen(server: Server, { host, port, settings }: Binding):
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const why = readErrorCode(cause) ?? ''
     const what = `cannot listen on ${name}:${port} (${EXPLAINED_CODES.get(why) ?? why})`
     const advice = `set another ${settings.port} or ${settings.host}`
     throw new ListenError(`${settings.port}: ${what}; ${advice}`, { cause })

@@ -1,4 +1,5 @@
 import { type Dispatcher, Pool } from 'undici'
+import { readErrorCode } from '../error-code.ts'
 
 type ExchangeRequest = {
   /** Required if the dispatcher connects to more than one origin. */
@@ -97,15 +98,11 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
           end({ kind: 'answer', status: status ?? 0, body: Buffer.concat(chunks) })
         },
         onResponseError(_controller, error) {
-          const reason = describeError(error)
+          // Not the message, which could quote addresses or content.
+          const reason = readErrorCode(error) ?? error.name
           fail(reason, reason === 'UND_ERR_CONNECT_TIMEOUT' ? { timedOut: true } : {})
         },
       },
     )
   })
-}
-
-/** Returns the error's code if it has one (`ECONNREFUSED`), because messages could quote addresses or content. */
-function describeError(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }

@@ -1,3 +1,4 @@
+import { readErrorCode } from '../error-code.ts'
 import type { Condition } from '../telemetry/outage-log.ts'
 import { CONNECTIONS_BUSY, isDatabaseUnavailable, READ_ONLY } from './errors.ts'
 
@@ -63,6 +64,5 @@ export function describeOutage(error: unknown): Condition | undefined {
 
 /** The query builder wraps the driver's errors as their cause. */
 function readCode(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  return 'code' in error && typeof error.code === 'string' ? error.code : readCode(error.cause)
+  return error instanceof Error ? (readErrorCode(error) ?? readCode(error.cause)) : undefined
 }

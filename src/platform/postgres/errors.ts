@@ -1,4 +1,5 @@
 import postgres from 'postgres'
+import { readErrorCode } from '../error-code.ts'
 
 /** SQLSTATE read_only_sql_transaction: the server is a standby, or a former primary. */
 export const READ_ONLY = '25006'
@@ -27,8 +28,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof postgres.PostgresError && error.code === 'XX000') {
     return WORKER_LOST.test(error.message)
   }
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return UNAVAILABLE.test(code) || isDatabaseUnavailable(error.cause)
+  return UNAVAILABLE.test(readErrorCode(error) ?? '') || isDatabaseUnavailable(error.cause)
 }
 
 /** Deadlock, serialization failure, lock not available, query cancelled, and (Citus) a partial result was lost. */
@@ -41,8 +41,7 @@ export function isTransient(error: unknown): boolean {
 /** Returns whether the connection is lost. It remains usable after an unreplicated commit. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof postgres.PostgresError) return isFatal(error) || error.code === READ_ONLY
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^(CONNECTION_|CONNECT_|ECONN|ENOENT|EPIPE|ETIMEDOUT)/.test(code)
+  return /^(CONNECTION_|CONNECT_|ECONN|ENOENT|EPIPE|ETIMEDOUT)/.test(readErrorCode(error) ?? '')
 }
 
 /** A worker of Citus reports the name only in the message, followed by the number of the shard. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { isIP, connect as openConnection, type Socket } from 'node:net'
 import { connect } from 'node:tls'
+import { readErrorCode } from '../error-code.ts'
 
 export type Address = { host: string; port: number } | { path: string }
 
@@ -62,7 +63,7 @@ const UNREACHABLE = /^(CONNECT_TIMEOUT|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN))$/
 
 /** Returns whether a failed connection was refused by the server or its machine, and so answered. */
 export function isAnswer(error: unknown): boolean {
-  return !(error instanceof Error && 'code' in error && UNREACHABLE.test(String(error.code)))
+  return !UNREACHABLE.test(readErrorCode(error) ?? '')
 }
 
 /** Refuses further bytes, which an attacker may have injected before the server's own (CVE-2021-23222). */

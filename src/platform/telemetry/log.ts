@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { maskCardText } from '../crypto/masking.ts'
+import { readErrorCode } from '../error-code.ts'
 import { readLogIds } from './tracing.ts'
 
 export type Log = Logger
@@ -34,7 +35,7 @@ function serializeError(thrown: unknown) {
   if (!(error instanceof Error)) {
     return { type: typeof error, message: maskCardText(String(error)) }
   }
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const code = readErrorCode(error)
   const message = maskCardText(error.message)
   if (code !== undefined && OUTSIDE.test(code)) return { type: error.name, code, message }
   return { type: error.name, code, message, stack: maskCardText(error.stack ?? '') }

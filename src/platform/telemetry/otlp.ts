@@ -20,6 +20,7 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base'
+import { readErrorCode } from '../error-code.ts'
 import type { Log } from './log.ts'
 import { activeContext, REQUEST_ID, type Tracing } from './tracing.ts'
 
@@ -115,8 +116,7 @@ function readParent(text: string) {
 
 /** Never the message: that of a database error quotes customer data. */
 function nameError(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return error instanceof Error ? (readErrorCode(error) ?? error.name) : typeof error
 }
 
 function logOutages(exporter: SpanExporter, log: Log): SpanExporter {
