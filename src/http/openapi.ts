@@ -50,14 +50,15 @@ export function buildDocument(
   })
   const used = JSON.stringify([paths, webhooks])
   const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
-  const components = {
-    ...document.components,
-    headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
-    securitySchemes: SECURITY_SCHEMES,
-  }
-  const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
   return JSON.stringify({
-    ...{ ...document, info, paths, components },
+    ...document,
+    info: { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } },
+    paths,
+    components: {
+      ...document.components,
+      headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
+      securitySchemes: SECURITY_SCHEMES,
+    },
     webhooks: Object.fromEntries(webhooks),
   })
 }
