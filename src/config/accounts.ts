@@ -4,7 +4,7 @@ import { describeProblem, type Problem } from './environment.ts'
 import { isPlainRemote } from './setting-types.ts'
 import { ACCOUNT, type SettingName, type Settings } from './settings.ts'
 
-/** Where the access token for virtual cards comes from: set directly, or fetched (OAuth 2.0 client credentials). */
+/** The source of the access token for virtual cards: set directly, or fetched (client credentials: RFC 6749, 4.4). */
 export type TokenSource =
   | { kind: 'static'; accessToken: string }
   | {
@@ -16,30 +16,29 @@ export type TokenSource =
       scope?: string | undefined
     }
 
-/** One account at the gateway. Its secrets are only ever here, never in the database. */
+/** An account at the gateway. Its secrets are only here, never in the database. */
 export type MerchantAccount = {
   merchantCode: string
   secret: string
-  /** Also accepted on incoming notifications while the secret is being rotated. */
+  /** Also accepted on notifications while the secret is being rotated. */
   previousSecret?: string | undefined
-  /** Without a token source the account has no virtual cards. */
+  /** An account without a token has no virtual cards. */
   token?: TokenSource | undefined
 }
 
-/** The gateway family's token endpoint, below its base URL. */
 const TOKEN_PATH = '/v2/auth/oauth2/token'
 
-/** The demo's account; the sandbox gateway knows it by default. */
+/** The demo's account, which the sandbox gateway knows by default. */
 export const DEMO_ACCOUNT: MerchantAccount = {
   merchantCode: 'DEMO',
   secret: 'demo-secret-of-the-sandbox',
   token: { kind: 'client', url: TOKEN_PATH, clientId: 'DEMO', clientSecret: 'sandbox-DEMO' },
 }
 
-/** Characters of a signing secret: a shorter one may be guessed. */
+/** The minimum length of a signing secret that is not easy to guess. */
 export const LEAST_SECRET = 16
 
-/** Finds the signing secrets that may be guessed, current and previous, without what they are. */
+/** Finds signing secrets that are too short, without returning the secrets. */
 export function findShortSecrets(accounts: readonly MerchantAccount[]) {
   return accounts.flatMap((account) =>
     (['secret', 'previousSecret'] as const)
@@ -50,11 +49,7 @@ export function findShortSecrets(accounts: readonly MerchantAccount[]) {
 
 type Refuse<Name> = (name: Name, what: string) => void
 
-/**
- * Reads the accounts from `MERCHANTS_FILE`, or the single one from the settings; and one token for the cards of
- * several.
- * @param demo falls back to the demo's account when no account is set
- */
+/** Reads the accounts, by default the demo's if `demo` is set, and the token that several may share. */
 export function readAccounts(
   settings: Settings,
   demo: boolean,
@@ -95,7 +90,6 @@ function readSingleAccount(
   return []
 }
 
-/** Where the members of an account's token stand when the account is alone in the environment. */
 const TOKEN_SETTINGS = {
   accessToken: 'GATEWAY_ACCESS_TOKEN',
   clientId: 'GATEWAY_CLIENT_ID',
@@ -140,7 +134,7 @@ function readMerchantsFile(
   }
 }
 
-/** Explains what is wrong with the file without quoting it: it holds secrets. */
+/** Explains what is wrong with the file without quoting it, because it contains secrets. */
 function explain(error: unknown): string {
   if (error instanceof SyntaxError) return 'is not valid JSON'
   const [issue] = error instanceof z.ZodError ? error.issues : []
@@ -152,7 +146,6 @@ function explain(error: unknown): string {
   return `is invalid at ${issue.path.join('.') || 'the top level'}: ${what}`
 }
 
-/** Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4). */
 function resolveToken<Name>(
   members: TokenMembers,
   allowHttp: boolean,

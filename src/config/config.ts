@@ -16,26 +16,24 @@ import type { Environment, Settings } from './settings.ts'
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
   GATEWAY_REFUND_DEDUPES: boolean
-  /** The addresses that webhooks may go to. */
   webhookReach: AddressReach
-  /** How long the body of a request may take to arrive (ms). */
   bodyTimeoutMs: number
-  /** How long what a probe or a scrape read from the database is reused (ms). */
+  /** How long a database reading for probes and scrapes is reused (ms). */
   healthReuseMs: number
-  /** How long notifications wait (ms): until new ones are refused unread; for a commit to begin; for it to end. */
+  /** The patience with notifications (ms): before new ones are refused unread, a commit begins, and a commit ends. */
   inboxPatience: { staleMs: number; queueTimeoutMs: number; runTimeoutMs: number }
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
-  /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
+  /** A token that several accounts share for cards, which then require a key for all accounts. */
   sharedToken?: TokenSource | undefined
 }
 
-/** Reads the service's configuration. No other file accesses the environment. @throws ConfigError */
+/** Reads the service's configuration. Only this directory accesses the environment. @throws ConfigError */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
   const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
   const isUnclear = parsed.problems.some(({ name }) => name === 'DEMO')
   const demo = DEMO ?? (isUnclear || isDemoByDefault(settings, env))
-  // Log lines would clutter the demo's output, so they have to be asked for.
+  // Log lines would clutter the demo's output, so they are off unless asked for.
   if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
   const { accounts, sharedToken, problems } = readAccounts(settings, demo)
   const [first, ...others] = accounts
@@ -44,22 +42,21 @@ export function readConfig(env: Environment = process.env): Config {
   return {
     ...settings,
     demo,
-    // Only in demo mode can it be unset here.
+    // Outside demo mode it is required.
     GATEWAY_REFUND_DEDUPES: settings.GATEWAY_REFUND_DEDUPES ?? true,
     webhookReach: decideReach(WEBHOOK_ALLOW_PRIVATE, demo && isLoopback(settings.HOST)),
     bodyTimeoutMs: 10_000,
     healthReuseMs: 1_000,
-    // A late answer is useless, because the sender has given up; but a commit that runs may well be stored.
+    // A late answer is useless once the sender has given up, but a commit that has begun may still succeed.
     inboxPatience: { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 },
     accounts: [first, ...others],
     sharedToken,
   }
 }
 
-/** Reads what a standalone sandbox gateway follows: the settings of a demo, or of the service. @throws ConfigError */
+/** Reads the settings of a standalone sandbox gateway: those of the service, or of a demo. @throws ConfigError */
 export const readSandboxConfig = () => readConfig({ ...process.env, DEMO: 'true' })
 
-/** Describes a sandbox gateway with the same accounts and wire rules as the service. */
 export function describeSandbox(config: Config) {
   return {
     accounts: config.accounts,
@@ -80,8 +77,8 @@ export function describeSandbox(config: Config) {
 }
 
 /**
- * Reads what signing on the command line needs: `SIGNING_SECRET`, or else the configured accounts (the demo's
- * if there are none). Other settings may be invalid; with a `SIGNING_SECRET` so may the accounts.
+ * Reads what signing on the command line needs: `SIGNING_SECRET`, or the configured accounts (by default the demo's).
+ * Other settings may be invalid, and so may the accounts if `SIGNING_SECRET` is set.
  * @throws ConfigError
  */
 export function readSigningConfig(env: Environment = process.env) {
@@ -100,14 +97,9 @@ export function readSigningConfig(env: Environment = process.env) {
   return { ...settings, accounts }
 }
 
-/** Where the demo keeps its encryption key. */
 export const nameDemoKeyFile = (dataDir: string) => join(dataDir, 'encryption-key')
 
-/**
- * Reads the keys that data is encrypted under, or the demo's, which is beside its database. Other settings may be
- * invalid.
- * @throws ConfigError
- */
+/** Reads the root keys; a demo's are next to its database. Other settings may be invalid. @throws ConfigError */
 export function readDataKeyConfig(env: Environment = process.env) {
   const names = ['DATABASE_URL', 'DATA_DIR'] as const
   const keys = ['DATA_ENCRYPTION_KEY', 'DATA_ENCRYPTION_KEY_PREVIOUS'] as const
@@ -121,8 +113,8 @@ export function readDataKeyConfig(env: Environment = process.env) {
 }
 
 /**
- * Reads whose transactions the service asks about, for a program that needs no other settings: those may be invalid.
- * @returns undefined without an account in the settings
+ * Reads the codes of the configured accounts; other settings may be invalid.
+ * @returns undefined if no account is configured
  * @throws ConfigError
  */
 export function readMerchantCodes(env: Environment = process.env): string[] | undefined {
@@ -134,7 +126,7 @@ export function readMerchantCodes(env: Environment = process.env): string[] | un
   return accounts.map(({ merchantCode }) => merchantCode)
 }
 
-/** Where people open the console: at `localhost`, because browsers bind passkeys to a name. */
+/** Returns where people open the console. The default is `localhost`, because browsers bind passkeys to a name. */
 export function findConsoleUrl(
   { CONSOLE_BASE_URL }: Pick<Settings, 'CONSOLE_BASE_URL'>,
   port: number | string,
@@ -142,13 +134,13 @@ export function findConsoleUrl(
   return CONSOLE_BASE_URL ?? `http://localhost:${port}`
 }
 
-/** A demo that only this machine can reach may call back to this machine: receivers are tried there. */
+/** A demo that only this machine can reach may call back to this machine, so that receivers can be tried there. */
 function decideReach(allowPrivate: boolean | undefined, isLocalDemo: boolean): AddressReach {
   if (allowPrivate !== undefined) return allowPrivate ? 'private' : 'public'
   return isLocalDemo ? 'loopback' : 'public'
 }
 
-/** Whether someone tries the service on a laptop: nothing is set that belongs to a production installation. */
+/** Assumes a demo on someone's own machine if nothing is set that belongs to a production installation. */
 function isDemoByDefault(settings: Settings, env: Environment): boolean {
   const production = /^(DATABASE_URL(_FILE)?|MERCHANTS_FILE|API_KEY(_FILE)?|GATEWAY_.*)$/
   const isProduction =
@@ -157,7 +149,6 @@ function isDemoByDefault(settings: Settings, env: Environment): boolean {
   return !isProduction && isLoopback(settings.HOST)
 }
 
-/** What has to be said outside demo mode, and why. */
 const REQUIRED = [
   ['GATEWAY_BASE_URL', ''],
   ['DATA_ENCRYPTION_KEY', ', because refund receivers are stored encrypted'],
@@ -167,14 +158,13 @@ const REQUIRED = [
   ],
 ] as const
 
-/** Pairs of a setting and the setting it must not be less than. */
+/** Pairs of a setting and the one it must not be less than. */
 const MINIMA = [
   ['SYNC_BACKOFF_MAX_MS', 'SYNC_BACKOFF_MS'],
   ['REFUND_BACKOFF_MAX_MS', 'REFUND_BACKOFF_MS'],
   ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS'],
 ] as const
 
-/** Checks the rules between settings that are valid on their own. */
 function findConflicts(settings: Settings, demo: boolean): Problem[] {
   const { GATEWAY_BASE_URL: base, GATEWAY_CARDS_SUCCESS_CODE: success } = settings
   const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
+import { readErrorCode } from '../platform/error-code.ts'
 import {
   type Environment,
   listSettingNames,
@@ -10,7 +11,7 @@ import {
   type Settings,
 } from './settings.ts'
 
-/** Reports invalid settings: each line names one setting, what is wrong with it and an example. */
+/** Invalid settings. Each line names a setting, what is wrong with it, and an example. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly lines: readonly string[]
@@ -20,17 +21,17 @@ export class ConfigError extends Error {
   }
 }
 
-/** What is wrong with a setting, in one line. `name` is the setting it concerns, also when the line names another. */
+/** What is wrong with a setting, in one line. `name` is the setting concerned, even if the line names another. */
 export type Problem = { name: string; line: string }
 
-/** What is wrong with a setting, with an example: by default the one that its type has. */
+/** Describes what is wrong with a setting, with an example: the given one, or that of its type. */
 export function describeProblem(name: SettingName, what: string, given?: string): Problem {
   const [, known] = SETTINGS[name].safeParse('').error?.issues[0]?.message.split('; ') ?? []
   return { name, line: `${name} ${what}; for example ${name}=${given ?? known}` }
 }
 
 /**
- * @param conflicts those between settings: one that is invalid or misspelt is not also reported as missing
+ * @param conflicts problems between settings; left out for settings that already have a problem of their own
  * @throws ConfigError with all the lines, if there are any
  */
 export function refuseProblems(
@@ -42,7 +43,7 @@ export function refuseProblems(
   if (lines.length > 0) throw new ConfigError(lines)
 }
 
-/** Reads some settings, for a program that needs no others: those may be invalid. @throws ConfigError */
+/** Reads only some settings; the others may be invalid. @throws ConfigError */
 export function readSome<N extends SettingName>(
   env: Environment | undefined,
   names: readonly N[],
@@ -52,12 +53,10 @@ export function readSome<N extends SettingName>(
   return settings
 }
 
-/** More than any value has (bytes): a larger file is another one than was meant. */
+/** The maximum size of a secret's file (bytes). A larger one was named by mistake. */
 const MAX_BYTES = 65_536
 
-/**
- * Reads every secret whose `NAME_FILE` is set, as orchestrators mount them. What a file contains is in no problem.
- */
+/** Reads every secret whose `NAME_FILE` is set, as orchestrators mount them. Problems never quote the contents. */
 function readSecretFiles(env: Environment) {
   const values = new Map<string, string>()
   const problems: Problem[] = []
@@ -70,8 +69,7 @@ function readSecretFiles(env: Environment) {
       try {
         values.set(name, readSecretFile(file))
       } catch (error) {
-        const why =
-          error instanceof Error && 'code' in error ? String(error.code) : 'it is not that'
+        const why = readErrorCode(error) ?? 'it is not that'
         const shown = JSON.stringify(file.slice(0, 200))
         fail(`must name a file of 1 byte to 64 KiB of UTF-8 text (got ${shown}: ${why})`)
       }
@@ -80,10 +78,10 @@ function readSecretFiles(env: Environment) {
   return { values, problems }
 }
 
-/** One newline at the end is not part of the value. @throws Error */
+/** A newline at the end is not part of the value. @throws Error */
 function readSecretFile(file: string): string {
   const stats = statSync(file)
-  // A pipe could block the start.
+  // Reading a pipe could block the start.
   if (!stats.isFile()) throw new Error('not a file')
   if (stats.size > MAX_BYTES) throw new Error('too large')
   const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
@@ -94,20 +92,19 @@ function readSecretFile(file: string): string {
 
 const KNOWN: string[] = [...listSettingNames(), ...SECRET_SETTINGS.map((name) => `${name}_FILE`)]
 
-/** What else names of settings begin with: nothing but a setting of this service does. */
+/** The beginnings of names that belong only to settings of this service. */
 const PREFIXES = listSettingNames()
   .filter((name) => name.includes('_') && !/^(API|DATA|DATABASE|LOG|OTEL)_/.test(name))
   .map((name) => name.replace(/_.*/, '_'))
 
-/** What other programs set: beside `DATABASE_HOST`, the address of a client, and the services of Kubernetes and Docker. */
+/** Variables that other programs set: among them those of Kubernetes and Docker for each service. */
 const FOREIGN =
   /^(DATABASE_PORT|DATABASE_SSL|GATEWAY_CLIENT_IP)$|_(SERVICE_(HOST|PORT\w*)|PORT_\d+_\w+)$/
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\//
 
 /**
- * Finds the names in the environment that were probably meant as settings: those that begin like one, and long ones
- * within two letters of one. Otherwise a setting that was meant to stop something (`REFUNDS_…`) would be without
- * effect.
+ * Finds variables that are probably misspelt settings: names that begin like one, and long names within two letters
+ * of one. A setting meant to stop something (`REFUNDS_…`) must not silently be without effect.
  */
 function findUnknown(env: Environment): Problem[] {
   return Object.entries(env).flatMap(([name, value]): Problem[] => {
@@ -121,13 +118,13 @@ function findUnknown(env: Environment): Problem[] {
   })
 }
 
-/** Lists what is set for a sign-in by a directory and for reads from replicas, which this service does not have. */
+/** Lists variables for sign-in through a directory and for read replicas, which this service does not support. */
 export const listWithoutEffect = (env: Environment = process.env): string[] =>
   Object.keys(env).filter((name) => /^(OIDC_\w+|DATABASE_READ_URL(_FILE)?)$/.test(name))
 
 /**
- * Parses the environment, and the files that it names; an empty value counts as unset. An invalid setting has
- * its default in `settings`, so that everything else can be checked too.
+ * Parses the environment and the files that it names. An empty value counts as unset. In `settings`, an invalid
+ * setting has its default, so that the remaining checks can run.
  */
 export function parseSettings(env: Environment = process.env): {
   settings: Settings
@@ -150,7 +147,7 @@ export function parseSettings(env: Environment = process.env): {
   return { settings, problems: [...invalid.values(), ...files.problems, ...findUnknown(env)] }
 }
 
-/** Quotes a value on one line unless it is a secret, truncated, without what can be a password or a token in a URL. */
+/** Quotes a value unless it is a secret: truncated, on one line, without what may be a password or token in a URL. */
 function describeValue(name: string, value: string): string {
   const redacted = value.replace(/^.*@/s, '…@').replace(/[?#].*$/s, '?…')
   const shown = ` (got ${JSON.stringify(redacted.slice(0, 100))})`

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Cidr } from '../http/client-address.ts'
 import { hasKnownParameters, parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 
-// Every message here has the form `<what the value must be>; <an example of it>`.
+// Every message has the form `<what the value must be>; <an example>`.
 
 /** @param rule completes the message "must …" */
 export function text(rule: string, form: RegExp | ((value: string) => boolean) = /./) {
@@ -46,27 +46,13 @@ export function databaseUrl() {
     .optional()
 }
 
-/** A name that needs no quotes, of which Postgres keeps `pg_…` for itself. */
-export function databaseSchema() {
-  const must =
-    'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_'
-  return text(`${must}; cell1`, /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/)
-}
-
-/** An API key of the operator's choice. */
-export function apiKey() {
-  const example = '<the output of: openssl rand -hex 32>'
-  const rule = `be 32 to 256 visible ASCII characters without spaces; ${example}`
-  return text(rule, /^[\x21-\x7e]{32,256}$/)
-}
-
-/** A URL of host and path: a user, query or fragment would silently be ignored. */
+/** A URL with only host and path: a user, query or fragment would silently be ignored. */
 export function webAddress(example: string) {
   const rule = 'be a URL that starts with https:// or http:// and has no user, query or fragment'
   return text(`${rule}; ${example}`, isWebAddress).optional()
 }
 
-/** The origin of pages: browsers keep sessions only over https, and over http with this machine. */
+/** The origin of pages. Browsers keep sessions only over https, or over http with this machine. */
 export function webOrigin(example: string) {
   const rule = 'be a URL that starts with https://, or http:// for localhost, and has no path'
   const isOrigin = (url: URL) => url.pathname === '/' && !isPlainRemote(url)
@@ -81,7 +67,7 @@ function isWebAddress(value: string): boolean {
   return username === '' && password === ''
 }
 
-/** A comma-separated list; `none` is the empty one. @param item the source of a regular expression */
+/** A comma-separated list, or `none` for an empty one. @param item the source of a regular expression */
 export function list(item: string, what: string, example: string) {
   const form = new RegExp(`^(none|${item}(,${item})*)$`)
   return text(`be a comma-separated list of ${what}, or none; ${example}`, form).transform(
@@ -89,14 +75,13 @@ export function list(item: string, what: string, example: string) {
   )
 }
 
-/** A response code of the gateway: a whole number as it is written. */
 const CODE = '(0|-?[1-9]\\d{0,8})'
 
 export function responseCode() {
   return text('be a whole number; 1', new RegExp(`^${CODE}$`))
 }
 
-/** @param never codes that must not be listed: they never prove a failure */
+/** @param never codes that never prove a failure, so they must not be listed */
 export function responseCodes(example: string, never: readonly string[] = []) {
   return list(CODE, 'whole numbers', example).refine(
     (codes) => !codes.some((code) => never.includes(code)),
@@ -104,7 +89,6 @@ export function responseCodes(example: string, never: readonly string[] = []) {
   )
 }
 
-/** A comma-separated list of amounts, decimal strings, one for each currency. */
 export function amountsByCurrency() {
   const form = 'must be amounts by currency, each currency once; VND:5000000,USD:200'
   return z
@@ -119,7 +103,7 @@ export function amountsByCurrency() {
     .refine((all) => new Set(all.map(({ currency }) => currency)).size === all.length, form)
 }
 
-/** A time zone by its IANA name. An offset is not one: Postgres reads its sign the other way round. */
+/** A time zone by its IANA name. Offsets are refused, because Postgres reads their sign the other way round. */
 export function timeZone() {
   return text('be the name of an IANA time zone; Asia/Ho_Chi_Minh', (name) => {
     if (!/^[A-Za-z][\w+-]*(\/[\w+-]+)*$/.test(name)) return false
@@ -139,7 +123,7 @@ export function cidrs() {
     .optional()
 }
 
-/** Parses a network; a single address is a network of its own. */
+/** Parses a network. A single address is a network by itself. */
 export function parseCidr(value: string): Cidr | undefined {
   const [address = '', length, ...others] = value.split('/')
   const version = isIP(address)
@@ -150,12 +134,11 @@ export function parseCidr(value: string): Cidr | undefined {
   return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined
 }
 
-/** Whether a host name or address is on this machine. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/.test(host)
 }
 
-/** Whether a call to this URL would leave the machine unencrypted. */
+/** Returns whether a call to this URL would leave the machine unencrypted. */
 export function isPlainRemote(url: URL): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import {
   amountsByCurrency,
-  apiKey,
   choice,
   cidrs,
-  databaseSchema,
   databaseUrl,
   list,
   responseCode,
@@ -24,7 +22,7 @@ const DATA_KEY = text(
   /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
 )
 
-/** What an account has, alone in the environment or among others in a file. */
+/** The members of an account, whether alone in the environment or one of several in a file. */
 export const ACCOUNT = {
   // `*` stands for all accounts.
   merchantCode: text(
@@ -33,7 +31,7 @@ export const ACCOUNT = {
   ),
   secret: SIGNING_SECRET,
   previousSecret: SIGNING_SECRET.optional(),
-  // A token that can be sent in a header unchanged (RFC 6750, 2.1).
+  // Can be sent in a header unchanged (RFC 6750, 2.1).
   accessToken: text(
     'be a token without spaces; <the access token>',
     /^[\x21-\x7e]{1,8192}$/,
@@ -53,7 +51,7 @@ export const ACCOUNT = {
 
 const names = (example: string) => list('[A-Za-z0-9]+', 'names without the prefix', example)
 
-/** Every setting: its type, default, and an example for error messages. Times are in milliseconds. */
+/** Every setting, with its type, its default, and an example for error messages. Times are in milliseconds. */
 export const SETTINGS = {
   HOST: text('be text; 127.0.0.1').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(3000),
@@ -61,7 +59,11 @@ export const SETTINGS = {
   METRICS_PORT: wholeNumber(0, 65_535).optional(),
   ROLE: choice(['all', 'web', 'worker']).default('all'),
   DATABASE_URL: databaseUrl(),
-  DATABASE_SCHEMA: databaseSchema().default('public'),
+  // A name that needs no quotes. Postgres reserves `pg_…`.
+  DATABASE_SCHEMA: text(
+    'be a name of small letters, digits and _, of at most 40 characters, that does not begin with a digit or pg_; cell1',
+    /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/,
+  ).default('public'),
   DATA_DIR: text('be text; .data').default('.data'),
   DATABASE_POOL: wholeNumber(2, 1_000).default(10),
   MIGRATE: choice(['auto', 'off']).default('auto'),
@@ -105,7 +107,10 @@ export const SETTINGS = {
   IPN_ACCEPT_GET: trueOrFalse().default(false),
   IPN_ALLOW_CIDRS: cidrs(),
   TRUSTED_PROXIES: cidrs().default([]),
-  API_KEY: apiKey().optional(),
+  API_KEY: text(
+    'be 32 to 256 visible ASCII characters without spaces; <the output of: openssl rand -hex 32>',
+    /^[\x21-\x7e]{32,256}$/,
+  ).optional(),
   API_KEY_GRACE_MS: wholeNumber().default(3_600_000),
   SYNC_BACKOFF_MS: wholeNumber(1).default(1_000),
   SYNC_BACKOFF_MAX_MS: wholeNumber(1).default(3_600_000),
@@ -118,7 +123,7 @@ export const SETTINGS = {
   RECONCILE_FINAL_FOR_MS: wholeNumber().default(86_400_000),
   RETENTION_DAYS: wholeNumber(1, 36_500).default(400),
   GATEWAY_REFUND_DEDUPES: trueOrFalse(),
-  // 19 may mean that the gateway has the request already.
+  // With 19 the gateway may already have the request.
   GATEWAY_REFUND_FINAL_CODES: responseCodes('31,32,33,34,37', ['0', '9', '19', '99']).default(
     '31,32,33,34,37'.split(','),
   ),
@@ -154,12 +159,12 @@ export type SettingName = keyof typeof SETTINGS
 export type Settings = z.infer<z.ZodObject<typeof SETTINGS>>
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings whose values are never printed, not even when they are invalid; `NAME_FILE` reads one from a file. */
+/** Settings whose values are never printed, not even invalid ones. `NAME_FILE` reads such a value from a file. */
 export const SECRET_SETTINGS: readonly SettingName[] = listSettingNames().filter((name) =>
   /^DATABASE_URL$|_(SECRET|KEY|ACCESS_TOKEN)(_PREVIOUS)?$/.test(name),
 )
 
-/** The names of all settings, in the order of their definition, without any `NAME_FILE`. */
+/** The names of all settings in the order of their definition, without the `NAME_FILE` forms. */
 export function listSettingNames(): SettingName[] {
   return z.object(SETTINGS).keyof().options
 }

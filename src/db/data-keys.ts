@@ -13,35 +13,30 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DATA_KEYS_LOCK } from './names.ts'
 import { dataKeys } from './schema.ts'
 
-/** The root keys from the settings, 32 bytes in Base64 each. */
-export type RootKeys = { current: string; previous?: string | undefined }
+/** The root keys from the settings, each 32 bytes in Base64. */
+type RootKeys = { current: string; previous?: string | undefined }
 
-/** Encryption with the keys of the database, as this process knows them. */
 export type DataKeys = ReturnType<typeof keepKeys>
 
-/** Neither root key belongs to the database. */
 export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])
 
-/** The service has not been started with the current root key: its processes could not open what is wrapped with it. */
+/** The running service does not have this root key yet, so its processes could not open a key wrapped with it. */
 const NOT_CURRENT = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that the service runs with; set the same one, or start the service with this key first',
 ])
 
-/**
- * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a
- * value under a key that it does not know.
- */
+/** How long after its creation a key comes into use (ms). Every process rereads the keys several times before that. */
 const ACTIVE_AFTER_MS = 60_000
 
-/** Ids that were sought in vain are not sought again; more than these do not belong to this service. */
+/** How many ids that do not exist are remembered. Ids beyond these are not looked up at all. */
 const MOST_MISSED = 1_000
 
 /**
- * Reads the data keys, and wraps those under the previous root key with the current one. A database without any gets a
- * random one for each purpose. Processes that start together run this one after the other.
- * @throws ConfigError when neither root key opens them
+ * Reads the data keys, and wraps those that are still under the previous root key with the current one. A database
+ * without keys gets a random one for each purpose. Processes that start together run this one after another.
+ * @throws ConfigError when neither root key opens the data keys
  */
 export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKeys> {
   const roots = openRoots(rootKeys)
@@ -53,9 +48,10 @@ export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKe
       return (await readStoredKeys(tx)).map((one) => openKey(one, roots))
     }
     const opened = stored.map((one) => openKey(one, roots))
-    for (const { purpose, id, ...key } of opened.filter(({ isCurrent }) => !isCurrent)) {
-      const wrapped = roots[0].wrap({ purpose, id, ...key })
-      await tx`update data_keys set wrapped = ${wrapped} where purpose = ${purpose} and id = ${id}`
+    for (const key of opened.filter(({ isCurrent }) => !isCurrent)) {
+      await tx`
+        update data_keys set wrapped = ${roots[0].wrap(key)}
+        where purpose = ${key.purpose} and id = ${key.id}`
     }
     return opened
   })
@@ -63,8 +59,8 @@ export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKe
 }
 
 /**
- * Reads the data keys as `openDataKeys` does, and changes nothing; none are there before the first start.
- * @throws ConfigError when neither root key opens them
+ * Reads the data keys like `openDataKeys`, but writes nothing. Before the first start there are none.
+ * @throws ConfigError when neither root key opens the data keys
  */
 export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readonly DataKey[]> {
   const roots = openRoots(rootKeys)
@@ -75,8 +71,8 @@ export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readon
 }
 
 /**
- * Adds a fresh key that seals new values once `ACTIVE_AFTER_MS` have passed. The older ones go on opening theirs.
- * @returns what says whether it, or a newer one, is in use
+ * Adds a key that seals new values once `ACTIVE_AFTER_MS` have passed. Older keys still open what they sealed.
+ * @returns a function that tells whether the key is in use
  * @throws ConfigError when the processes of the service may not have the root key yet
  */
 export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Promise<boolean>> {
@@ -98,18 +94,18 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]) {
   let keys = opened
   const missed = new Set<string>()
 
-  /** Reads the keys that others have added. @throws database errors */
+  /** Reads keys that other processes have added. @throws database errors */
   const reread = shareRuns(async () => {
     await keepStored(sql, roots[0], keys)
     const stored = await readStoredKeys(sql)
-    // One that neither root key opens is known from before, if at all: another process has wrapped it since.
+    // A key that was since wrapped with a root key that this process lacks is still known from before.
     keys = stored.flatMap((one) => {
       const key = unwrap(one, roots)?.key ?? keys.find(({ id }) => id === one.id)?.key
       return key ? { ...one, key } : []
     })
   }, 0)
 
-  /** Not yet known is not lost: whoever asks again finds the key, or that there is none. */
+  /** Rereads the keys for an unknown id; until that is done, whoever asks is told to retry. @throws DomainError */
   function seek(id: string): void {
     if (missed.has(id) || missed.size >= MOST_MISSED) return
     reread().then(
@@ -122,10 +118,7 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]) {
   return { ...createEncryption(() => keys, seek), reread }
 }
 
-/**
- * Stores again what this process knows and the database lacks: it was restored, or it lost a key with its primary. What
- * was sealed under it since could not be opened any more.
- */
+/** Stores keys that the database lost in a restore or failover: what they sealed since could not be opened any more. */
 async function keepStored(sql: Sql, root: KeyWrap, known: readonly DataKey[]): Promise<void> {
   const stored = new Set((await readStoredKeys(sql)).map(({ id }) => id))
   for (const key of known.filter(({ id }) => !stored.has(id))) {

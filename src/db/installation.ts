@@ -4,66 +4,65 @@ import { CLI } from '../version.ts'
 import { PUBLISHING_LOCK } from './names.ts'
 
 /**
- * Positions of the feed in an epoch. The events of the next one begin behind all of them, so that no position, which is
- * also the id of an event, is ever given twice, and every cursor says which epoch it is from.
+ * The number of feed positions per epoch. Each epoch starts behind all positions of the one before, so a position,
+ * which is also an event's id, is never reused, and a cursor tells which epoch it is from.
  */
-export const POSITIONS_PER_EPOCH = 1_000_000_000_000
+const POSITIONS_PER_EPOCH = 1_000_000_000_000
 
 /**
- * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from
- * another, begins a new one. The name of the file it writes to says which at once, the control file after its next
- * checkpoint.
+ * The server's current timeline. A point-in-time restore or a promotion starts a new one. The name of the current WAL
+ * file shows it at once, whereas the control file only does so after the next checkpoint.
  */
 const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
 
-/** The server that runs the statement, as `server`: in one that reads a table, it is the server that has the table. */
+/** The server that runs the statement, as `server`; on Citus, the one that holds the tables the statement reads. */
 const SERVER = `(
   select s.system_identifier::text as system_identifier, ${TIMELINE} as timeline
   from pg_control_system() as s) as server`
 
 /**
- * The condition that refunds and events may be sent: nobody has to say first what was lost, and the server that is
- * asked is still the one of the row. What records an attempt and what publishes events have it in their statement, so
- * that no failover comes between; a round of webhooks asks before. Within a statement of Citus that writes it stands in
- * a select of its own, which the server that has the tables runs.
+ * The condition for sending refunds and events: sending has not been stopped, and this is still the server on record.
+ * The statements that record an attempt or publish events contain it, so that no failover can come in between;
+ * webhook delivery checks it before each round. In a Citus statement that writes, it must be in a subselect, which
+ * runs on the node that has the tables.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
 
 /**
- * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that
- * was never given before, nor will be again.
+ * The epoch as ETags carry it. While sending is stopped, and on a timeline that nobody has noticed yet, it is a value
+ * that is never used at any other time.
  */
 export const EPOCH_TAG_SQL = `(
   select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
   from installation as i, (select ${TIMELINE} as timeline) as now)`
 
-/** Whether an installation is in the schema, of whatever version. */
+/** Returns whether the schema has an installation, of any version. */
 export async function hasInstallation(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ has: boolean }[]>`select to_regclass('installation') is not null as has`
   return row?.has ?? false
 }
 
-/** Reads the epoch: 0 before the first restore. */
+/** Reads the epoch, which is 0 before the first restore. */
 export async function readEpoch(sql: Sql): Promise<number> {
   const [row] = await sql<{ epoch: number }[]>`select epoch from installation`
   return row?.epoch ?? 0
 }
 
-/** Since when nothing is sent (ISO 8601 as the database writes it), and why, as a clause. */
+/** Since when nothing is sent (ISO 8601 as the database writes it), and why (a clause). */
 export type Stop = { since: string; because: string }
 
-/** What tells a server from another, and a moment of it from an earlier one. */
+/** Identifies a server, and its history of writes. */
 type Server = { systemIdentifier: string; timeline: number }
 
-/** When this process last found the server to be the one it knew (µs of the database's clock). */
+/** When this process last saw the server it knows (µs, by the database's clock). */
 export type Sighting = { seenAt: number | undefined }
 
 /**
- * Returns why commits may have been lost since the server of before, as a clause. The standby that takes over from a
- * server which waited for it has all of them. A backup has not, nor has a standby that was left behind, although both
- * say that there was a standby: what they say is as old as they are.
+ * Returns, as a clause, why commits may have been lost since the server on record; undefined if none can be. A
+ * standby that was promoted has all commits if the old primary waited for it. A backup or a standby that fell behind
+ * does not. Both may claim a synchronous standby, but their claim is as old as their data, which `seen_at` shows.
  */
 function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
   const { server, ...before } = row
@@ -75,12 +74,10 @@ function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
 
-/** The line for operators about a stop. */
 export function describeStop({ since, because }: Stop): string {
   return `nothing is sent since ${since}: the database may have lost commits, because ${because}; run ${CLI} restored, or, if nothing was lost, ${CLI} restored --nothing-lost`
 }
 
-/** Returns whether refunds and events may be sent. */
 export async function maySend(sql: Sql): Promise<boolean> {
   const [row] = await sql.unsafe<{ may: boolean }[]>(`select ${MAY_SEND_SQL} as may`)
   return row?.may ?? false
@@ -89,7 +86,7 @@ export async function maySend(sql: Sql): Promise<boolean> {
 type Row = Server & {
   hasStandby: boolean
   seenAt: number
-  /** It was seen a short while ago, so that this is no old copy. */
+  /** It was seen within the last minute, so the database is not an old copy. */
   isRecent: boolean
   stop: Stop | null
   server: Server & { hasStandby: boolean }
@@ -97,7 +94,6 @@ type Row = Server & {
 
 const SEEN_AT = '(extract(epoch from i.seen_at) * 1000000)::bigint'
 
-/** Reads the row, and the server that answers. */
 async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   const [row] = await sql.unsafe<Row[]>(`
     select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",
@@ -119,10 +115,10 @@ export async function findStop(sql: Sql): Promise<Stop | undefined> {
 }
 
 /**
- * Compares the server with the one of before, and stores it. If commits may have been lost, nothing is sent from then
- * on until `confirmRestore`.
- * @param sighting kept from one comparison to the next: what this process has seen committed, a database that has
- *   everything has, too. Without one, that the server was seen a minute ago has to do
+ * Compares the server with the one on record and records it. If commits may have been lost, sending stops until
+ * `confirmRestore`.
+ * @param sighting kept by the caller from one comparison to the next. A database that has what this process saw
+ *   committed has lost nothing. Without a sighting, the server must have been seen within the last minute
  * @returns why nothing is sent, if so
  */
 export async function compareServer(
@@ -157,7 +153,7 @@ function isSame({ server, ...stored }: Row): boolean {
   )
 }
 
-/** @returns nothing if another server answers by now */
+/** @returns undefined if another server answers by now */
 async function noteSeen(sql: Sql): Promise<number | undefined> {
   const [row] = await sql.unsafe<{ seenAt: number }[]>(`
     with server as materialized (select server.* from installation, ${SERVER}), seen as (
@@ -176,25 +172,24 @@ async function storeServer(tx: Tx, { server }: Row): Promise<void> {
     from (select clock_timestamp() as at) as clock`
 }
 
-/** Stops sending; a stop that lasts stays as it is. */
+/** Stops sending, unless it is stopped already. */
 export async function stopSending(tx: Tx, because: string): Promise<void> {
   await tx`
     update installation set stopped_at = now(), stopped_because = ${because}
     where stopped_at is null`
 }
 
-/** Lets refunds and events be sent again. */
 export async function resumeSending(tx: Tx): Promise<void> {
   await tx`update installation set stopped_at = null, stopped_because = null`
 }
 
 /**
- * Raises the epoch. What readers hold from before is void: the feed goes on behind every cursor that was given, and ETags
- * begin with the epoch. Webhooks continue where they were.
- * @returns the epoch
+ * Raises the epoch and thereby voids what readers hold: the feed continues behind every cursor issued so far, and
+ * ETags, which begin with the epoch, change. Webhooks continue where they were.
+ * @returns the new epoch
  */
 export async function raiseEpoch(tx: Tx): Promise<number> {
-  // The publisher must not number an event of this epoch with a position of the one before.
+  // The publisher must not give an event of the new epoch a position from the old one.
   await tx`select pg_advisory_xact_lock(${tx.unsafe(PUBLISHING_LOCK)})`
   const [row] = await tx<{ epoch: number }[]>`
     update installation set epoch = epoch + 1, restored_at = clock_timestamp() returning epoch`

@@ -15,18 +15,18 @@ import {
 } from './migration-state.ts'
 import { MIGRATION_LOCK } from './names.ts'
 
-/** Where the progress of a migration is logged. Each text can stand alone. */
+/** Where progress is logged. Each text must make sense without its fields. */
 export type MigrationLog = Record<'info' | 'warn', (fields: object, text: string) => void>
 
-/** Times of a migration (ms). */
+/** Times in ms. */
 const LIMITS = {
   /**
-   * How long a statement may wait for a lock. Whatever needs the table queues behind it, also the intake, which refuses
-   * after 400 ms; below `deadlock_timeout` (1 s), so that the migration gives way before Postgres ends someone else's
-   * transaction.
+   * How long a statement may wait for a lock. Everything else that needs the table queues behind it, including the
+   * intake, which starts to refuse after 400 ms. It is below `deadlock_timeout` (1 s), so that the migration gives
+   * way before Postgres aborts someone else's transaction.
    */
   lockTimeoutMs: 150,
-  /** The pause after the first attempt, which doubles. */
+  /** The pause after the first attempt; it doubles after each further one. */
   retryMs: 500,
   retryMaxMs: 5_000,
   giveUpAfterMs: 300_000,
@@ -35,16 +35,14 @@ const LIMITS = {
 const POLL_MS = 100
 const REPORT_MS = 30_000
 
-/** The one session that migrates. */
 type Session = { sql: Sql; log: MigrationLog; limits: typeof LIMITS }
 
-export type AppliedMigration = { name: string; durationMs: number }
+type AppliedMigration = { name: string; durationMs: number }
 
 type Options = {
   log?: MigrationLog
-  /** Called after each migration that was applied. */
   onApplied?: (migration: AppliedMigration) => void
-  /** Replaces the migrations of this version. */
+  /** A folder with other migrations than those of this version. */
   folder?: string | undefined
   limits?: Partial<typeof LIMITS>
 }
@@ -52,10 +50,10 @@ type Options = {
 const SILENT: MigrationLog = { info() {}, warn() {} }
 
 /**
- * Applies the pending migrations in their order, each in a commit of its own; when one fails, those before it stay.
- * Processes that start together migrate one after the other.
- * @throws MigrationError if one failed, could not lock its tables in time, or the database is one of another version;
- *   errors of the connection
+ * Applies the pending migrations in order and commits each by itself: when one fails, those before it stay. Processes
+ * that start together migrate one after another.
+ * @throws MigrationError if a migration fails, cannot lock its tables in time, or the database has been migrated by
+ *   another version; errors of the connection
  */
 export async function migrateDatabase(
   url: string,
@@ -64,15 +62,15 @@ export async function migrateDatabase(
   const { sql, close } = openSession(url, 'ipn-processor migrate')
   const applied: AppliedMigration[] = []
   try {
-    // Without a lock: a process starts while another one migrates, if it has nothing to apply itself.
+    // Checked before locking: a process with nothing to apply starts even while another one migrates.
     if ((await planMigrations(sql, folder)).length === 0) return []
     await createSchema(sql)
     await takeLock(sql, log)
     const session = { sql, log, limits: { ...LIMITS, ...limits } }
-    // Unique: a session that lost the lock with its connection cannot apply what another one has applied since.
+    // Unique, so that a session that lost its connection, and with it the lock, cannot record a migration twice.
     await sql`
       create table if not exists migrations (id serial primary key, hash text not null, created_at bigint unique)`
-    // While it waited, another process may have applied some.
+    // Planned again, because another process may have applied some in the meantime.
     for (const next of await planMigrations(sql, folder)) {
       const start = performance.now()
       await applyMigration(session, next)
@@ -88,8 +86,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Takes the lock for the session. It tries again and again: a statement that waits for a lock has a snapshot, and the
- * process that has the lock may be building an index, which waits for every snapshot.
+ * Takes the lock for the session, by polling. A statement that waits for a lock holds a snapshot, and the process
+ * that has the lock may be building an index, which in turn waits for every snapshot.
  */
 async function takeLock(sql: Sql, log: MigrationLog): Promise<void> {
   let reportAt = 0
@@ -105,7 +103,7 @@ async function takeLock(sql: Sql, log: MigrationLog): Promise<void> {
   }
 }
 
-/** Creates the schema of the session, which others may do at the same time, before it takes the lock there. */
+/** Creates the session's schema. The lock lives in that schema, so several processes may do this at the same time. */
 async function createSchema(sql: Sql): Promise<void> {
   const [schema] = await sql<{ name: string }[]>`
     select quote_ident(current_setting('search_path')) as name where current_schema() is null`
@@ -115,10 +113,10 @@ async function createSchema(sql: Sql): Promise<void> {
   })
 }
 
-/** What `if not exists` leaves to whoever is later in the same moment. */
+/** `create schema if not exists` fails with this when another process creates it at the same moment. */
 const UNIQUE_VIOLATION = '23505'
 
-/** Applies a migration and records it. Attempts that cannot lock their tables at once are repeated. */
+/** Applies a migration and records it. An attempt that cannot lock its tables is repeated. */
 async function applyMigration(session: Session, migration: Migration): Promise<void> {
   const { limits, log } = session
   const { name } = migration
@@ -154,10 +152,7 @@ async function applyAtOnce(session: Session, migration: Migration): Promise<void
   })
 }
 
-/**
- * Builds or drops indexes concurrently, each committed by itself. What an earlier run left, also the invalid index of
- * an interrupted build, is dropped first.
- */
+/** Creates or drops indexes concurrently. What an interrupted run left, such as an invalid index, is dropped first. */
 async function buildIndexes({ sql, log }: Session, migration: Migration): Promise<void> {
   const { name } = migration
   for (const text of migration.statements) {
@@ -174,7 +169,7 @@ async function record(tx: Tx | Sql, { hash, when }: Migration): Promise<void> {
   await tx`insert into migrations (hash, created_at) values (${hash}, ${when})`
 }
 
-/** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */
+/** SQLSTATE lock_not_available and deadlock_detected: the same statements may succeed a moment later. */
 function isLockUnavailable(error: unknown): boolean {
   return error instanceof postgres.PostgresError && ['55P03', '40P01'].includes(error.code)
 }
@@ -189,9 +184,9 @@ function explain(name: string, error: unknown): unknown {
 }
 
 /**
- * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`,
- * only looks.
- * @throws MigrationError as `migrateDatabase` does, or if one is pending with `off`; errors of the connection
+ * Makes sure that the schema is current before the service starts: applies pending migrations, or only checks for
+ * them with `MIGRATE=off`.
+ * @throws MigrationError as `migrateDatabase` does, or if a migration is pending with `off`; errors of the connection
  */
 export async function prepareSchema(
   url: string,
@@ -215,12 +210,12 @@ export async function prepareSchema(
   )
 }
 
-/** After this long without an answer a start says what it waits for (ms). */
+/** When a start that gets no answer logs what it waits for (ms). */
 const SLOW_MS = 5_000
-/** Servers that do not answer, one after the other, must not hold up a start for longer (ms). */
+/** When it gives up (ms), even if there are several servers to try. */
 const GIVE_UP_MS = 20_000
 
-/** Waits for the first answer, so that a start without a database does not wait in silence, or for ever. */
+/** Waits for the database's first answer, so that a start without one neither hangs nor waits silently. */
 async function reachDatabase(url: string, log: MigrationLog): Promise<void> {
   const { sql, close } = openSession(url, 'ipn-processor')
   const slow = setTimeout(() => {

@@ -2,39 +2,36 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { readErrorCode } from '../platform/error-code.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { CLI } from '../version.ts'
 
-/** Why the schema is not current, and what to do about it; shown to operators without a stack. */
+/** Says why the schema is not current and what to do about it. Operators see the message without a stack. */
 export class MigrationError extends Error {
   override name = 'MigrationError'
 }
 
-/** The command that applies what is pending, for messages to operators. */
 export const MIGRATE_COMMAND = `"${CLI} migrate"`
 
-/** Describes how many migrations are pending, at least one. */
+/** Describes how many migrations are pending; there must be at least one. */
 export const countPending = ({ length }: readonly unknown[]) =>
   length === 1 ? '1 migration is pending' : `${length} migrations are pending`
 
-/** Where the migrations of this version are: beside `src` and `dist`. */
+/** The migrations of this version, next to `src` and `dist`. */
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
 
 const Journal = z.object({ entries: z.array(z.object({ when: z.number(), tag: z.string() })) })
 
-/** A migration as its file has it. */
 export type Migration = {
   name: string
-  /** When it was generated (ms); migrations are applied and recorded by it. */
+  /** When it was generated (ms). Migrations are ordered and recorded by this time. */
   when: number
-  /** SHA-256 of the file. */
   hash: string
-  /** Its statements build or drop indexes without blocking writes: they run one by one, outside a transaction. */
+  /** Its statements create or drop indexes concurrently, so they run one by one, outside a transaction. */
   concurrent: boolean
   statements: readonly string[]
 }
 
-/** Reads all migrations, in their order. */
 export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migration[]> {
   const journal: unknown = JSON.parse(await readFile(`${folder}/meta/_journal.json`, 'utf8'))
   const { entries } = Journal.parse(journal)
@@ -43,7 +40,7 @@ export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migrat
       const text = await readFile(`${folder}/${name}.sql`, 'utf8')
       const hash = createHash('sha256').update(text).digest('hex')
       const statements = text.split('--> statement-breakpoint').map((part) => part.trim())
-      // Beside other statements Postgres refuses one of these.
+      // Postgres refuses such a statement together with others.
       const concurrent = statements.every((one) => readIndexName(one) !== undefined)
       return { name, when, hash, statements, concurrent }
     }),
@@ -53,27 +50,26 @@ export async function loadMigrations(folder = MIGRATIONS_FOLDER): Promise<Migrat
 const INDEX =
   /^(?:create (?:unique )?index|drop index) concurrently (?:if (?:not )?exists )?("[^"]+")/i
 
-/** Reads which index a statement builds or drops without blocking writes, in quotes; undefined for any other. */
+/** Returns the quoted name of the index that a statement creates or drops concurrently, if it does. */
 export const readIndexName = (text: string) => INDEX.exec(text)?.[1]
 
 const ANOTHER = 'set DATA_DIR or DATABASE_URL to another one'
 
-/** Those of this version do not change while it runs, and every probe of the health asks for them. */
+/** Cached, because every health probe needs them and they do not change while the process runs. */
 let own: Promise<Migration[]> | undefined
 
-/** Reads what this version has and what the database has, each in its order. @throws database errors */
+/** Reads the migrations of this version and those applied to the database, each in order. @throws database errors */
 async function readState(sql: Sql, folder?: string) {
   own ??= loadMigrations()
   const migrations = await (folder === undefined ? own : loadMigrations(folder))
   const applied = await sql<{ when: number; hash: string }[]>`
     select created_at::float8 as "when", hash from migrations order by created_at`.catch(
     (error: unknown) => {
-      // The table or the schema does not exist.
-      if (error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))) {
-        return []
-      }
-      // What another program keeps under that name has other columns.
-      if (error instanceof Error && 'code' in error && error.code === '42703') {
+      const code = readErrorCode(error)
+      // The table or the schema does not exist yet.
+      if (code === '42P01' || code === '3F000') return []
+      // Another program has a table of that name with other columns.
+      if (code === '42703') {
         throw new MigrationError(`The database is one of another program: ${ANOTHER}`)
       }
       throw error
@@ -83,15 +79,12 @@ async function readState(sql: Sql, folder?: string) {
   return { migrations, applied, pending: migrations.filter(({ when }) => !done.has(when)) }
 }
 
-/** Whether the database has every migration of this version, also if the next one has migrated it further beside this process. */
+/** Returns whether the database has every migration of this version. It may also have newer ones. */
 export async function isSchemaCurrent(sql: Sql): Promise<boolean> {
   return (await readState(sql)).pending.length === 0
 }
 
-/**
- * Returns the name of the newest migration that the database has; `newer than …` after the next version migrated it;
- * undefined without any.
- */
+/** Returns the name of the newest applied migration, or `newer than …` if a newer version has migrated the database. */
 export async function readSchemaName(sql: Sql): Promise<string | undefined> {
   const { migrations, applied } = await readState(sql)
   const newest = applied.at(-1)
@@ -101,8 +94,8 @@ export async function readSchemaName(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Returns what `migrateDatabase` would apply now, in this order. Refuses a database that another version has migrated:
- * one with a migration that this version does not know, or with another text of one.
+ * Returns what `migrateDatabase` would apply now, in order. Refuses a database that has a migration which this
+ * version does not know, or knows with a different text.
  * @throws MigrationError with one line that says what to do; database errors
  */
 export async function planMigrations(sql: Sql, folder?: string): Promise<Migration[]> {

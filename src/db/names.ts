@@ -1,49 +1,43 @@
 /**
- * Every NOTIFY channel, as the schema `public` has them: another one prepends its name. A notification only shortens a
- * wait: every listener also polls, so a lost notification delays work but never loses it.
+ * The NOTIFY channels, as named in the schema `public`; in any other, its name is prepended. Notifications only
+ * shorten a wait: every listener also polls, so a lost one delays work but never loses it.
  */
 
-/** Wakes the sync: a transaction is due. */
+/** A transaction is due: wakes the sync. */
 export const SYNC_DUE = 'sync_due'
 
-/** Wakes readers that wait for a transaction. The payload is `formatWakeKey` of its key. */
+/** A transaction changed: wakes readers that wait for it. The payload is the `formatWakeKey` of its key. */
 export const TRANSACTION_CHANGED = 'transaction_changed'
 
-/** Wakes readers that wait for a transaction that nobody knows yet. The payload is their ids, a line each. */
+/** Transactions were registered: wakes readers that wait for an unknown id. The payload is the ids, one per line. */
 export const TRANSACTIONS_REGISTERED = 'transactions_registered'
 
-/** Wakes the publisher of the change feed: an event was recorded. */
+/** An event was recorded: wakes the publisher of the change feed. */
 export const EVENT_RECORDED = 'event_recorded'
 
-/** Wakes readers of the change feed and webhook delivery: events were published. */
+/** Events were published: wakes readers of the change feed and webhook delivery. */
 export const EVENTS_PUBLISHED = 'events_published'
 
 /**
- * Every advisory lock, as an expression of SQL. The numbers are arbitrary, but every process must use the same ones.
- * Postgres has one set of locks for a database, so each schema in it has numbers of its own.
+ * The advisory locks, as SQL expressions. The numbers are arbitrary, but every process must use the same ones. The
+ * schemas of a database share its advisory locks, so each derives numbers of its own. A lock is held until commit,
+ * unless its comment says otherwise.
  */
 const inSchema = (number: number) => `${number}::bigint # hashtextextended(current_schema(), 0)`
 
-/** Held by the one process that migrates, from its first migration to its last. Wait for it only by trying again. */
+/** Held from the first migration to the last. Poll it; never wait for it in a statement. */
 export const MIGRATION_LOCK = inSchema(0x69706e70)
 
-/** Held until commit by the one process that publishes events. */
 export const PUBLISHING_LOCK = inSchema(4_815_162_342)
-
-/** Held until commit by the one process that deletes expired events. */
 export const EXPIRY_LOCK = inSchema(4_815_162_343)
-
-/** Held until commit by the one process that opens the data keys. */
+/** For opening and adding data keys. */
 export const DATA_KEYS_LOCK = inSchema(4_815_162_344)
-
-/** Held until commit by the one process that stores the key of `API_KEY`. */
+/** For storing the key from `API_KEY`. */
 export const FIRST_KEY_LOCK = inSchema(4_815_162_345)
-
-/** Held while a webhook endpoint is registered, so that the limit per account holds. */
+/** For registering a webhook endpoint, so that the limit per account holds. */
 export const REGISTRATION_LOCK = inSchema(7_620_115_003)
-
-/** Held until commit by the one process that adds a checkpoint of the audit log, or deletes an expired one. */
+/** For adding and deleting checkpoints of the audit log. */
 export const AUDIT_CHECKPOINT_LOCK = inSchema(4_815_162_346)
 
-/** The class of the locks of a key's days, by the hash of both: held until the commit of a refund that counts on it. */
+/** The class of the locks on a key's daily cap, by a hash of key and day. */
 export const CAPS_LOCK = 0x63_61_70_73

@@ -4,25 +4,19 @@ import { createSlots, type Release } from '../platform/concurrency/slots.ts'
 import { READ_TIMEOUT_MS } from '../platform/postgres/pool.ts'
 import type { Database } from './client.ts'
 
-/** What a read uses. */
 export type ReadDatabase = Pick<Database, 'sql' | 'drizzle'>
 
-export type ReadLimits = {
-  /** Reads of one holder that may wait. */
-  maxWaitingPerHolder: number
-  /** Reads that may wait in all. */
-  maxWaiting: number
-  /** How long a read waits (ms): a client that waits longer has given up. */
-  maxWaitMs: number
+const LIMITS = {
+  /** As many as a key may have streams of the feed, each of which reads when it is opened. */
+  maxWaitingPerHolder: 256,
+  maxWaiting: 2_048,
+  /** A client that waits longer has given up. */
+  maxWaitMs: 5_000,
 }
 
-/** As many as a key may have streams of the feed, each of which reads when it is opened. */
-const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWaitMs: 5_000 }
-
-/** The share of the connections that reads have. */
 const SHARE = 0.3
 
-/** Returns how many of a process's connections reads have: at least one, and never all. */
+/** Returns how many connections of a process are reserved for reads: at least one, but never all. */
 export function countReadConnections(connections: number): number {
   return Math.max(1, Math.floor(connections * SHARE))
 }
@@ -30,16 +24,16 @@ export function countReadConnections(connections: number): number {
 export type Reads = ReturnType<typeof createReads>
 
 /**
- * Creates the turns of lists, searches and everything else that reads more than a row by its key. It has sessions of
- * its own, so however much is read, notifications, queries and look-ups never wait for it.
- * @param slots the sessions of the database. One holder has less than half of them or, of an even number, half: with
- *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and
- *   p99 of notifications is half of what it is when two are taken
+ * Creates the queue for lists, searches and any other read that is more than a look-up by key. Its sessions are its
+ * own, so notifications, queries and look-ups never wait for reads.
+ * @param slots the number of these sessions. One holder gets at most half of them, so with several there is always
+ *   one for another holder. Of three sessions a holder gets one: with two, a flood of lists from one key would occupy
+ *   both of two processors and double the p99 latency of notifications
  */
 export function createReads(
   database: ReadDatabase,
   slots: number,
-  limits: Partial<ReadLimits> = {},
+  limits: Partial<typeof LIMITS> = {},
 ) {
   const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
   const turns = createSlots(slots, { perHolder: Math.max(1, slots >> 1) })
@@ -47,16 +41,18 @@ export function createReads(
   async function takeTurn(holder: string): Promise<Release> {
     const mayWait = turns.waiting() < maxWaiting && turns.waiting(holder) < maxWaitingPerHolder
     const release = mayWait ? await turns.take(holder, maxWaitMs) : turns.tryTake(holder)
-    if (!release) throw refuseRead()
-    return release
+    if (release) return release
+    const detail =
+      'Too many lists and searches are waiting: send fewer at once, and repeat this one in a moment'
+    throw new DomainError('unavailable', detail, { retryAfterS: 1 })
   }
 
   return {
     /**
-     * Runs a read in its turn: of the holders that wait, the one with the fewest reads under way is next. It may send
-     * several statements; it must not run another read inside, whose turn might never come.
-     * @param holder whoever the read is for: an API key, a person, a part of this service
-     * @throws DomainError `unavailable` when too many reads wait, or when a statement takes longer than `READ_TIMEOUT_MS`
+     * Runs a read when it is its turn. The next turn goes to the waiting holder with the fewest running reads. A read
+     * may send several statements, but must not start another read, which might never get a turn.
+     * @param holder whom the read is for: an API key, a person, or a part of this service
+     * @throws DomainError `unavailable` when too many reads wait, or a statement takes longer than `READ_TIMEOUT_MS`
      */
     async run<T>(holder: string, read: (database: ReadDatabase) => Promise<T>): Promise<T> {
       const release = await takeTurn(holder)
@@ -68,24 +64,17 @@ export function createReads(
         release()
       }
     },
-    /** Counts the reads under way and those that wait. */
     count: () => turns.held() + turns.waiting(),
   }
 }
 
-/** SQLSTATE query_canceled, which is also that of a statement that took too long. */
+/** SQLSTATE query_canceled, which a statement timeout also reports. */
 const CANCELLED = '57014'
 
-/** The query builder wraps the server's error. */
+/** The query builder wraps the server's error as its cause. */
 function isCancelled(error: unknown): boolean {
   if (error instanceof postgres.PostgresError) return error.code === CANCELLED
   return error instanceof Error && isCancelled(error.cause)
-}
-
-function refuseRead(): DomainError {
-  const detail =
-    'Too many lists and searches are waiting: send fewer at once, and repeat this one in a moment'
-  return new DomainError('unavailable', detail, { retryAfterS: 1 })
 }
 
 function refuseSlowRead(): DomainError {

@@ -28,8 +28,8 @@ import {
 import { toSnakeCase } from '../platform/postgres/row-set.ts'
 
 /**
- * Every table, in the order money flows. With a million transactions and a tenth as many refunds the statement of an
- * index takes 0.01 to 0.06 ms, and without it 6 to 522 ms.
+ * All tables, in the order in which money flows. With a million transactions and 100,000 refunds, the statement that
+ * an index serves takes 0.01 to 0.06 ms; without the index it takes 6 to 522 ms.
  */
 
 type Columns = [AnyPgColumn, ...AnyPgColumn[]]
@@ -38,10 +38,10 @@ const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () =>
 const amount = (name: string) => numeric(name)
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' })
 const counter = (name: string) => bigint(name, { mode: 'number' })
-/** Why nothing of the object may be sent, who decided that, and since when (ISO 8601). */
+/** Why nothing may be sent for the object, who decided so, and since when (ISO 8601). */
 const hold = () => jsonb('hold').$type<{ reason: string; by: string; since: string }>()
 
-/** Several columns of one kind, each named as its property, in snake case. */
+/** Makes several columns of one kind. Their names are those of the properties in snake case. */
 function each<Column>(make: (column: string) => Column) {
   return <const Name extends string>(...names: Name[]): Record<Name, Column> => {
     const columns = names.map((name) => [name, make(toSnakeCase(name))])
@@ -67,7 +67,7 @@ const requiredIds = each((name) => uuid(name).notNull())
 const someBytes = each((name) => bytes(name))
 const requiredBytes = each((name) => bytes(name).notNull())
 
-/** A table, whose rules are its keys, indexes and constraints. */
+/** Defines a table whose keys, indexes and constraints follow in `rules`. */
 const define = <Name extends string, Columns extends Record<string, PgColumnBuilderBase>>(
   name: Name,
   columns: Columns,
@@ -81,7 +81,7 @@ const key = (name: string, ...columns: Columns) => primaryKey({ name, columns })
 const refers = (name: string, columns: Columns, foreignColumns: Columns) =>
   foreignKey({ name, columns, foreignColumns })
 
-/** An index of a list that is read newest first: `nulls first` is the default of `desc`. */
+/** An index for a list that is read newest first. `nulls first` is the default for `desc`. */
 const newest = (
   name: string,
   [first, ...more]: [ExtraConfigColumn, ...ExtraConfigColumn[]],
@@ -112,53 +112,53 @@ export type StoredResolution = {
 
 export type ReviewNote = { at: string; by: string; text: string }
 
-/** The processes of this installation, each from its start to its end, or until long after it was seen last. */
+/** The processes of this installation. A row is deleted when its process stops, or long after it was last seen. */
 export const processes = define('processes', {
   id: uuid('id').primaryKey(),
   ...requiredTexts('role', 'version'),
   ...texts('commit'),
   ...timesFromNow('startedAt', 'seenAt'),
-  ...timesFromNow('writingSince'), // Since when it could write without a gap.
+  ...timesFromNow('writingSince'), // Since when it has been able to write without a gap.
 }).rules((t) => [check('processes_role_known', sql`${t.role} in ('all', 'web', 'worker')`)])
 
-/** What happened to an account within a minute, for the plots of a day (`src/health/figures.ts`). */
+/** What happened to an account in a minute, for the plots of a day (`src/health/figures.ts`). */
 export const minuteFigures = define('minute_figures', {
   ...requiredTexts('merchantCode'),
   ...requiredTimes('at'), // The end of the minute.
   ...counts('notifications', 'answered', 'unanswered'),
-  lagMs: counter('lag_ms').notNull(), // How long the oldest that is due has waited.
+  lagMs: counter('lag_ms').notNull(), // How long the oldest transaction that is due has waited.
   ...counts('refundsOpen', 'refundsToDecide'),
-  /** The newest of all rows that are counted: the next minute begins behind them. */
+  /** The newest of all rows counted so far: the next minute starts after them. */
   ...requiredCounters('ipnEventId', 'gatewayCallId'),
 }).rules((t) => [key('minute_figures_pkey', t.merchantCode, t.at)])
 
-/** Merchant accounts at the gateway. Their secrets are in the settings only. */
+/** Merchant accounts at the gateway. Their secrets are only in the settings. */
 export const merchantAccounts = pgTable('merchant_accounts', {
   merchantCode: text('merchant_code').primaryKey(),
   ...timesFromNow('firstSeenAt'),
-  /** With a call rate set: until when the calls of all processes have used up the rate. */
+  /** With a limited call rate: until when the calls of all processes have used it up. */
   throttledUntil: time('paid_until').notNull().defaultNow(),
-  hold: hold(), // Who records an attempt to send a refund locks the row (`for key share`) first.
-  ...textLists('refundReasons'), // What people choose from; empty for the usual ones.
+  hold: hold(), // Whoever records an attempt to send a refund first locks this row (`for key share`).
+  ...textLists('refundReasons'), // What people choose from; the usual ones if empty.
 })
 
 /**
- * One row: which server the database is, and the epoch of what readers were given, which `cli restored` raises. Another
- * server, or one that goes on from another moment, may have lost commits: then nothing is sent.
+ * One row: the server that the database runs on, and the epoch of what readers hold, which `cli restored` raises. If
+ * the server changes, or continues from an earlier moment, commits may be lost and nothing is sent.
  */
 export const installation = define('installation', {
   only: boolean('only').primaryKey().default(true),
   ...counts('epoch'),
   ...requiredTexts('systemIdentifier'),
   ...requiredCounters('timeline'),
-  /** A synchronous standby was configured: one that takes over has every commit that was acknowledged. */
+  /** A synchronous standby was configured. When promoted, it has every acknowledged commit. */
   hasStandby: boolean('has_standby').notNull(),
-  /** When a process found the server to be this one, every few seconds: a copy is as old as that. */
+  /** When a process last saw this server, every few seconds. This is also the age of a copy. */
   ...timesFromNow('seenAt'),
-  /** Since when nothing is sent, until a person says what was lost, and why, as a clause. */
+  /** Since when nothing is sent, until a person says what was lost; and why, as a clause. */
   ...times('stoppedAt'),
   ...texts('stoppedBecause'),
-  /** When a person said last that commits were lost: older things may have been done, and forgotten. */
+  /** When a person last said that commits were lost. Anything done before that may have been forgotten. */
   ...times('restoredAt'),
 }).rules((t) =>
   checks({
@@ -167,7 +167,7 @@ export const installation = define('installation', {
   }),
 )
 
-/** Append-only: every hold that was set or released, with who did it and why. */
+/** Append-only: every hold that was set or released, by whom, and why. */
 export const holdChanges = define('hold_changes', {
   id: counter('id').generatedAlwaysAsIdentity(),
   ...requiredTexts('merchantCode'),
@@ -179,43 +179,43 @@ export const holdChanges = define('hold_changes', {
   ...timesFromNow('at'),
 }).rules((t) => [key('hold_changes_pkey', t.merchantCode, t.id)])
 
-/** The keys of encryption and fingerprints, encrypted under `DATA_ENCRYPTION_KEY`: another setting changes these rows only. */
+/** Keys for encryption and fingerprints, wrapped with `DATA_ENCRYPTION_KEY`: its rotation changes only these rows. */
 export const dataKeys = define('data_keys', {
   purpose: text('purpose', { enum: ['seal', 'fingerprint'] }).notNull(),
   ...requiredTexts('id'),
-  ...requiredBytes('wrapped'), // Encrypted.
-  ...timesFromNow('createdAt'), // The newest of a purpose is in use a minute later.
+  ...requiredBytes('wrapped'),
+  ...timesFromNow('createdAt'), // A new key comes into use a minute later.
 }).rules((t) => [key('data_keys_pkey', t.purpose, t.id)])
 
-/** Who acts: API keys, of which only the SHA-256 is stored, and the people who use the console. */
+/** Those who act: API keys, of which only the SHA-256 is stored, and the people who use the console. */
 export const actors = define('actors', {
   id: uuid('id').primaryKey().defaultRandom(),
   kind: text('kind', { enum: ['key', 'person'] }).notNull(),
   ...requiredTexts('name'),
-  ...requiredTexts('foldedName'), // As `foldName` compares it.
+  ...requiredTexts('foldedName'), // As compared by `foldName`.
   ...someBytes('hash'),
-  /** Of a key; a person's follow from the roles (`src/access/types.ts`). */
+  /** Only of keys: a person's scopes follow from the roles (`src/access/types.ts`). */
   ...textLists('scopes', 'roles'),
-  merchants: text('merchants').array().notNull(), // Or `*` for all accounts.
-  /** The caps of a single refund and of a day of `CAPS_TIME_ZONE`; null = no cap. */
+  merchants: text('merchants').array().notNull(), // `*` for all accounts.
+  /** The caps for a single refund and for a day in `CAPS_TIME_ZONE`; null for no cap. */
   ...amounts('refundMax', 'refundDailyMax'),
-  /** By currency, as decimal strings; refunds in one without a cap are refused. */
+  /** By currency, as decimal strings. A refund in a currency without a cap is refused. */
   refundMaxByCurrency: jsonb('refund_max_by_currency').$type<Record<string, string>>(),
   refundDailyMaxByCurrency: jsonb('refund_daily_max_by_currency').$type<Record<string, string>>(),
-  ...integers('ratePerMinute'), // Null = the default (`src/access/key-use.ts`).
-  networks: text('networks').array(), // CIDR; null = any.
-  ...times('lastUsedAt'), // Recorded about once a minute.
+  ...integers('ratePerMinute'), // Null for the default (`src/access/key-use.ts`).
+  networks: text('networks').array(), // CIDR; null for any.
+  ...times('lastUsedAt'), // Updated about once a minute.
   ...texts('lastUsedFrom'),
   ...ids('replaces'),
-  /** The first key of a chain of rotations, to which caps and rate apply as a whole. */
+  /** The first key in a chain of rotations. Caps and rate apply to the chain as a whole. */
   ...requiredIds('chainId'),
-  ...texts('person', 'foldedPerson'), // The person, or for whom a key was created.
-  /** Who is one and the same where a second person has to decide: a person with all their keys, or a chain. */
+  ...texts('person', 'foldedPerson'), // The person, or the one whom a key was created for.
+  /** Tells apart those who approve and those who request: a person with all their keys, or a chain of keys. */
   principal: text('principal')
     .notNull()
     .generatedAlwaysAs(sql`coalesce('person:' || folded_person, 'key:' || chain_id::text)`),
   ...texts('email', 'foldedEmail'),
-  /** Of the console's pages, and an IANA time zone; null for what everybody is shown. */
+  /** The language of the console's pages and an IANA time zone; null for the default. */
   language: text('language', { enum: ['en', 'vi'] }),
   ...texts('timeZone'),
   ...timesFromNow('createdAt'),
@@ -234,22 +234,22 @@ export const actors = define('actors', {
     actors_have_merchants: sql`cardinality(${t.merchants}) > 0`,
     actors_person_folded: sql`(${t.person} is null) = (${t.foldedPerson} is null)`,
     actors_key_whole: sql`${t.kind} <> 'key' or (${t.hash} is not null and cardinality(${t.roles}) = 0)`,
-    // A person's name makes the principal, and nothing can be presented as a person's key.
+    // The principal is made from the person's name, and no credential can pass for a person's key.
     actors_person_whole: sql`${t.kind} <> 'person' or (${t.hash} is null and cardinality(${t.scopes}) = 0 and cardinality(${t.roles}) > 0 and ${t.chainId} = ${t.id} and ${t.foldedPerson} is not null and ${t.foldedPerson} = ${t.foldedName})`,
   }),
 ])
 
-/** Sessions of the console, first as a sign-in link. Only the SHA-256 of tokens is stored. */
+/** Sessions of the console, which begin as a sign-in link. Only the SHA-256 of each token is stored. */
 export const sessions = define('sessions', {
   id: uuid('id').primaryKey().defaultRandom(),
   ...requiredIds('personId'),
   ...timesFromNow('createdAt'),
   ...requiredBytes('linkHash'),
   ...requiredTimes('linkUntil'),
-  ...someBytes('tokenHash'), // From here on null until it is opened.
-  ...times('signedInAt', 'lastUsedAt'), // When the person last proved who they are.
+  ...someBytes('tokenHash'), // This and the following are null until the link is opened.
+  ...times('signedInAt', 'lastUsedAt'), // `signedInAt`: when the person last proved who they are.
   ...times('expiresAt'), // The latest end, however much it is used.
-  ...texts('address', 'userAgent'), // The client that opened it; the user agent is cut.
+  ...texts('address', 'userAgent'), // The client that opened the link; the user agent is truncated.
   ...times('endedAt'),
 }).rules((t) => [
   unique('sessions_link').on(t.linkHash),
@@ -262,16 +262,12 @@ export const sessions = define('sessions', {
   }),
 ])
 
-/**
- * Append-only: every write over the API and every change of a key, in the commit of the write itself; a refusal
- * afterwards. Never secrets, amounts or customers' names.
- */
+/** Append-only: API writes and key changes, in their commit, and refusals. No secrets, amounts or customer names. */
 export const auditEntries = define('audit_entries', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...timesFromNow('at'),
   ...ids('keyId'), // Null for the command line.
-  /** The name, or the operating system user on the command line. */
-  ...requiredTexts('actor', 'operation'),
+  ...requiredTexts('actor', 'operation'), // `actor`: on the command line, the operating system user.
   ...texts('merchantCode', 'objectId', 'requestId'),
   ...requiredTexts('outcome'), // `done`, or the problem code of the refusal.
 }).rules((t) => [
@@ -279,12 +275,12 @@ export const auditEntries = define('audit_entries', {
   index('audit_entries_at').on(t.at, t.id),
 ])
 
-/** Up to which id the entries of all accounts are signed: a changed, deleted or added one is found. */
+/** Each signs the entries of all accounts up to an id, so that a changed, deleted or added entry is detected. */
 export const auditCheckpoints = define('audit_checkpoints', {
   ...requiredCounters('upToId', 'rows'),
-  ...requiredBytes('mac'), // HMAC-SHA-256 over that of the checkpoint before and over the entries.
+  ...requiredBytes('mac'), // HMAC-SHA-256 over the previous checkpoint's MAC and the entries since.
   ...requiredTexts('macKeyId'),
-  /** Of the oldest checkpoint, once retention has deleted its entries: says so. */
+  /** Only of the oldest checkpoint, after retention has deleted its entries. */
   ...someBytes('startMac'),
 }).rules((t) => [
   key('audit_checkpoints_pkey', t.upToId),
@@ -294,32 +290,32 @@ export const auditCheckpoints = define('audit_checkpoints', {
   }),
 ])
 
-/** Notifications. A repeated delivery of the same signed content is counted. */
+/** Notifications. Repeated deliveries of the same signed content are counted in one row. */
 export const ipnEvents = define('ipn_events', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...requiredTexts('merchantCode'),
-  ...requiredIds('textHash'), // Of the signed text: equal for every way to cut it into members.
+  ...requiredIds('textHash'), // Of the signed text, which is the same however it is divided into members.
   /**
-   * The place among the readings of a text: 1 is trusted; any other leads to a query, and names nothing. Above 2: about
-   * a refund of ours to the letter, with a result (3) or without one (4).
+   * The place among the readings of the text. Only 1 is trusted; the others merely cause a query. Above 2, the
+   * reading exactly names one of our refunds, with a result (3) or without (4).
    */
   reading: smallint('reading').notNull().default(1),
-  /** In documented form: only members that the gateway is known to sign. */
+  /** Whether it has only members that the gateway is known to sign. */
   documented: boolean('documented').notNull().default(true),
   kind: text('kind', { enum: ['payment', 'refund'] }).notNull(),
-  /** Null for a refund's notification, which has an unrelated id under that name. */
+  /** Null for a refund's notification, where that member is an unrelated id. */
   ...texts('transactionId', 'paymentId', 'requestId'),
-  /** As notified. A refund's is trusted as `src/refunds/notifications.ts` says; a payment's, the order's amount, never. */
+  /** As notified. For refunds see `src/refunds/notifications.ts`; a payment's is the order amount, never trusted. */
   ...amounts('amount'),
   ...texts('code'),
-  /** Of a payment: hints, which verified notifications may disagree about. */
+  /** Only of payments. These are hints: verified notifications may contradict each other. */
   ...texts('currency', 'orderId', 'merchantTxnId'),
-  ...times('handledAt'), // When a refund's was applied.
+  ...times('handledAt'), // When a refund's notification was applied.
   verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
-  /** Masked; of members that any sender can add, the names. At most 8 KiB. */
+  /** Masked, and without the values of members that any sender can add. At most 8 KiB. */
   ...requiredTexts('body', 'address'),
   deliveries: integer('deliveries').notNull(),
-  /** How many the last statement brought: what it adds to its transaction. */
+  /** The deliveries that the last statement added, to be added to the transaction as well. */
   added: integer('added').notNull().default(1),
   ...timesFromNow('firstReceivedAt', 'lastReceivedAt'),
 }).rules((t) => [
@@ -347,7 +343,7 @@ export const ipnEvents = define('ipn_events', {
 /** The work items of the sync, with the totals of their payments. */
 export const transactions = define('transactions', {
   ...requiredTexts('merchantCode', 'transactionId'),
-  /** As the first verified notification names them; later ones fill what is null. */
+  /** From the first verified notification; later ones fill in what is null. */
   ...texts('orderId', 'merchantTxnId', 'currency'),
   ...amounts('expectedAmount'),
   ...flags('orderVerified'),
@@ -357,35 +353,34 @@ export const transactions = define('transactions', {
   paidAmount: amount('paid_amount').notNull().default('0'),
   refundedAmount: amount('refunded_amount').notNull().default('0'),
   ...flags('duplicatePayment'),
-  /** Other transactions of the same verified order that are paid as well: the customer paid twice. */
+  /** Other paid transactions of the same verified order, for which the customer paid twice. */
   ...textLists('sameOrder'),
-  ...flags('orderCheckDue'), // `sameOrder` has to be determined again.
-  /** The newest answer has entries that are unreadable, or of another transaction's payment. */
+  ...flags('orderCheckDue'), // `sameOrder` must be determined again.
+  /** The newest answer has entries that are unreadable or belong to another transaction's payment. */
   ...flags('unappliedEntries'),
   version: counter('version').notNull().default(1), // The ETag.
 
-  ...times('dueAt'), // Schedule, lease and backoff at once; null = no query is due.
-  /** The fencing token: a worker that lost its lease writes nothing. */
-  ...ids('leaseId', 'leaseOwner'),
-  /** How often a query was requested, and that count at the running claim. */
+  ...times('dueAt'), // Schedule, lease and backoff in one; null if no query is due.
+  ...ids('leaseId', 'leaseOwner'), // The fencing token: a worker that lost its lease cannot write.
+  /** How many queries were requested, and how many of them the latest claim covers. */
   want: counter('want').notNull().default(1),
   claimed: counter('claimed').notNull().default(0),
-  ...counts('attempts', 'polls'), // Consecutive failed queries, and answers that were not final.
+  ...counts('attempts', 'polls'), // Consecutive failed queries; answers that were not final.
   ...texts('lastError'),
   ...times('abandonedAt', 'firstPaidAt'),
-  /** The last notification or sync request: polling ends `SYNC_REPOLL_FOR_MS` later. */
+  /** The last notification or sync request. Polling ends `SYNC_REPOLL_FOR_MS` later. */
   ...timesFromNow('askedForAt'),
-  ...times('queriedAt'), // The last claim, and the least time to the next one in a burst.
+  ...times('queriedAt'), // When it was last claimed, and the minimum gap to the next claim in a burst.
   ...counts('gapMs'),
-  /** When the query was sent whose answer is stored: an older one never overwrites it. */
+  /** When the query whose answer is stored was sent. An older answer never overwrites it. */
   ...times('asOf'),
-  /** When `recheckFinal` queries it once more; `infinity` = it has, after an abandonment. */
+  /** When `recheckFinal` queries it once more; `infinity` once it has done so after an abandonment. */
   recheckAt: time('reconcile_at'),
 
   ...counts('ipnCount'),
-  /** Known only by a request to sync, whose id may be mistyped. In no list, never abandoned, soon deleted. */
+  /** Known only from a sync request, whose id may be mistyped. It is never listed or abandoned, and soon deleted. */
   ...flags('unconfirmed'),
-  ...ids('askedBy'), // Whose request that was: a chain of keys.
+  ...ids('askedBy'), // The chain of keys that sent the request.
   ...timesFromNow('firstSeenAt', 'updatedAt'),
 }).rules((t) => [
   key('transactions_pkey', t.merchantCode, t.transactionId),
@@ -414,28 +409,25 @@ export const transactions = define('transactions', {
 /** Payments, as in the gateway's newest answer. */
 export const payments = define('payments', {
   ...requiredTexts('merchantCode', 'paymentId', 'transactionId'),
-  ...requiredTexts('status'), // Also if it is not one of the documented values.
+  ...requiredTexts('status'), // As received; it may be an undocumented value.
   ...requiredAmounts('amount', 'refundedAmount'),
-  /** `refundedAmount` when it was first seen: growth is measured against it. */
+  /** The `refundedAmount` at first sight, from which growth is measured. */
   ...requiredAmounts('refundedAtFirst'),
   ...requiredTimes('firstAsOf'),
-  ...times('unlistedSince'), // Since which query it is not listed.
+  ...times('unlistedSince'), // Since which query it has not been listed.
   ...requiredTexts('paymentMethod'),
   /** SUCCESS while the newest answer gives a succeeded payment an unknown status. */
   ...texts('countedStatus'),
-  /**
-   * The amount that counts while the newest answers give the succeeded payment another one, or its success is
-   * withdrawn, and since when they show that one.
-   */
+  /** What counts while newer answers show another amount for the succeeded payment or no success; and since when. */
   ...amounts('countedAmount'),
   ...times('amountChangedAt'),
-  /** The refunded amount that counts while the newest answers show less, and since when they show this much less. */
+  /** The refunded amount that counts while newer answers show a lower one, and since when they show that one. */
   ...amounts('countedRefunded'),
   ...times('refundedFellAt'),
-  /** By how much it may fall at once, unless it grows: two people said that refunds in it came back. */
+  /** By how much it may drop at once, unless it grows first: two people said that refunds in it were returned. */
   ...amounts('expectedFall'),
-  ...flags('missing'), // Two answers at least a minute apart omitted it.
-  /** The newest answer lists it with unreadable values; the row keeps the last readable ones. */
+  ...flags('missing'), // At least two answers, a minute or more apart, omitted it.
+  /** The newest answer has unreadable values for it; the row keeps the last readable ones. */
   ...flags('unreadable'),
   hold: hold(),
   ...requiredTimes('asOf'),
@@ -456,46 +448,45 @@ export const payments = define('payments', {
   }),
 ])
 
-/** The id is the request id on the wire and never changes. */
+/** The refund id is the request id on the wire and never changes. */
 export const refunds = define('refunds', {
   ...requiredTexts('merchantCode'),
   ...requiredIds('refundId'),
   ...requiredTexts('transactionId', 'paymentId'),
   ...requiredAmounts('amount'),
   ...texts('reason'),
-  /** Encrypted; has the full bank account number only until the refund has ended. */
+  /** Encrypted. Contains the full bank account number only until the refund has ended. */
   ...someBytes('receiver'),
-  ...someBytes('receiverShown'), // Encrypted, masked: shown by the API.
+  ...someBytes('receiverShown'), // Encrypted and masked, for the API.
   eraseReceiverAt: time('forget_receiver_at'),
-  ...flags('surplus'), // Of what was paid beyond one success of the order.
+  ...flags('surplus'), // Refunds what was paid beyond one success of the order.
   ...requiredTexts('idempotencyKey'),
-  /** HMAC of payment id and body: an idempotency key reused for another request. */
+  /** HMAC of payment id and body, to detect an idempotency key that is reused for another request. */
   ...requiredBytes('fingerprint'),
   ...requiredTexts('fingerprintKeyId', 'requestedBy'),
-  /** `person:<name>` in lower case, or `key:<id>` of the first key of the chain. */
+  /** `person:<name>` in lower case, or `key:<id>` with the first key of the chain. */
   ...requiredTexts('requestedPrincipal'),
-  /** The day of a key that it counts on, and the verified currency; null where none is counted. */
+  /** The key and the day whose cap it counts towards, and the verified currency; null if no cap applies. */
   ...ids('capKeyId'),
   capDay: date('cap_day', { mode: 'string' }),
   ...texts('capCurrency', 'onBehalfOf', 'foldedOnBehalfOf'),
-  /** The currency it was requested in, verified or not; null for none, and where notifications disagreed already. */
+  /** The currency of the request, verified or not; null if unknown or already disputed by notifications. */
   ...texts('requestedCurrency'),
   metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
-  ...flags('needsApproval'), // Nothing is sent before another principal approves.
-  /** Who approved or declined it. */
+  ...flags('needsApproval'), // Nothing is sent until another principal approves.
   ...texts('decidedBy', 'foldedDecidedBy', 'decidedPrincipal', 'decidedReason'),
   ...times('declinedAt', 'approvedAt'),
-  /** HMAC of what was approved: it is sent only while that is unchanged. */
+  /** HMAC of what was approved. It is sent only while this is unchanged. */
   ...someBytes('approvedFingerprint'),
   ...texts('approvedFingerprintKeyId'),
-  /** Decided by the principal that asked for it, or again by the one before: no other could. */
+  /** Decided by the principal that requested it, or twice by the same one, because there was no other. */
   ...flags('selfDecided'),
 
-  /** `sending` is shown as `pending`: an attempt is recorded, its bytes may have been sent. */
+  /** `sending` is shown as `pending`. An attempt has been recorded, and its bytes may have been sent. */
   status: text('status', { enum: REFUND_STATUSES }).notNull(),
   ...counts('attempts'),
   ...times('firstSentAt', 'lastSentAt'),
-  /** An attempt had no answer: no response code proves any more that nothing happened. */
+  /** An attempt had no answer, so no response code can prove any more that nothing happened. */
   ...flags('unanswered'),
   ...amounts('refundedBefore'), // The payment's `refundedAmount` at the first attempt.
   ...texts('refusedCode'), // The non-zero response code of the only attempt.
@@ -504,15 +495,15 @@ export const refunds = define('refunds', {
   ...times('failureNotifiedAt'),
   ...texts('gatewayRefundId'),
   ...amounts('fee'),
-  ...texts('notifiedReference'), // As notified; null also while two readings of a hash differ.
-  ...texts('failureWords'), // The gateway's, as notified, until a snapshot confirms it.
-  /** Since when answers after its failure show no growth of its amount; `REFUND_CONFIRM_FAILED_MS` of that confirm it. */
+  ...texts('notifiedReference'), // As notified; null also while two readings of one hash differ.
+  ...texts('failureWords'), // The gateway's words, as notified, until a snapshot confirms it.
+  /** Since when answers after the failure show no growth by its amount: confirmed by `REFUND_CONFIRM_FAILED_MS`. */
   ...times('noGrowthSince'),
   ...flags('inferred'),
   ...flags('matched'), // Its amount is part of the growth of the payment's refunded amount.
   ...times('successNotifiedAt'),
-  ...flags('inFirstSight'), // It is older than the payment's first answer: no growth shows it.
-  /** Why it is in `needs_review`; null there means contradicted. */
+  ...flags('inFirstSight'), // Older than the payment's first answer, so no growth can show it.
+  /** Why it is in `needs_review`; there, null means contradicted. */
   review: text('review', { enum: ['contradicted', 'no_evidence', 'rule_missing'] }),
   failureSource: text('failure_source', { enum: ['gateway', 'service', 'merchant'] }),
   ...texts('failureReason', 'failureMessage'),
@@ -520,15 +511,12 @@ export const refunds = define('refunds', {
   resolution: jsonb('resolution').$type<StoredResolution>(),
   ...texts('resolvedPrincipal'),
   ...times('resolvedAt'),
-  ...amounts('decidedGrowth'), // The unexplained growth that the person had before them.
-  /**
-   * While it is `returned`: 1 once an answer showed the refunded amount lower by it; 2 when its amount is released, by
-   * a second such answer or person.
-   */
+  ...amounts('decidedGrowth'), // The unexplained growth that the person saw when deciding.
+  /** While `returned`: 1 once an answer was lower by it; 2 once released, by another such answer or second person. */
   ...counts('returnSightings'),
-  ...times('returnSeenAt'), // Null also when a second person released it.
+  ...times('returnSeenAt'), // Null also if a second person released it.
 
-  ...times('dueAt'), // Null = it has ended, or waits for approval.
+  ...times('dueAt'), // Null if it has ended or waits for approval.
   ...counts('polls'),
   ...timesFromNow('requestedAt', 'updatedAt'),
 }).rules((t) => [
@@ -566,7 +554,7 @@ export const refunds = define('refunds', {
     refunds_returned_by_a_person: sql`${t.status} <> 'returned' or ${t.resolution} is not null`,
     refunds_failed_says_why: sql`${t.status} <> 'failed' or ${t.failureSource} is not null`,
     refunds_awaiting_undecided: sql`${t.status} <> 'awaiting_approval' or (${t.needsApproval} and ${t.decidedPrincipal} is null)`,
-    // Evidence that it happened elsewhere ends it without an approval, and a person may decide about that.
+    // Evidence that it was refunded elsewhere ends it without approval, and a person may decide about that.
     refunds_approved_before_sending: sql`not ${t.needsApproval} or ${t.approvedAt} is not null or (${t.attempts} = 0 and ${t.status} in ('awaiting_approval', 'succeeded', 'failed', 'needs_review', 'returned'))`,
     refunds_on_behalf_folded: sql`(${t.onBehalfOf} is null) = (${t.foldedOnBehalfOf} is null)`,
     refunds_decided_by_another: sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.foldedOnBehalfOf} is null or ${t.foldedOnBehalfOf} not in (${t.foldedDecidedBy}, ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
@@ -581,19 +569,19 @@ export const refundReviews = define('refund_reviews', {
   notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]), // Oldest first.
 }).rules((t) => [key('refund_reviews_pkey', t.merchantCode, t.refundId)])
 
-/** Append-only: every attempt, written before its bytes are sent, completed when it ends. */
+/** Append-only: every attempt. It is written before its bytes are sent, and completed when it ends. */
 export const refundAttempts = define('refund_attempts', {
   id: bigserial('id', { mode: 'number' }).notNull(),
   ...requiredTexts('merchantCode'),
   ...requiredIds('refundId'),
   ...requiredBytes('bodyHmac'), // Of the bytes sent (`src/gateway/types.ts`).
-  ...requiredTexts('bodyKeyId'), // The data key of the HMAC.
+  ...requiredTexts('bodyKeyId'),
   ...requiredCounters('snapshotCallId'),
   ...requiredTimes('recordedAt'),
   outcome: text('outcome', { enum: OUTCOMES }),
   ...integers('httpStatus'),
   ...texts('code'),
-  ...texts('message'), // The answer's message, or why there is none, e.g. a timeout.
+  ...texts('message'), // The answer's message, or why there is no answer, e.g. a timeout.
   ...integers('durationMs'),
   ...texts('received'), // What was received, as JSON (`src/gateway/storable.ts`); null for nothing.
 }).rules((t) => [
@@ -601,27 +589,27 @@ export const refundAttempts = define('refund_attempts', {
   index('refund_attempts_refund').on(t.merchantCode, t.refundId),
 ])
 
-/** Refunds made at the gateway's portal, known from a verified notification, or from a person who resolved unexplained growth. */
+/** Refunds made at the gateway's portal, known from a verified notification or from a person who explained growth. */
 export const externalRefunds = define('external_refunds', {
   id: uuid('id').notNull().defaultRandom(),
   ...requiredTexts('merchantCode'),
-  ...requiredTexts('requestId', 'paymentId'), // Of one that a person entered, made up here.
+  ...requiredTexts('requestId', 'paymentId'), // If a person entered it, the request id is generated.
   ...requiredAmounts('amount'),
   source: text('source', { enum: ['notification', 'person'] })
     .notNull()
     .default('notification'),
   ...flags('matched'),
-  /** Why it no longer counts; null while it does. `own`: of a refund of ours whose row was lost and stored again. */
+  /** Why it no longer counts; null while it does. `own`: it is a refund of ours whose lost row was restored. */
   outcome: text('outcome', {
     enum: ['part_of_first_sight', 'released', 'never_happened', 'own'],
   }),
   resolution: jsonb('resolution').$type<StoredResolution>(),
   ...counters('ipnEventId'),
   ...times('notifiedAt'),
-  ...times('failureNotifiedAt'), // Contradicts the success: a person decides.
+  ...times('failureNotifiedAt'), // Contradicts the success, so a person decides.
   ...timesFromNow('firstSeenAt'),
 }).rules((t) => [
-  // A gateway may use a request id again for another payment or amount.
+  // A gateway may reuse a request id for another payment or amount.
   key('external_refunds_pkey', t.merchantCode, t.requestId, t.paymentId, t.amount),
   unique('external_refunds_id').on(t.merchantCode, t.id),
   index('external_refunds_of_payment').on(t.merchantCode, t.paymentId),
@@ -639,13 +627,13 @@ export const discrepancies = define('discrepancies', {
   ...ids('refundId'),
   ...requiredTexts('kind', 'ours', 'theirs'),
   ...timesFromNow('at'),
-  /** How often it was observed, and when last; null if once. */
+  /** How often it was observed, and when last; null if only once. */
   times: integer('times').notNull().default(1),
   ...times('lastSeenAt'),
   ...times('resolvedAt'), // When the sides agreed again, or a person resolved it.
-  /** Null when the sides agreed again. It stays resolved while both sides are the same. */
+  /** Null if the sides agreed again. A resolution holds while both sides are unchanged. */
   ...texts('resolvedBy', 'resolution'),
-  /** When they agreed again after a person had resolved it: once more, it is open again. */
+  /** When the sides agreed again after a person had resolved it. If it recurs, it is open again. */
   ...times('overAt'),
   ...texts('assignee'),
   notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]), // Oldest first.
@@ -659,9 +647,7 @@ export const discrepancies = define('discrepancies', {
   index('discrepancies_open')
     .on(t.merchantCode, t.kind, t.at, t.id)
     .where(sql`${t.resolvedAt} is null`),
-  ...checks({
-    discrepancies_times_positive: sql`${t.times} > 0`,
-  }),
+  check('discrepancies_times_positive', sql`${t.times} > 0`),
 ])
 
 /** Append-only: every call to the gateway, with its answer or why there is none. */
@@ -670,20 +656,18 @@ export const gatewayCalls = define('gateway_calls', {
   ...requiredTexts('merchantCode', 'transactionId'),
   command: text('command', { enum: ['QUERY_PT', 'REFUND'] }).notNull(),
   ...requiredBytes('bodyHmac'), // Of the bytes sent (`src/gateway/types.ts`).
-  ...requiredTexts('bodyKeyId'), // The data key of the HMAC.
+  ...requiredTexts('bodyKeyId'),
   ...requiredTimes('sentAt'),
   durationMs: integer('duration_ms').notNull(),
   outcome: text('outcome', { enum: OUTCOMES }).notNull(),
   ...integers('httpStatus'),
   ...texts('code'),
-  ...texts('message'), // The answer's message, or why there is none, e.g. a timeout.
-  answer: jsonb('answer'), // The entries the answer listed, masked, at most 64 KiB.
-  ...texts('received'), // What was received beside these, or instead (`src/gateway/storable.ts`).
+  ...texts('message'), // The answer's message, or why there is no answer, e.g. a timeout.
+  answer: jsonb('answer'), // The entries in the answer, masked, at most 64 KiB.
+  ...texts('received'), // What else was received (`src/gateway/storable.ts`).
 }).rules((t) => [
   index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
-  ...checks({
-    gateway_calls_outcome_known: isOneOf(t.outcome, OUTCOMES),
-  }),
+  check('gateway_calls_outcome_known', isOneOf(t.outcome, OUTCOMES)),
 ])
 
 /** Append-only: every change of a field, with the query or notification that caused it. */
@@ -703,18 +687,18 @@ export const changes = define('changes', {
 ])
 
 /**
- * Events, written in the commit of the change they describe, and numbered for the feed after it: otherwise a reader
- * could move past one that commits late.
+ * Events, written in the same commit as the change they describe. They get their position in the feed only
+ * afterwards: otherwise a reader could move past an event that commits late.
  */
 export const eventOutbox = pgTable('event_outbox', {
-  /** Assigned while the commit holds the transaction's row: its events are in order. */
+  /** Assigned while the transaction's row is locked, so its events are in order. */
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...requiredTexts('merchantCode', 'transactionId', 'type'),
-  data: json('data').notNull(), // The object as of the commit, as its route returns it.
+  data: json('data').notNull(), // The object as of the commit, in the form its route returns.
   ...timesFromNow('at'),
 })
 
-/** Append-only: the change feed. The id is the position, and a reader's cursor. */
+/** Append-only: the change feed. The id is the position and the cursor of readers. */
 export const events = define('events', {
   id: bigserial('id', { mode: 'number' }).primaryKey(),
   ...requiredTexts('merchantCode', 'transactionId', 'type'),
@@ -722,33 +706,33 @@ export const events = define('events', {
   ...requiredTimes('at'),
 }).rules((t) => [index('events_of_merchant').on(t.merchantCode, t.id)])
 
-/** One row: up to where events were deleted. A cursor before it has missed some. */
+/** One row: the position up to which events were deleted. Readers with an older cursor have missed some. */
 export const eventRemovals = define('event_removals', {
   only: boolean('only').primaryKey().default(true),
   removedUpTo: counter('removed_up_to').notNull().default(0),
 }).rules((t) => [check('event_removals_one_row', sql`${t.only}`)])
 
-/** Where events are delivered: each is a reader of the feed whose cursor is kept here. */
+/** Where events are delivered. Each endpoint is a reader of the feed whose cursor is kept here. */
 export const webhookEndpoints = define('webhook_endpoints', {
   id: uuid('id').primaryKey().defaultRandom(),
-  ...requiredTexts('merchantCode'), // Or `*`.
-  /** Whose it is: a chain of keys, or the key of a person. It gets what that key may read, and ends with it. */
+  ...requiredTexts('merchantCode'), // `*` for all accounts.
+  /** The owner: a chain of keys, or a person's key. It receives what that key may read, and ends with it. */
   ...requiredIds('keyChainId'),
   ...requiredTexts('url'),
   types: text('types').array().notNull(),
   ...requiredTexts('apiVersion'),
   ...requiredBytes('secret'), // Encrypted.
-  ...someBytes('previousSecret'), // Signs beside `secret` until its time has come.
+  ...someBytes('previousSecret'), // Signs together with `secret` for a limited time.
   ...times('previousSecretUntil'),
-  /** Up to this one events were accepted, wait in `webhook_retries`, or are not wanted. */
+  /** Every event up to this one was accepted, waits in `webhook_retries`, or is not wanted. */
   ...requiredCounters('cursor'),
-  /** The few after the cursor that were accepted or wait already. */
+  /** The few events after the cursor that were accepted or already wait. */
   ahead: counter('ahead').array().notNull().default([]),
-  ...timesFromNow('dueAt'), // Schedule, lease, and the pause of an endpoint that fails.
-  /** The fencing token: a worker that lost its lease writes nothing. A change of the endpoint takes it away. */
+  ...timesFromNow('dueAt'), // Schedule, lease, and the pause after failures.
+  /** The fencing token: a worker that lost its lease cannot write. A change of the endpoint revokes it. */
   ...ids('leaseId'),
-  ...ids('leaseOwner'), // Whose calls may be under way, even if its lease was taken away.
-  ...times('failingSince', 'disabledAt'), // Without a success since.
+  ...ids('leaseOwner'), // The process whose calls may be under way, even if its lease was revoked.
+  ...times('failingSince', 'disabledAt'), // `failingSince`: no success since then.
   disabledReason: text('disabled_reason', { enum: ['gone', 'failing', 'key_ended'] }),
   ...timesFromNow('createdAt'),
 }).rules((t) =>
@@ -758,26 +742,26 @@ export const webhookEndpoints = define('webhook_endpoints', {
   }),
 )
 
-/** Events that an endpoint did not accept, and those that wait behind them in the same transaction. */
+/** Events that an endpoint did not accept, and those of the same transaction that wait behind them. */
 export const webhookRetries = define('webhook_retries', {
   ...requiredIds('endpointId'),
   ...requiredCounters('eventId'),
   ...requiredTexts('merchantCode', 'transactionId'),
-  ...counts('attempts'), // 0 for one that waits behind another, or is replayed.
+  ...counts('attempts'), // 0 while it waits behind another event or is replayed.
   ...timesFromNow('dueAt'),
-  ...times('failingSince'), // Shows whether all failures were within one outage of the endpoint.
+  ...times('failingSince'), // Shows whether all its failures are within one outage of the endpoint.
   ...texts('lastError'),
 }).rules((t) => [
-  // An event that is deleted takes its retries along, by this key.
+  // The event comes first, because deleting an event cascades through this key.
   key('webhook_retries_pkey', t.eventId, t.endpointId),
   refers('webhook_retries_event', [t.eventId], [events.id]).onDelete('cascade'),
   refers('webhook_retries_endpoint', [t.endpointId], [webhookEndpoints.id]).onDelete('cascade'),
   index('webhook_retries_due').on(t.endpointId, t.dueAt),
   index('webhook_retries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
-  ...checks({ webhook_retries_attempts_not_negative: sql`${t.attempts} >= 0` }),
+  check('webhook_retries_attempts_not_negative', sql`${t.attempts} >= 0`),
 ])
 
-/** Append-only. The merchant is the endpoint's, so `*` for some. */
+/** Append-only. The merchant code is the endpoint's, so it may be `*`. */
 export const webhookAttempts = define('webhook_attempts', {
   ...requiredTexts('merchantCode'),
   ...requiredIds('endpointId'),
@@ -788,16 +772,14 @@ export const webhookAttempts = define('webhook_attempts', {
   ...requiredTimes('sentAt'),
   ...requiredCounters('durationMs'),
   ...counters('httpStatus'),
-  ...texts('error'), // Null when the endpoint accepted the event.
+  ...texts('error'), // Null if the endpoint accepted the event.
   ...texts('answer'), // The beginning of the answer, masked.
 }).rules((t) => [
   key('webhook_attempts_pkey', t.merchantCode, t.endpointId, t.id),
-  // Without it a healthy endpoint's whole log is read.
+  // For a healthy endpoint the whole log would be read without it.
   index('webhook_attempts_failed')
     .on(t.merchantCode, t.endpointId, t.id)
     .where(sql`${t.error} is not null`),
   index('webhook_attempts_transaction').on(t.merchantCode, t.transactionId, t.id),
-  ...checks({
-    webhook_attempts_counts_from_one: sql`${t.attempt} > 0`,
-  }),
+  check('webhook_attempts_counts_from_one', sql`${t.attempt} > 0`),
 ])

@@ -15,13 +15,13 @@ import { type Cidr, createAddressFinder, nameNetwork } from './client-address.ts
 import { answerProblem, explainError, type HttpEnv } from './problems.ts'
 import { createRequestMeter } from './raw-response.ts'
 
-export type BaseContext = {
+type BaseContext = {
   log: Log
   metrics: Pick<Metrics, 'httpRequest'>
   lifecycle: { stopping: AbortSignal }
 }
 
-/** Creates an application without routes. @param hint completes the problem of an unknown path */
+/** Creates an application without routes. @param hint is added to the problem for an unknown path */
 export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpEnv> {
   const app = new OpenAPIHono<HttpEnv>()
   const meter = createRequestMeter(ctx.metrics)
@@ -33,7 +33,7 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
     const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
     const route = describeRoute(c) + (waits ? '?wait' : '')
     meter(route, method, c.res.status, performance.now() - startedAt)
-    // A client that keeps its connection open would delay the stop by seconds.
+    // A client that keeps its connection open would delay the shutdown by seconds.
     if (ctx.lifecycle.stopping.aborted) c.header('connection', 'close')
   })
   app.onError((error, c) => {
@@ -59,7 +59,7 @@ export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpE
   return app
 }
 
-/** Creates a router that refuses input which its routes do not declare, with an error for each field. */
+/** Creates a router that refuses undeclared or invalid input, with an error for each field. */
 export function createRouter() {
   return new OpenAPIHono<HttpEnv>({
     defaultHook: (result) => {
@@ -78,7 +78,7 @@ export function createRouter() {
   })
 }
 
-/** Phrases an issue so that it can follow the field's name. A schema's own message is more precise. */
+/** Phrases an issue to follow the field's name. A schema's own message is more precise and is kept. */
 function explainIssue(issue: z.core.$ZodIssue, target: string): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message
   if (issue.code === 'invalid_type') {
@@ -93,18 +93,18 @@ function explainIssue(issue: z.core.$ZodIssue, target: string): string {
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
 
-/** Returns the pattern of the route that matched, as the API document writes it, or `none`. */
+/** Returns the pattern of the matched route as the API document writes it, or `none`. */
 function describeRoute(c: HttpContext<HttpEnv>): string {
   const pattern = routePath(c, -1)
   return pattern.includes('*') ? 'none' : pattern.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')
 }
 
-/** Returns one of a few methods, whatever a client sends; `_OTHER` is OpenTelemetry's. */
+/** Limits methods to a few known ones. OpenTelemetry calls any other `_OTHER`. */
 export function describeMethod(method: string): string {
   return METHODS.has(method) ? method : '_OTHER'
 }
 
-/** Records a span for each request whose key was checked: one without a valid key does not influence sampling. */
+/** Records a span for each request with a valid key; others must not influence sampling. */
 export function traceRequests({ tracing }: { tracing: Tracing }) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (!tracing.enabled) return await next()
@@ -126,15 +126,12 @@ export function traceRequests({ tracing }: { tracing: Tracing }) {
   })
 }
 
-/** Of one network: far more than all orchestrators and scrapers together need. */
+/** Per network: far more than all orchestrators and scrapers together need. */
 const PACE: Rate = { perMinute: 12_000, burst: 200 }
-/** Also how long a request is held that is refused, or a client without a pause would gain by refusals (ms). */
+/** Also how long a refused request is held (ms), so that a client gains nothing from being refused. */
 const MAX_PACE_MS = 1_000
 
-/**
- * Spaces out requests that need no key, by the network of the client: what exceeds the pace waits up to a second, and
- * is refused beyond that. One of it stands before all of them: they share the pace.
- */
+/** Spaces out requests that need no key, by network. Routes behind one instance share the pace. @throws DomainError */
 export function paceRequests(proxies: readonly Cidr[]) {
   const paced = createRateLimiter()
   const findAddress = createAddressFinder(proxies)
@@ -152,10 +149,10 @@ export function paceRequests(proxies: readonly Cidr[]) {
   })
 }
 
-/** What those that are held back may hold in memory. Beyond it refusals are answered at once. */
+/** How many refusals may be held at a time. Beyond that, they are answered at once. */
 const MAX_HELD = 2_000
 
-/** Holds each 429 back: clients that repeat a refused request at once would otherwise keep this process busy with it. */
+/** Holds back each 429, because clients that retry refused requests at once would keep the process busy. */
 export function holdRefusals() {
   const held = createSlots(MAX_HELD)
   return createMiddleware<HttpEnv>(async (c, next) => {
@@ -166,7 +163,7 @@ export function holdRefusals() {
   })
 }
 
-/** Jittered, so that refusals which began together do not come back together. */
+/** Jittered, so that requests refused together do not come back together. */
 const pauseAbout = (ms: number) => pause(ms * (0.5 + Math.random()))
 
 /** Refuses a host that no URL can have (`shop.1`). @throws DomainError `invalid_address` */

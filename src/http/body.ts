@@ -6,16 +6,16 @@ import { matchedRoutes } from 'hono/route'
 import { DomainError } from '../errors.ts'
 import type { HttpEnv } from './problems.ts'
 
-/** `over_budget`: the bodies in flight already hold all the memory they may. */
+/** `over_budget`: the bodies in flight already use all the memory they may. */
 type Unread = 'too_large' | 'too_slow' | 'broken' | 'over_budget'
 
-/** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
+/** The first bytes of each body are free, so small bodies are read however many large ones are in flight. */
 const FREE_BYTES = 4 * 1024
 
-/** What the process has left for all bodies in flight (bytes): many slow senders must not exhaust its memory. */
+/** What is left for all bodies in flight (bytes), so that many slow senders cannot exhaust the memory. */
 let budget = 32 * 1024 * 1024
 
-/** Reads at most `limit` bytes. Never rejects. What it refuses is not read to the end. */
+/** Reads at most `limit` bytes. Never rejects. A refused body is not read to its end. */
 export function readBody(
   request: IncomingMessage,
   { limit, timeoutMs }: { limit: number; timeoutMs: number },
@@ -55,17 +55,16 @@ export function readBody(
   })
 }
 
-/** Whether a body that is no text is said to be compressed, or encoded otherwise: none is decoded (RFC 9110, 15.5.16). */
+/** Returns whether a body declares a content encoding. None is decoded (RFC 9110, 15.5.16). */
 export function isEncoded(headers: IncomingMessage['headers']): boolean {
   return !/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')
 }
 
-/** How long a body may be (bytes). */
 export const MAX_BODY_BYTES = 64 * 1024
 
 /**
- * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of another type would
- * be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
+ * Reads the body of every request that may have one, and passes it on as JSON. Otherwise a body of another type would
+ * be ignored, and an empty one declared as JSON would be refused. A missing body becomes `{}`.
  */
 export function readJsonBody(timeoutMs: number) {
   return createMiddleware<HttpEnv>(async (c, next) => {
@@ -84,7 +83,7 @@ function hasRoute(c: HttpContext): boolean {
   return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
-/** Reads the fields of a form that a browser sent; of a repeated field the last. @throws DomainError */
+/** Reads the fields of a form that a browser sent. The last of repeated fields counts. @throws DomainError */
 export async function readFormBody(
   env: HttpBindings,
   timeoutMs: number,
@@ -107,7 +106,7 @@ const URL_FORM = {
   advice: 'Send the form as `application/x-www-form-urlencoded`',
 }
 
-/** Reads a body of a type; an empty one has none. @throws DomainError */
+/** Reads a body as text. An empty body needs no content type. @throws DomainError */
 async function readText(
   { incoming, outgoing }: HttpBindings,
   timeoutMs: number,
@@ -115,7 +114,7 @@ async function readText(
 ): Promise<string> {
   const body = await readBody(incoming, { limit: MAX_BODY_BYTES, timeoutMs })
   if (body.kind !== 'whole') {
-    // The rest of the body is not read: the connection cannot be used again.
+    // The rest of the body stays unread, so the connection cannot be reused.
     outgoing.setHeader('connection', 'close')
     const [code, detail] = {
       too_large: ['body_too_large', 'A body may have at most 64 KiB'] as const,

@@ -3,11 +3,9 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Log } from '../platform/telemetry/log.ts'
 
-/** A network in CIDR notation, parsed. */
 export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
 
-/** Whether an address lies in one of the networks. */
-export type NetworkTest = (address: string) => boolean
+type NetworkTest = (address: string) => boolean
 
 export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
   const list = new BlockList()
@@ -19,8 +17,8 @@ export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
 }
 
 /**
- * The client's address: the peer, or, behind trusted proxies, the rightmost address in `X-Forwarded-For` that is not a
- * trusted proxy. Those to the left of it are unverified: the client may have written them.
+ * Returns the client's address: the peer or, behind trusted proxies, the rightmost address in `X-Forwarded-For` that
+ * is not a trusted proxy. Addresses further left are unverified, because the client may have sent them.
  */
 export function findClientAddress(
   peer: string,
@@ -30,7 +28,7 @@ export function findClientAddress(
   let address = unmapIpv4(peer)
   for (const hop of (forwardedFor ?? '').split(',').reverse()) {
     const forwarded = readHop(hop.trim())
-    // The cheaper check first: most requests have no such header.
+    // The cheaper check comes first: most requests have no such header.
     if (forwarded === undefined || !isTrusted(address)) return address
     address = unmapIpv4(forwarded)
   }
@@ -45,7 +43,7 @@ export function createAddressFinder(proxies: readonly Cidr[]) {
     findClientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), isTrusted)
 }
 
-/** Reads an address, to which some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Reads an address with or without a port, which some proxies add: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function readHop(hop: string): string | undefined {
   if (isIP(hop) !== 0) return hop
   const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(hop) ?? []
@@ -53,10 +51,7 @@ function readHop(hop: string): string | undefined {
   return isIP(address) === 0 ? undefined : address
 }
 
-/**
- * Makes a function that warns, once, of a request whose `X-Forwarded-For` is not believed: a proxy that nobody listed
- * makes all its clients one, for every limit and every log line.
- */
+/** Creates a function that warns once if `X-Forwarded-For` is ignored: an unlisted proxy makes all its clients one. */
 export function createForwardedWarning(log: Pick<Log, 'warn'>, proxies: readonly Cidr[]) {
   const isTrusted = compileNetworks(proxies)
   let isWarned = false
@@ -70,12 +65,12 @@ export function createForwardedWarning(log: Pick<Log, 'warn'>, proxies: readonly
   }
 }
 
-/** Turns an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), which dual-stack sockets report, into IPv4. */
+/** Converts an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), as dual-stack sockets report it, to IPv4. */
 function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
 }
 
-/** Names whose an address is, for limits: an IPv6 client controls at least a /64 (RFC 6177). */
+/** Returns the network that limits apply to. An IPv6 client controls at least a /64 (RFC 6177). */
 export function nameNetwork(address: string): string {
   const [bare = ''] = address.split('%')
   if (!isIPv6(bare)) return bare

@@ -3,12 +3,11 @@ import { REFUSALS, type RefusalCode } from '../errors.ts'
 
 const text = { type: 'string' } as const
 
-/** A header that a response always has, where it is declared. */
+/** A header that is always in a response that declares it. */
 const always = (description: string, schema: object = text) => {
   return { description, required: true, schema }
 }
 
-/** The response headers that clients may rely on. */
 export const HEADERS = {
   'X-Request-Id': always(
     'The id that the client sent, or a new one; it is also in problems, the log and the audit log',
@@ -39,14 +38,11 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS
 
-/** Refers to headers: the document defines each of them once. */
+/** Refers to headers, which the document defines once. */
 export function referToHeaders(names: readonly HeaderName[]): Record<string, { $ref: string }> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-// What follows is for the declarations of routes.
-
-/** A JSON response with its own headers. */
 export function describeResponse<T extends z.ZodType>(
   description: string,
   schema: T,
@@ -59,14 +55,13 @@ export function describeResponse<T extends z.ZodType>(
   }
 }
 
-/** JSON that is written as text, because `c.json` would reformat its numbers: the type leaves the schema out. */
+/** Describes JSON that is written as text, because `c.json` would reformat its numbers. The type omits the schema. */
 export const describeTextResponse = (
   description: string,
   schema: z.ZodType,
   ...headers: HeaderName[]
 ): { description: string } => describeResponse(description, schema, ...headers)
 
-/** Server-sent events whose data is JSON. */
 export function describeEventStream(description: string, schema: z.ZodType) {
   const content: object = { 'text/event-stream': { schema } }
   return { description, content }
@@ -78,7 +73,7 @@ export function describeEmptyResponse(description: string, ...headers: HeaderNam
 
 const EVERY_ROUTE: readonly RefusalCode[] = ['invalid_address', 'internal_error']
 
-/** Most of them before the route is reached. */
+/** Most of these are thrown before the route is reached. */
 const MERCHANT_ROUTE: readonly RefusalCode[] = [
   ...EVERY_ROUTE,
   ...(['unauthenticated', 'scope_missing', 'network_not_allowed'] as const),
@@ -92,7 +87,7 @@ export const BODY_REFUSALS: readonly RefusalCode[] = [
   'unsupported_media_type',
 ]
 
-/** Of a route that calls the gateway at once. */
+/** The refusals of a route that calls the gateway while the client waits. */
 export const GATEWAY_REFUSALS: readonly RefusalCode[] = [
   'gateway_refused',
   'gateway_failed',
@@ -100,12 +95,11 @@ export const GATEWAY_REFUSALS: readonly RefusalCode[] = [
   'gateway_timeout',
 ]
 
-/** Of a merchants' route: those that all of them share, and its own. The type holds no status: refusals are thrown. */
+/** The common refusals of merchant routes and a route's own. The type has no status, because refusals are thrown. */
 export function describeRefusals(...own: readonly RefusalCode[]): Record<never, RefusalResponse> {
   return groupByStatus([...MERCHANT_ROUTE, ...own])
 }
 
-/** Of a route that needs no key. */
 export const describePublicRefusals = (
   ...own: readonly RefusalCode[]
 ): Record<never, RefusalResponse> => groupByStatus([...EVERY_ROUTE, ...own])
@@ -127,7 +121,6 @@ function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalRes
   return byStatus
 }
 
-/** A response with one of several problems of a status. */
 function describeProblem(status: number, codes: readonly RefusalCode[]) {
   const schema = {
     allOf: [{ $ref: '#/components/schemas/Problem' }],

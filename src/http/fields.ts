@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { parseAmount } from '../money.ts'
 
-/** An identifier that the gateway assigned: 1 to 128 printable characters. */
+/** An identifier assigned by the gateway: 1 to 128 printable characters. */
 export const Id = z
   .string()
   .max(128, 'is longer than 128 characters')
@@ -9,12 +9,11 @@ export const Id = z
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
   .openapi({ minLength: 1, description: 'An id that the gateway assigned, or one it knows' })
 
-/** Whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts no other. */
+/** Returns whether a text is a UUID (RFC 9562). The database accepts nothing else for ids assigned by this service. */
 export function isUuid(id: string): boolean {
   return z.guid().safeParse(id).success
 }
 
-/** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
 export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example: '10000.50' })
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
@@ -34,16 +33,16 @@ export const MerchantCode = z.string().optional().openapi({
 
 const INVALID_TIME = 'must be a time like 2026-11-21T09:00:00Z'
 
-/** Whether Postgres reads a time: ISO 8601 allows a year 0, offsets beyond 15 hours and any number of digits as well. */
+/** Returns whether Postgres accepts a time. ISO 8601 allows more, such as a year 0 and offsets beyond 15 hours. */
 export function isTime(time: string): boolean {
   if (/^0000|\.\d{10}|[+-](1[6-9]|2\d):?\d\d$/.test(time)) return false
   return z.iso.datetime({ offset: true }).safeParse(time).success
 }
 
-/** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
+/** A time as a query parameter. It stays text, because Postgres keeps more digits than `Date`. */
 export const TimeParameter = z
   .string()
-  // In a query string, a plus sign that is not encoded stands for a space.
+  // In a query string, an unencoded plus sign means a space.
   .transform((time) => time.replace(/ (?=\d\d:?\d\d$)/, '+'))
   .refine(isTime, INVALID_TIME)
   .optional()
@@ -54,12 +53,11 @@ export const TimeParameter = z
       'ISO 8601 with an offset, e.g. `2026-11-21T09:00:00Z`; `from` is inclusive, `to` is exclusive',
   })
 
-/** A day whose beginning and end are times that both JavaScript and Postgres write with four digits of the year. */
+/** A day. Both JavaScript and Postgres write its beginning and end with a four-digit year. */
 export const Day = z.iso.date().refine((day) => day >= '0001-01-01' && day < '9999-12-31')
 
 const INVALID_AMOUNT = 'must be a decimal like 10000.50'
 
-/** An amount to find, by value: `10000.5` also finds `10000.50`. */
 export const AmountParameter = z
   .string()
   .refine((text) => parseAmount(text) !== undefined, INVALID_AMOUNT)
@@ -69,7 +67,7 @@ export const AmountParameter = z
     example: '10000.50',
   })
 
-/** @param unit of the number, in the refusal of another one */
+/** @param unit of the number, for the message */
 export function integerParameter(
   unit: string,
   [minimum, maximum]: [number, number],

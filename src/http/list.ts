@@ -7,20 +7,19 @@ import { referToHeaders } from './describe.ts'
 import { integerParameter, isTime } from './fields.ts'
 import type { HttpEnv } from './problems.ts'
 
-/** The position of a row in a list ordered by time, then id; rows inserted meanwhile do not shift it. */
+/** A row's position in a list ordered by time, then id. It stays valid while rows are inserted. */
 export type Position = { time: string; id: string; merchantCode: string }
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
 
 // A text column cannot hold NUL.
 const Text = z.string().refine((text) => !text.includes('\0'))
-/** A time as Postgres writes it. */
+/** A time as Postgres formats it. */
 const Written = z.string().refine((time) => isTime(time.replace(' ', 'T').replace(/\+00$/, 'Z')))
 const POSITION = z.tuple([Written, Text.min(1), Text])
 
 export const DEFAULT_LIMIT = 50
 
-/** Query parameters of every list. */
 export const pageParameters = {
   limit: integerParameter('a whole number', [1, 200], {
     default: DEFAULT_LIMIT,
@@ -37,15 +36,15 @@ function writeCursor({ time, id, merchantCode }: Position): string {
 }
 
 /**
- * @param idForm the form of this list's ids, where the database type requires one
- * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another list's cursor
+ * @param idForm the form of the ids in this list, if the database type requires one
+ * @throws DomainError `invalid_request` for a text that is not from `writeCursor`, or is another list's cursor
  */
 export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string()): Position {
   try {
     const text = Buffer.from(cursor, 'base64url').toString()
     const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
     const position = { time, id: idForm.parse(id), merchantCode }
-    // Decoding skips characters that are not Base64: accept only the exact text that was issued.
+    // Decoding skips characters that are not Base64, so require exactly the text that was issued.
     if (writeCursor(position) !== cursor) throw new Error('not the text that was issued')
     return position
   } catch {
@@ -56,8 +55,8 @@ export function readCursor(cursor: string, idForm: z.ZodType<string> = z.string(
 export const refuseCursor = () => invalidField('cursor', 'is not a cursor of this list')
 
 /**
- * Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. If reading
- * stopped before the page was full, the next one begins behind the last row that was examined.
+ * Cuts a page out of rows. More rows than `limit` only show that there is a next page. If reading stopped before the
+ * page was full, the next page begins after the last row that was examined.
  */
 export function cutPage<Row, T>(
   { rows, stoppedAt }: { rows: readonly Row[]; stoppedAt?: Row | undefined },
@@ -76,12 +75,11 @@ const CSV_TYPE = 'text/csv'
 
 type CsvResponse = Response & TypedResponse<string, 200, 'body'>
 
-/** A page in the form that the request prefers. */
 export type PageResponse<T> =
   | CsvResponse
   | (Response & TypedResponse<JSONParsed<Page<T>>, 200, 'json'>)
 
-/** Describes a page of a list, as JSON or as CSV. Answer it with `respondPage`. */
+/** Describes a page of a list, as JSON or CSV. Respond with `respondPage`. */
 export function describePage<T extends z.ZodType>(item: T, description = 'A page') {
   const nextCursor = z.string().nullable().openapi({
     description:
@@ -90,7 +88,7 @@ export function describePage<T extends z.ZodType>(item: T, description = 'A page
   return describeWithCsv(z.strictObject({ data: z.array(item), nextCursor }), description)
 }
 
-/** The same for a page that is written as text; the returned type leaves the schema out. */
+/** The same for a page that is written as text: the returned type omits the schema. */
 export function describeTextPage(page: z.ZodType): { description: string } {
   return describeWithCsv(page, 'A page')
 }
@@ -104,14 +102,13 @@ function describeWithCsv<T extends z.ZodType>(page: T, description: string) {
   return { description, headers: referToHeaders(['Link']), content }
 }
 
-/** Whether the request prefers CSV to JSON (RFC 9110, 12.5.1). The response states that it depends on that. */
+/** Returns whether the request prefers CSV to JSON (RFC 9110, 12.5.1), and adds `Vary` to the response. */
 export function prefersCsv(c: HttpContext<HttpEnv>): boolean {
   c.header('vary', 'Accept', { append: true })
   const supports = [JSON_TYPE, CSV_TYPE]
   return accepts(c, { header: 'Accept', supports, default: JSON_TYPE }) === CSV_TYPE
 }
 
-/** Answers with a page of rows of a schema, as CSV if the request prefers that. */
 export function respondPage<T extends object>(
   c: HttpContext<HttpEnv>,
   page: Page<T>,
@@ -121,7 +118,7 @@ export function respondPage<T extends object>(
   return respondCsv(c, writeCsv(schema, page.data), page.nextCursor, 'cursor')
 }
 
-/** Answers with CSV; `Link` leads to the next page (RFC 8288), whose cursor is `next`, in the query as `parameter`. */
+/** Responds with CSV. `Link` (RFC 8288) is this URL with the cursor `next` as `parameter`. */
 export function respondCsv(
   c: HttpContext,
   csv: string,
@@ -135,21 +132,20 @@ export function respondCsv(
   return c.body(csv, 200, { ...headers, link: `<${url.pathname}${url.search}>; rel="next"` })
 }
 
-/** The names that lead to a member of the rows: one, or several within nested objects. */
+/** The path of names to a member of a row, which may be in nested objects. */
 type Column = readonly string[]
 
-/** Written before a text that a spreadsheet would take for a formula. */
+/** The beginnings of a text that a spreadsheet would take for a formula. */
 const GUARD = /^[=+\-@\t\r]/
 
-/** What ends a cell or a row (RFC 4180). */
 const SEPARATOR = /[",\r\n]/
 
 /**
- * Writes rows as CSV (RFC 4180) with a header row: a column for each member of their schema, the members of a nested
- * object as `object.member`, a list as its JSON. Text that begins with `= + - @`, tab or CR gets a `'` before it.
+ * Writes rows as CSV (RFC 4180) with a header row. Each member of the schema is a column, members of nested objects
+ * as `object.member`, lists as JSON. A text that begins with `= + - @`, tab or CR gets a `'` before it.
  */
 export function writeCsv(schema: z.ZodType, rows: readonly object[]): string {
-  // The members of a union may share columns: each once.
+  // The members of a union may have columns in common.
   const columns = new Map(findColumns(schema, []).map((column) => [column.join('.'), column]))
   const lines = rows.map((row) =>
     [...columns.values()].map((column) => writeCell(readMember(row, column))),
@@ -188,7 +184,7 @@ function writeCell(value: unknown): string {
   return typeof value === 'string' ? quoteCell(value, SEPARATOR) : String(value)
 }
 
-/** Writes a text as a cell that no spreadsheet takes for a formula, in quotes if it holds what `separator` finds. */
+/** Writes a text as a cell that no spreadsheet takes for a formula, quoted if `separator` matches. */
 export function quoteCell(text: string, separator: RegExp): string {
   return quote(GUARD.test(text) ? `'${text}` : text, separator)
 }

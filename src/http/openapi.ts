@@ -3,20 +3,16 @@ import { PACKAGE } from '../version.ts'
 import { HEADERS, referToHeaders } from './describe.ts'
 import type { HttpEnv } from './problems.ts'
 
-/** The parts of the document that concern the API as a whole. */
+/** What the document says about the API as a whole. */
 export type ApiInfo = {
   title: string
   /** Markdown. */
   description: string
-  /** The groups of operations. */
   tags: { name: string; description: string }[]
   parameters: ParameterTable
 }
 
-/**
- * What each parameter is, by its name, or by `<operationId>.<name>` where that means something else, with an example
- * for those in paths: the same schema, such as that of an id, serves many parameters.
- */
+/** Descriptions by parameter name, or `<operationId>.<name>` where that differs; for paths also an example. */
 export type ParameterTable = Readonly<Record<string, string | [text: string, example: string]>>
 
 const SECURITY_SCHEMES = {
@@ -28,8 +24,8 @@ const SECURITY_SCHEMES = {
 }
 
 /**
- * Builds the document of all declared routes, as JSON text. What all responses share is added here.
- * @param examples replace those of the parameters that have one, by the same names
+ * Builds the document of all declared routes as JSON text, and adds what all responses have in common.
+ * @param examples overrides the examples of parameters that have one, by the same names
  */
 export function buildDocument(
   app: Pick<OpenAPIHono<HttpEnv>, 'getOpenAPI31Document'>,
@@ -49,19 +45,20 @@ export function buildDocument(
   }
   const webhooks = Object.entries(Items.parse(document.webhooks)).map(([path, item]) => {
     for (const { parameters: headers = [] } of Object.values(item)) headers.forEach(capitalise)
-    // Mounting a router adds a slash to the webhook's name, as to a path.
+    // Mounting a router adds a slash to the names of webhooks, as to paths.
     return [path.replace(/^\//, ''), item]
   })
   const used = JSON.stringify([paths, webhooks])
   const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
-  const components = {
-    ...document.components,
-    headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
-    securitySchemes: SECURITY_SCHEMES,
-  }
-  const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
   return JSON.stringify({
-    ...{ ...document, info, paths, components },
+    ...document,
+    info: { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } },
+    paths,
+    components: {
+      ...document.components,
+      headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
+      securitySchemes: SECURITY_SCHEMES,
+    },
     webhooks: Object.fromEntries(webhooks),
   })
 }
@@ -76,7 +73,7 @@ const Operation = z.looseObject({
 type Operation = z.infer<typeof Operation>
 const Items = z.record(z.string(), z.record(z.string(), Operation))
 
-/** Adds the scope to the description, the headers that all responses have, and what each parameter is. */
+/** Adds the scope to the description, the common headers to the responses, and descriptions to the parameters. */
 function completeOperation(
   operation: Operation,
   table: ParameterTable,
@@ -99,7 +96,7 @@ function completeOperation(
   }
 }
 
-/** Capitalises the name of a request header, which is declared in the lower case that Hono reads. */
+/** Capitalises the name of a request header, which routes declare in lower case, as Hono reads it. */
 function capitalise(parameter: { name: string; in: string }): void {
   if (parameter.in !== 'header') return
   parameter.name = parameter.name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())

@@ -9,19 +9,16 @@ import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/e
 import type { Log } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 
-/** What the framework's context holds for every request. */
 export type HttpEnv = {
   Bindings: HttpBindings
   Variables: {
     requestId: string
-    /** The code of the problem in the response. */
     refusal: RefusalCode | undefined
-    /** The request would write nothing: its refusal is no refused write. */
+    /** The request would not write anything, so its refusal is not recorded as a refused write. */
     isDryRun: true | undefined
   }
 }
 
-/** A member that only some problems have. */
 const own = (description: string) => z.string().optional().openapi({ description })
 
 /** A problem (RFC 9457), `application/problem+json`. */
@@ -46,7 +43,7 @@ export const Problem = z
   })
   .openapi('Problem', { description: 'A refusal or a failure (RFC 9457)' })
 
-/** Writes a refusal as a problem, with its own headers but the request id's. */
+/** Writes a refusal as a problem, with all its headers except `X-Request-Id`. */
 export function writeProblem(
   { code, message: detail, errors, extra, retryAfterS }: DomainError,
   requestId: string,
@@ -73,7 +70,7 @@ export function answerProblem(c: HttpContext<HttpEnv>, refusal: DomainError): Re
 const UNREPLICATED =
   'Whether this was done is unknown, because no standby of the database has confirmed it; repeat the same request in a moment, with the same Idempotency-Key if it had one'
 
-/** Explains an error as a refusal. An unexpected one is logged in full; the client gets only the request id. */
+/** Turns an error into a refusal. An unexpected error is logged in full, but the client gets only the request id. */
 export function explainError(
   log: Log,
   error: unknown,
@@ -95,10 +92,7 @@ export function explainError(
   return new DomainError('internal_error', `Unexpected error; quote request ${requestId}`)
 }
 
-/**
- * The response for a request that never reached the app: a target with a backslash, an invalid host (RFC 9112, 3.2).
- * The app handles every other error itself.
- */
+/** Refuses a request that never reached the app: a backslash in its target, or an invalid host (RFC 9112, 3.2). */
 export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()
   const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'

@@ -11,16 +11,15 @@ import { type ApiInfo, buildDocument } from './openapi.ts'
 import { type HttpEnv, Problem } from './problems.ts'
 import { matchesEtag } from './raw-response.ts'
 
-/** What the reference fills in, by the names of parameters: the demo adds its own ids. */
+/** Replaces the examples of parameters, by name. The demo fills in ids of its own. */
 export type ReferenceContext = { referenceExamples: Map<string, string> }
 
-/** Only this origin's files, nothing inline. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const LIBRARY = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
-/** Relative URLs, so that the page works below any path. */
+/** The URLs are relative, so that the page works below any path. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -39,7 +38,7 @@ const PAGE = `<!doctype html>
 </html>
 `
 
-/** Without `validatorUrl: null` Swagger UI would send the document to its vendor's validator. */
+/** Without `validatorUrl: null`, Swagger UI would send the document to its vendor's validator. */
 const START_SCRIPT = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',
@@ -60,7 +59,7 @@ function tagFile(type: string, content: string | Uint8Array): File {
 
 const SCRIPT = 'text/javascript; charset=utf-8'
 
-/** The files that the page uses, read from disk when one is first asked for; no other file of Swagger UI is served. */
+/** The files that the page uses, read from disk on first use. No other file of Swagger UI is served. */
 const FILES = new Map<string, { type: string; file?: File }>([
   ['swagger-ui.css', { type: 'text/css; charset=utf-8' }],
   ['swagger-ui-bundle.js', { type: SCRIPT }],
@@ -84,7 +83,7 @@ const documentRoute = createRoute({
   },
 })
 
-/** Serves the document of all routes of `app`, also of those mounted later, and the reference, without an API key. */
+/** Serves the document of all routes of `app`, even those mounted later, and the reference. Needs no API key. */
 export function openapiRoutes(
   { referenceExamples: examples }: ReferenceContext,
   app: OpenAPIHono<HttpEnv>,
@@ -115,7 +114,6 @@ export function openapiRoutes(
   return router
 }
 
-/** Answers from the bytes that were encoded once, or 304 to whoever has them. */
 function serveFile(c: HttpContext<HttpEnv>, { type, body, etag }: File): Response {
   const headers = { etag, 'cache-control': 'no-cache' }
   if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)

@@ -3,29 +3,29 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Counter } from 'prom-client'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
+import { readErrorCode } from '../platform/error-code.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
 
-/** Limits on slow, idle and greedy clients (times in ms). */
 export const SERVER_LIMITS = {
-  /** Until the head of a request is complete; for the first request counted from the connection. */
+  /** Until the headers are complete; for a connection's first request, measured from when it was opened. */
   headersMs: 10_000,
-  /** Until a request is complete; a backstop behind the body time-out, which sends a response of its own. */
+  /** Until the request is complete. The body time-out normally fires first and sends a response of its own. */
   requestMs: 25_000,
-  /** Between two requests. A proxy has to close idle connections before: common ones do after at most 60 s. */
+  /** Between two requests. Proxies must close idle connections earlier: common ones do so after at most 60 s. */
   keepAliveMs: 65_000,
-  /** How often the first two are checked. */
+  /** How often `headersMs` and `requestMs` are checked. */
   checkMs: 1_000,
   connections: 12_000,
-  /** Of one IPv4 address or one IPv6 /64, unless it is a trusted proxy. */
+  /** Per IPv4 address or IPv6 /64, unless it is a trusted proxy. */
   connectionsPerNetwork: 2_000,
 }
 
 export type ServerLimits = typeof SERVER_LIMITS
 
 /**
- * Creates an HTTP server that slow clients cannot block: a slow request gets 408, idle connections and those above the
- * limits are closed. A response may take any time, because `wait` holds requests open.
+ * Creates an HTTP server that slow clients cannot block: slow requests get 408, and connections that are idle or
+ * above the limits are closed. A response may take any time, because `wait` holds requests open.
  */
 export function openServer(
   listener: RequestListener,
@@ -39,7 +39,7 @@ export function openServer(
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkMs,
       keepAlive: true,
-      // After so long without data probes detect a client that vanished.
+      // How long without data before probes look for clients that vanished.
       keepAliveInitialDelay: 30_000,
     },
     listener,
@@ -49,10 +49,10 @@ export function openServer(
   return server
 }
 
-/** An address cannot be listened on; the message names the setting that it comes from. */
+/** A server cannot listen on an address. The message names the setting to change. */
 export class ListenError extends Error {}
 
-/** Where a server listens, and the settings that say so; port 0 is any that is free. */
+/** Where a server listens, and the settings that say so. Port 0 means any free port. */
 export type Binding = { host: string; port: number; settings: { host: string; port: string } }
 
 const EXPLAINED_CODES = new Map([
@@ -61,24 +61,23 @@ const EXPLAINED_CODES = new Map([
   ['EADDRNOTAVAIL', 'no address of this machine'],
 ])
 
-/** Binds a server, and returns its URL. @throws ListenError */
+/** Starts listening and returns the server's URL. @throws ListenError */
 export async function listen(server: Server, { host, port, settings }: Binding): Promise<string> {
   const name = host.includes(':') ? `[${host}]` : host
   try {
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const why = readErrorCode(cause) ?? ''
     const what = `cannot listen on ${name}:${port} (${EXPLAINED_CODES.get(why) ?? why})`
-    const { host: ofHost, port: ofPort } = settings
-    throw new ListenError(`${ofPort}: ${what}; set another ${ofPort} or ${ofHost}`, { cause })
+    const advice = `set another ${settings.port} or ${settings.host}`
+    throw new ListenError(`${settings.port}: ${what}; ${advice}`, { cause })
   }
   const address = server.address()
   return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`
 }
 
-/** Who is never refused, where refusals are counted, and where they are logged. */
-export type ConnectionPolicy = {
+type ConnectionPolicy = {
   proxies: readonly Cidr[]
   refused: Counter<'reason'>
   log: Pick<Log, 'warn'>
@@ -91,8 +90,8 @@ const EXPLAINED = {
 }
 
 /**
- * Gives each network at most `perNetwork` of the server's connections, so that one client cannot keep all others out.
- * One more is closed before a byte of it is read. Trusted proxies speak for many clients: theirs count only towards the
+ * Limits the connections of each network, so that one client cannot keep out all others. An excess connection is
+ * closed before any of it is read. Trusted proxies serve many clients, so their connections count only towards the
  * total.
  */
 export function limitConnections(
@@ -108,7 +107,7 @@ export function limitConnections(
     const suppressed = throttle(reason)
     if (suppressed) log.warn({ address, ...suppressed }, EXPLAINED[reason])
   }
-  // Before the parser, which gets its turn after this listener, has anything to read.
+  // Prepended, so that it runs before the parser can read anything.
   server.prependListener('connection', (socket) => {
     const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrusted)
     if (isTrusted(address)) return
@@ -117,6 +116,6 @@ export function limitConnections(
     socket.destroy()
     note('network', address)
   })
-  // Node itself closes those beyond `maxConnections`.
+  // Node itself closes the connections beyond `maxConnections`.
   server.on('drop', (peer) => note('total', peer?.remoteAddress ?? ''))
 }

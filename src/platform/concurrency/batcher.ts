@@ -3,11 +3,10 @@ type Run<T, R> = (items: readonly T[]) => Promise<PromiseSettledResult<R>[]>
 export type Batcher<T, R> = ReturnType<typeof createBatcher<T, R>>
 
 type BatchTimeouts<T> = {
-  /** Until its run starts (ms): the item is then removed from the queue and never runs. */
+  /** Until its run starts (ms). After that, the item is removed from the queue and never runs. */
   queueTimeoutMs: number
-  /** From then on (ms): the run continues, but the caller gets no result. */
+  /** From the start of its run (ms). After that, the run continues, but the caller gets no result. */
   runTimeoutMs: number
-  /** Returns the error that the caller of an item gets. */
   onTimeout: (item: T, started: boolean) => Error
 }
 
@@ -20,13 +19,13 @@ type BatchItem<T, R> = {
   timer?: NodeJS.Timeout
 }
 
-/** Slow runs may overlap up to this number. */
+/** The maximum number of slow runs that overlap. */
 const MAX_CONCURRENT_RUNS = 4
 
 /**
- * Creates a batcher that runs one batch at a time: items added while a run is in progress share the next run.
- * @param slowRunMs a run that takes longer no longer blocks the next one
- * @param timeouts without them items wait as long as it takes
+ * Creates a batcher that runs one batch at a time. Items added during a run share the next one.
+ * @param slowRunMs after which a run no longer blocks the next one
+ * @param timeouts without them, items wait as long as it takes
  */
 export function createBatcher<T, R>(
   maxSize: number,
@@ -69,7 +68,7 @@ export function createBatcher<T, R>(
     runs.add(run)
   }
 
-  /** Starts after this turn of the event loop: otherwise the first of many items would run alone. */
+  /** Starts after this turn of the event loop. Otherwise, the first of many items would run alone. */
   function scheduleStart(): void {
     if (startScheduled || blocked) return
     startScheduled = true
@@ -82,8 +81,8 @@ export function createBatcher<T, R>(
   return {
     /**
      * Resolves with the item's result.
-     * @param run gets at most `maxSize` items and returns one result for each, in order. A batch uses the function of
-     *   its first item, so all callers must pass equivalent ones.
+     * @param run gets at most `maxSize` items, and returns a result for each, in order. A batch uses the function of
+     *   its first item, so all callers must pass equivalent ones
      */
     add: (item: T, run: Run<T, R>) =>
       new Promise<R>((resolve, reject) => {
@@ -92,9 +91,8 @@ export function createBatcher<T, R>(
         limitWait(one, false)
         scheduleStart()
       }),
-    /** Counts the items whose run has not started. */
     countQueued: () => queue.length,
-    /** For how long the oldest queued item has waited (ms); 0 when none is queued. */
+    /** Returns how long the oldest queued item has waited (ms), or 0. */
     measureOldestWait: () => (queue[0] ? performance.now() - queue[0].since : 0),
     /** Resolves when every item added so far has its result. */
     async drain(): Promise<void> {

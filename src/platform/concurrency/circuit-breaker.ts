@@ -1,23 +1,22 @@
 /** `open`: calls are paused. `half-open`: one probe call decides whether they resume. */
-export type CircuitBreakerState = 'closed' | 'half-open' | 'open'
+type CircuitBreakerState = 'closed' | 'half-open' | 'open'
 
-/** Permission to make one call. Exactly one of its members must be called when the call has ended. */
+/** Permission for one call. Exactly one of its methods must be called when the call has ended. */
 export type BreakerPermit = {
   /** The remote side answered, with whatever result. */
   succeed(): void
   /** The remote side was not reached, or the outcome is unknown, for this reason. */
   fail(reason?: string): void
-  /** The call has no result: it was not made, or was cancelled by this side. */
+  /** The call has no result: it was not made, or this side cancelled it. */
   release(): void
 }
 
 export type CircuitBreakerSettings = {
-  /** Failures in a row that open the breaker. */
   failures: number
-  /** The first pause, and the limit of its doubling (ms). */
+  /** The first pause, and the maximum that it doubles to (ms). */
   pauseMs: number
   maxPauseMs: number
-  /** How long calls count as paused after a pause, until one tests the remote side (ms). */
+  /** How long after a pause calls still count as paused if none tests the remote side (ms). */
   untestedMs: number
 }
 
@@ -26,19 +25,18 @@ export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>
 const CLOSED = Number.NEGATIVE_INFINITY
 
 /**
- * Stops calls to a remote side that does not answer. After `failures` failures in a row calls are paused; then
- * one probe at a time decides whether they resume, and each failed probe doubles the pause. The result of
- * a call that began before a pause is ignored.
+ * Stops calls to a remote side that does not answer. After `failures` consecutive failures, calls are paused. Then
+ * one probe at a time decides whether they resume, and each failed probe doubles the pause. The result of a call that
+ * began before a pause is ignored.
  * @param now milliseconds on a monotonic clock
  */
 export function createCircuitBreaker(
   { failures, pauseMs, maxPauseMs, untestedMs }: CircuitBreakerSettings,
   now: () => number = () => performance.now(),
 ) {
-  /** In a row, those of probes included. */
   let failed = 0
   let pausedUntil = CLOSED
-  /** So far: what a call from before the newest one comes to is old. */
+  /** The number of pauses so far. The result of a call from before the latest one is ignored. */
   let pauses = 0
   let isProbing = false
   let failure: string | undefined
@@ -54,7 +52,7 @@ export function createCircuitBreaker(
     failed = 0
     pausedUntil = CLOSED
   }
-  /** How long until a call may be made (ms). While a probe is in flight its end is unknown: one pause is soon enough. */
+  /** How long until a call may be made (ms). While a probe is in flight, one pause is soon enough to ask again. */
   const waitMs = () => (isProbing ? pauseMs : Math.max(0, pausedUntil - now()))
   return {
     state(): CircuitBreakerState {
@@ -62,11 +60,10 @@ export function createCircuitBreaker(
       return pausedUntil <= now() ? 'half-open' : 'open'
     },
     waitMs,
-    /** Why the newest call failed that did. */
     failure: () => failure,
-    /** Whether calls pause, or did so lately: one that no call has tested for `untestedMs` says nothing any more. */
+    /** Whether calls are or were recently paused. A pause that no call has tested for `untestedMs` no longer counts. */
     isPaused: () => isProbing || now() < pausedUntil + untestedMs,
-    /** @returns undefined while calls are paused, and while a probe is in flight */
+    /** @returns undefined while calls are paused or a probe is in flight */
     tryAcquire(): BreakerPermit | undefined {
       if (waitMs() > 0) return undefined
       const began = pauses

@@ -1,20 +1,18 @@
-/** So many a minute, of which `burst` may come at once. */
 export type Rate = { perMinute: number; burst: number }
 
 type Allowance = {
   ok: boolean
-  /** How long until as much may be taken (ms); 0 means now. */
+  /** How long until the cost is available (ms); 0 means now. */
   waitMs: number
-  /** What may still be taken at once. */
   left: number
-  /** How long until the whole burst may be taken, if nothing is taken meanwhile (ms). */
+  /** How long until the whole burst is available, if nothing is taken meanwhile (ms). */
   wholeInMs: number
 }
 
 export type RateLimiter = ReturnType<typeof createRateLimiter>
 
 type RateLimiterOptions = {
-  /** Some 150 bytes each. Beyond it the key that was silent for longest is forgotten. */
+  /** Each takes some 150 bytes. Beyond this number, the key that was silent for longest is forgotten. */
   maxKeys?: number
   /** Milliseconds on a monotonic clock. */
   now?: () => number
@@ -22,13 +20,10 @@ type RateLimiterOptions = {
 
 const MAX_KEYS = 10_000
 
-/** The rounding errors of the thousands of sums of a long burst together stay below it (ms). */
+/** More than the rounding errors of a long burst can add up to (ms). */
 const ROUNDING_MS = 0.01
 
-/**
- * Limits the rate of any number of keys, by the generic cell rate algorithm: it stores one number for each of them, the
- * time at which nothing of the burst would be used any more.
- */
+/** Limits the rate of any number of keys by the generic cell rate algorithm. */
 export function createRateLimiter({
   maxKeys = MAX_KEYS,
   now = () => performance.now(),
@@ -48,22 +43,24 @@ export function createRateLimiter({
   }
   const remember = (key: string, until: number) => setNewest(wholeAt, key, until, maxKeys)
   return {
-    /** Takes `cost` of what the key may use, or nothing if that much is not there. */
+    /** Takes `cost` from the key's allowance, or nothing if it has less. */
     take(key: string, rate: Rate, cost = 1): Allowance {
       const { usedUntil, next, allowance } = measure(key, rate, cost)
       remember(key, allowance.ok ? next : usedUntil)
       return allowance
     },
-    /** What `take` would return; takes nothing. */
+    /** Returns what `take` would return, without taking anything. */
     peek: (key: string, rate: Rate, cost = 1): Allowance => measure(key, rate, cost).allowance,
-    /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
+    /**
+     * Takes `cost` even if it is not available, for what was already used. The key then waits until it is paid back.
+     */
     charge(key: string, rate: Rate, cost = 1): void {
       remember(key, measure(key, rate, cost).next)
     },
   }
 }
 
-/** Inserted again a key becomes the newest, because a Map keeps insertion order; beyond `maxKeys` the oldest goes. */
+/** Makes a key the newest, because a Map keeps insertion order. Beyond `maxKeys`, the oldest key is removed. */
 function setNewest<T>(map: Map<string, T>, key: string, value: T, maxKeys: number): void {
   map.delete(key)
   map.set(key, value)
@@ -71,15 +68,16 @@ function setNewest<T>(map: Map<string, T>, key: string, value: T, maxKeys: numbe
   if (oldest !== undefined) map.delete(oldest)
 }
 
-/** A wait as `Retry-After` and the like name it: whole seconds, at least one. */
+/** Converts a wait for `Retry-After` and the like: whole seconds, at least one. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000))
 }
 
 /**
- * Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. A client may name
- * the kind: of too many, the oldest is forgotten.
- * @returns a function that returns how many of a kind were left out since the last one; undefined while one more is
+ * Lets one of each kind through per interval (ms), so that a flood of causes does not flood the log. Clients may
+ * cause new kinds, so of too many the oldest is forgotten.
+ * @returns a function that returns how many of a kind were left out since the last one; undefined for one to leave
+ *   out
  */
 export function createThrottle(
   everyMs: number,

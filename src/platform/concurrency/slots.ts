@@ -1,21 +1,17 @@
-/** Gives a slot back. A second call does nothing. */
+/** Gives a slot back. Further calls do nothing. */
 export type Release = () => void
 
 type Waiter = (release: Release) => void
 
 export type Slots = ReturnType<typeof createSlots>
 
-/**
- * Creates slots shared by holders: a key, a network, an account. Whoever takes one gives it back.
- * @param total Infinity where only the holders have a limit
- * @param limits the most slots of one holder
- */
+/** Creates slots shared by holders (keys, networks, accounts). `total` is Infinity if only the holders are limited. */
 export function createSlots(
   total: number,
   { perHolder = Number.POSITIVE_INFINITY }: { perHolder?: number } = {},
 ) {
   const held = new Map<string, number>()
-  /** The first holder is the one that has waited longest: who is served goes to the end. */
+  /** Holders in the order in which they were last served, the one that has waited longest first. */
   const queues = new Map<string, Set<Waiter>>()
   let taken = 0
   const countHeld = (holder: string) => held.get(holder) ?? 0
@@ -71,21 +67,19 @@ export function createSlots(
     })
   }
   return {
-    /** Takes a slot; undefined if none is free, or the holder has as many as it may. */
+    /** Takes a slot; undefined if none is free, or the holder has its maximum. */
     tryTake: (holder: string) => (isFree(holder) ? occupy(holder) : undefined),
     /**
-     * Takes a slot, and waits for it if it has to, but no longer than `maxWaitMs`. The holder with the fewest slots is
-     * next; of several the one that has waited longest since it was served; of one holder the request that waits longest.
-     * Whoever waits has no free slot, or has as many as it may: a request that finds one free overtakes nobody.
+     * Takes a slot, waiting up to `maxWaitMs`. The holder with the fewest slots is next; of several, the one served
+     * longest ago; within a holder, the oldest request. A request that finds a free slot overtakes nobody: whoever
+     * waits could not take it.
      */
     take: (holder: string, maxWaitMs: number): Promise<Release | undefined> =>
       isFree(holder) ? Promise.resolve(occupy(holder)) : wait(holder, maxWaitMs),
-    /** Counts the slots that are free: all of them, or those that a holder may take now. */
+    /** Counts free slots; the next two count taken slots and waiting requests. In all, or for one holder. */
     free: (holder?: string) =>
       Math.min(total - taken, holder === undefined ? total : perHolder - countHeld(holder)),
-    /** Counts the slots that are taken: all of them, or those of one holder. */
     held: (holder?: string) => (holder === undefined ? taken : countHeld(holder)),
-    /** Counts the requests that wait: all of them, or those of one holder. */
     waiting: (holder?: string) =>
       holder === undefined
         ? [...queues.values()].reduce((sum, { size }) => sum + size, 0)

@@ -1,22 +1,19 @@
 type Doubling = { base: number; max: number }
 
-/** How long to wait after the n-th poll in a row without a final answer: doubling, without jitter. All in ms. */
+/** How long to wait after the n-th poll without a final answer: doubles each time, without jitter (ms). */
 export function repoll(polls: number, { base, max }: Doubling): number {
   return Math.min(max, base * 2 ** (polls - 1))
 }
 
-/**
- * How long to wait after the n-th failure in a row (ms): the same with full jitter, from 0 on, so that a recovering
- * gateway does not get all retries at once.
- */
+/** The same after failures, with full jitter, so that a recovering gateway does not get all retries at once. */
 export function backoff(failures: number, wait: Doubling, random = Math.random): number {
   return Math.round(random() * repoll(failures, wait))
 }
 
 /**
- * Starts a time of `ms` by both clocks of this process: the monotonic one stands still while a virtual machine is
- * paused, and the other one can be set back.
- * @returns how much of it is left (ms)
+ * Starts a timer on both clocks of the process: the monotonic clock stops while a virtual machine is paused, and the
+ * other can be set back.
+ * @returns a function that returns what is left (ms)
  */
 export function startTimer(ms: number): () => number {
   const [monotonicEnd, end] = [performance.now() + ms, Date.now() + ms]
@@ -38,11 +35,7 @@ export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Shares an expensive read between all who ask for it: concurrent callers wait for the same run, and its result, a
- * failure too, is reused for `reuseMs` after it ended. However many ask, it runs once at a time, with that pause
- * between.
- */
+/** Shares an expensive read: callers wait for the same run, and its result, even a failure, is reused for `reuseMs`. */
 export function shareRuns<T>(
   run: () => Promise<T>,
   reuseMs: number | ((run: { tookMs: number; failed: boolean }) => number),
@@ -69,7 +62,7 @@ export function shareRuns<T>(
 
 /**
  * Runs the work under a signal that aborts when either of two does. `AbortSignal.any` would leak: each derived signal
- * leaves a weak reference at one that lives as long as the process (Node 20.20).
+ * leaves a weak reference at a signal that lives as long as the process (Node 20.20).
  */
 export async function withEitherSignal<T>(
   signals: readonly [AbortSignal, AbortSignal],

@@ -1,18 +1,18 @@
 export type Waiters<T> = ReturnType<typeof createWaiters<T>>
 
-/** Creates readers that wait for a change, by key. One database listener wakes all of them. */
+/** Lets readers wait for changes by key. A single database listener wakes them all. */
 export function createWaiters<T>() {
   const watchers = new Map<string, Set<() => void>>()
   const reads = new Map<string, Promise<T>>()
 
   function wake(key: string): void {
-    // A read in progress may have begun before the change: later readers must not share it.
+    // A running read may have begun before the change, so later readers must not share it.
     reads.delete(key)
     for (const wakeWatcher of watchers.get(key) ?? []) wakeWatcher()
   }
 
   return {
-    /** Starts to watch a key. Call it before reading, so that no change falls between reading and waiting. */
+    /** Starts watching a key. Call it before reading, so that no change is missed between reading and waiting. */
     watch(key: string) {
       let isWoken = false
       let onWake = () => {}
@@ -26,7 +26,7 @@ export function createWaiters<T>() {
         set.delete(entry)
         if (set.size === 0 && watchers.get(key) === set) watchers.delete(key)
       }
-      /** Resolves `true` when the key was woken since `watch`, `false` after `ms` or when `signal` aborts. */
+      /** Resolves `true` if the key was woken since `watch`, `false` after `ms` or when `signal` aborts. */
       const wait = (ms: number, signal?: AbortSignal) =>
         new Promise<boolean>((resolve) => {
           function end(): void {
@@ -42,7 +42,6 @@ export function createWaiters<T>() {
         })
       return { cancel, wait }
     },
-    /** Reads once for all readers that wait on the key. */
     shareRead(key: string, read: () => Promise<T>): Promise<T> {
       const running = reads.get(key)
       if (running) return running
@@ -53,11 +52,10 @@ export function createWaiters<T>() {
       return started
     },
     wake,
-    /** Wakes all readers: the change concerns all of them, or the listener was disconnected and may have missed one. */
+    /** Wakes all readers, if a change concerns them all or the listener was disconnected and may have missed one. */
     wakeAll(): void {
       for (const key of [...watchers.keys()]) wake(key)
     },
-    /** Counts the readers that watch now. */
     count: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
   }
 }

@@ -8,26 +8,25 @@ export type WorkerLoopOptions = {
   name: string
   log: Log
   stopping: AbortSignal
-  /** Begins one round and calls `onMore` when the next round may find work. */
+  /** Begins a round. Calls `onMore` when the next round may find work. */
   begin: (onMore: () => void) => Promise<WorkerRound>
-  /** Returns how long to sleep (ms). Called after a round that found nothing. */
+  /** Returns how long to sleep after a round that found nothing (ms). */
   idleMs: () => Promise<number>
-  /** Called with the number of work items of every round that has finished without an error. */
+  /** Called with the number of work items of every round that finished without an error. */
   onRound?: (count: number) => void
 }
 
 export type WorkerLoop = ReturnType<typeof startWorkerLoop>
 
-/** The sleep after a failed round (ms). */
 const ERROR_PAUSE_MS = 500
 
-/** Runs rounds until `stopping` aborts, and sleeps after one that found nothing. One that fails is logged. */
+/** Runs rounds until `stopping` aborts, and sleeps after one that found nothing. Failed rounds are logged. */
 export function startWorkerLoop(options: WorkerLoopOptions) {
   const { name, log, begin, idleMs, stopping, onRound } = options
   const running = new Set<Promise<void>>()
   let isWoken = false
   let endSleep = () => {}
-  /** Ends the current sleep, or else the next one: there may be work now. */
+  /** Ends the current sleep, or else the next one, because there may be work. */
   function wake(): void {
     isWoken = true
     endSleep()
@@ -61,7 +60,7 @@ export function startWorkerLoop(options: WorkerLoopOptions) {
         if (count === 0) await sleep(await idleMs())
       } catch (error) {
         logFailedRound(error)
-        // Whatever woke it meanwhile, it pauses: only a stop does not wait.
+        // It pauses even if it was woken meanwhile, unless it is stopping.
         if (!stopping.aborted) isWoken = false
         await sleep(ERROR_PAUSE_MS)
       }
@@ -75,23 +74,22 @@ export function startWorkerLoop(options: WorkerLoopOptions) {
   return { wake, stopped }
 }
 
-/** Work that a process repeats until it stops. */
 export type Pass = Pick<WorkerLoopOptions, 'name' | 'begin' | 'idleMs'> & {
   /** A NOTIFY on this channel ends the sleep, and so does a new connection to the database. */
   channel?: string
-  /** Whether a finished round with this many work items counts as healthy; by default every one does. */
+  /** Returns whether a finished round with this many work items was healthy. By default, every one is. */
   isHealthy?: (count: number) => boolean
 }
 
 type PassOptions = Pick<WorkerLoopOptions, 'log' | 'stopping'> & {
   listen: (channel: string, onNotify: () => void, onConnected: () => void) => Promise<unknown>
-  /** Called when a loop starts, and when a healthy round of it has finished. */
+  /** Called when a loop starts and after each of its healthy rounds. */
   onRound: (name: string) => void
 }
 
 /**
- * Starts a loop for each pass, so that one that fails or hangs delays no other. They start together, once the process
- * listens on all channels: a failed start leaves no loop running.
+ * Starts a loop for each pass, so that a pass that fails or hangs does not delay the others. They start once the
+ * process listens on all channels, so a failed start leaves no loop running.
  * @throws database errors
  */
 export async function startPasses(

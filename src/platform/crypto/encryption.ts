@@ -7,21 +7,19 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** Where a ciphertext is stored, by table and column: elsewhere it cannot be decrypted. */
+/** The table and column where a ciphertext is stored. It cannot be decrypted anywhere else. */
 export type Place = { column: `${string}.${string}`; row: string }
 
 type DataKeyPurpose = 'seal' | 'fingerprint'
 
-/** A key that data is encrypted or fingerprinted with. */
 export type DataKey = {
   purpose: DataKeyPurpose
   id: string
   key: Buffer
-  /** From when on new data uses it, until a newer one is in use (`performance.now`). */
+  /** When new data starts to use it, until a newer key is active (`performance.now`). */
   activeAt: number
 }
 
-/** An HMAC-SHA-256, and the key it was made with. */
 export type Fingerprint = { value: Buffer; keyId: string }
 
 const MAGIC = Buffer.from('DKv2')
@@ -33,8 +31,8 @@ export type Encryption = ReturnType<typeof createEncryption>
 
 /**
  * Creates the encryption of stored values.
- * @param list returns the keys as they are known at that moment
- * @param seek is told of the id of a key that is not among them, and may throw an error of its own
+ * @param list returns the keys known at the moment
+ * @param seek is called with the id of an unknown key, and may throw
  */
 export function createEncryption(
   list: () => readonly DataKey[],
@@ -43,9 +41,9 @@ export function createEncryption(
   const find = (purpose: DataKeyPurpose, id: string) =>
     list().find((one) => one.purpose === purpose && one.id === id)
   return {
-    /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
+    /** Encrypts with AES-256-GCM. The ciphertext names its key, and the place is authenticated. */
     encrypt: (text: string, place: Place) => seal(findActive(list(), 'seal'), text, place),
-    /** @throws Error when the key is not there, or the place or the bytes differ from those of the encryption */
+    /** @throws Error if the key is unknown, or the place or the bytes differ from those at encryption */
     decrypt(ciphertext: Buffer, place: Place): string {
       const id = readKeyId(ciphertext)
       const named = id === undefined ? undefined : find('seal', id)
@@ -53,14 +51,14 @@ export function createEncryption(
       if (!named) throw new Error('the data key of a ciphertext is not there')
       return unseal(named, ciphertext, place)
     },
-    /** Returns the first bytes of everything that is encrypted with the key now in use, and of nothing else. */
+    /** Returns the first bytes of everything encrypted with the active key, and of nothing else. */
     getActiveHead: () => formatHead(findActive(list(), 'seal').id),
-    /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
+    /** Computes an HMAC. Equal texts have equal ones, and the text cannot be recovered. */
     fingerprint(text: string): Fingerprint {
       const printing = findActive(list(), 'fingerprint')
       return { value: computeHmac(printing, text), keyId: printing.id }
     },
-    /** Compares a text with the one that was fingerprinted. `unknown`: the key is not there. */
+    /** Compares a text with a fingerprint. `unknown`: the key is not available. */
     checkFingerprint(
       text: string,
       { value, keyId }: Fingerprint,
@@ -72,20 +70,20 @@ export function createEncryption(
   }
 }
 
-/** Makes a random data key that is in use at once. */
+/** Creates a random data key that is active at once. */
 export function createDataKey(purpose: DataKeyPurpose): DataKey {
   const id = randomBytes(KEY_ID_BYTES).toString('hex')
   return { purpose, id, key: randomBytes(32), activeAt: 0 }
 }
 
-/** Encrypts and decrypts data keys under a root key from the settings. */
+/** Encrypts and decrypts data keys with a root key from the settings. */
 export function createKeyWrap(root: Buffer) {
   const derived = hkdfSync('sha256', root, '', 'ipn-processor data keys', 32)
   const key = { id: computeKeyId(root), key: Buffer.from(derived) }
   return {
     wrap: (dataKey: NamedKey & Pick<DataKey, 'purpose'>) =>
       seal(key, dataKey.key.toString('base64'), placeOf(dataKey)),
-    /** @returns undefined when it was wrapped with another root key */
+    /** @returns undefined if it was wrapped with another root key */
     unwrap(wrapped: Buffer, dataKey: Pick<DataKey, 'purpose' | 'id'>): Buffer | undefined {
       if (readKeyId(wrapped) !== key.id) return undefined
       return Buffer.from(unseal(key, wrapped, placeOf(dataKey)), 'base64')
@@ -99,7 +97,7 @@ function placeOf({ purpose, id }: Pick<DataKey, 'purpose' | 'id'>): Place {
   return { column: 'data_keys.wrapped', row: `${purpose} ${id}` }
 }
 
-/** Returns the newest key that is in use; before the first one is, that is it all the same. */
+/** Returns the newest active key, or the first one if none is active yet. */
 function findActive(keys: readonly DataKey[], purpose: DataKeyPurpose): DataKey {
   const now = performance.now()
   const [first, ...others] = keys
@@ -109,19 +107,18 @@ function findActive(keys: readonly DataKey[], purpose: DataKeyPurpose): DataKey 
   return others.findLast(({ activeAt }) => activeAt <= now) ?? first
 }
 
-/** Returns the id that names a root key in stored data and in the log. Nothing of the key follows from it. */
+/** Returns the id of a root key for stored data and the log. It reveals nothing about the key. */
 export function computeKeyId(key: Buffer): string {
   const digest = createHash('sha256').update('ipn-processor key id').update(key).digest()
   return digest.subarray(0, KEY_ID_BYTES).toString('hex')
 }
 
-/** @returns undefined for bytes that `seal` did not return */
+/** @returns undefined for bytes that are not from `seal` */
 function readKeyId(ciphertext: Buffer): string | undefined {
   if (!ciphertext.subarray(0, MAGIC.length).equals(MAGIC)) return undefined
   return ciphertext.subarray(MAGIC.length, MAGIC.length + KEY_ID_BYTES).toString('hex')
 }
 
-/** What a ciphertext begins with: the mark, and the id of its key. */
 function formatHead(id: string): Buffer {
   return Buffer.concat([MAGIC, Buffer.from(id, 'hex')])
 }

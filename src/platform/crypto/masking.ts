@@ -1,17 +1,16 @@
 import { LosslessNumber } from 'lossless-json'
 
-/** Replaces a CVV or a credential. */
 export const HIDDEN = '***'
 
-/** Values nested deeper are hidden without inspection. */
+/** Values nested more deeply are hidden without inspection. */
 const MAX_DEPTH = 64
 
-/** A card number has 13 to 19 digits (ISO/IEC 7812), written with at most three separators between two digits. */
+/** A card number has 13 to 19 digits (ISO/IEC 7812), here with at most three separators between two digits. */
 const MIN_DIGITS = 13
 const MAX_DIGITS = 19
 const DIGIT_RUN = /\d(?:[\s\p{Pd}\p{Cf}._/]{0,3}\d){12,}/gu
 
-/** Names after their parent's, in lower case without punctuation: `cardData.cardNo` is `carddatacardno`. */
+/** Matched against the parent's and the member's name, in lower case without punctuation: `carddatacardno`. */
 const NUMBER_NAME = /(?:card|cc)s?(?:data|info|details?)?(?:number|num|nbr|nr|no)s?$|cardnumber/
 const NUMBER_WORD =
   /^(?:primary|card|cc|full|clear|raw|masked|virtual)*(?:pans?|primaryaccountnumber)$/
@@ -24,10 +23,7 @@ const CVV_IN_TEXT =
 
 type FieldKind = 'number' | 'cvv' | undefined
 
-/**
- * Members that are never masked, by name from the top: `true` for a value or a list of values, an object for the
- * members below. Elements of a list count as the list itself.
- */
+/** Members never to mask, by name: `true` for a value, an object for nested members. Lists count as their elements. */
 export type UnmaskedMembers = { readonly [name: string]: true | UnmaskedMembers }
 
 type Position = { kind: FieldKind; parent: string; depth: number; unmasked: UnmaskedMembers }
@@ -35,17 +31,16 @@ type Position = { kind: FieldKind; parent: string; depth: number; unmasked: Unma
 const NOTHING: UnmaskedMembers = {}
 
 /**
- * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six and
- * last four digits, a CVV nothing. What is a card number its member's name says, or 13 to 19 digits that pass the Luhn
- * check.
- * @param value parsed JSON whose numbers are `LosslessNumber`; one that is masked becomes a string
- * @param unmasked the members that pass as they are: identifiers, which could not be used otherwise
+ * Masks card data in parsed JSON at any depth, including keys. A card number keeps at most its first six and last
+ * four digits; a CVV keeps none. A card number is recognised by its member's name, or as 13 to 19 digits that pass
+ * the Luhn check.
+ * @param value parsed JSON whose numbers are `LosslessNumber`. A masked number becomes a string
+ * @param unmasked members that are left as they are: identifiers, which would be useless if masked
  */
 export function maskCardData(value: unknown, unmasked = NOTHING): unknown {
   return maskValue(value, { kind: undefined, parent: '', depth: 0, unmasked })
 }
 
-/** Masks card data in plain text: a message, a reason, a path. */
 export function maskCardText(text: string): string {
   return text
     .replace(CVV_IN_TEXT, (_, name: string, between: string) => name + between + HIDDEN)
@@ -63,7 +58,7 @@ function maskValue(value: unknown, position: Position): unknown {
   if (Array.isArray(value)) {
     return value.map((item) => maskValue(item, { ...position, depth: depth + 1 }))
   }
-  // The parser marks its numbers with this member: an object that has it would be serialised as a number.
+  // The parser marks its numbers with this member. An object that has it would be serialised as a number.
   const members = Object.entries(value).filter(([name]) => name !== 'isLosslessNumber')
   return Object.fromEntries(
     members.map(([name, member]) => {
@@ -81,7 +76,7 @@ function isScalar(value: unknown): boolean {
   return typeof value !== 'object' || value === null || value instanceof LosslessNumber
 }
 
-/** Leaves UUIDs with a letter as they are: a masked identifier could not be used in the next request. */
+/** Keeps UUIDs that contain a letter, because a masked identifier could not be used in a later request. */
 function maskString(text: string): string {
   return UUID.test(text) && /[a-f]/i.test(text) ? text : maskCardText(text)
 }
@@ -96,7 +91,7 @@ function simplify(name: string): string {
   return name.toLowerCase().replace(/[^a-z]/g, '')
 }
 
-/** Hides any value except null, a boolean, and a string without digits and without letters other than x. */
+/** Hides any value except null, booleans, and strings without digits and without letters other than x. */
 function hideCvv(value: unknown): unknown {
   if (value === null || typeof value === 'boolean') return value
   return typeof value === 'string' && !/[^xX\P{L}]|\p{N}/u.test(value) ? value : HIDDEN
@@ -108,14 +103,14 @@ function maskNumber(value: LosslessNumber, kind: FieldKind): unknown {
   return masked === whole ? value : masked
 }
 
-/** Returns the digits before the decimal point: card numbers have no fraction, but `4.111111111111111e15` is one. */
+/** Returns the digits before the decimal point. Card numbers have no fraction, but may be `4.111111111111111e15`. */
 function readIntegerDigits(text: string): string {
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?(\d+)(?:\.(\d*))?(?:[eE]\+?(\d{1,2}))?$/.exec(text) ?? []
   return whole + fraction.padEnd(Number(exponent), '0').slice(0, Number(exponent))
 }
 
-/** Masks without a Luhn check. What is too short to be a complete number keeps its last four characters only. */
+/** Masks without a Luhn check. A value too short for a complete number keeps only its last four characters. */
 function maskCardNumber(value: string): string {
   const text = maskCardText(value)
   const symbols = [...text].filter(isSymbol)
@@ -132,12 +127,12 @@ function maskCardNumber(value: string): string {
     .join('')
 }
 
-/** A digit or a masked one, not a separator. */
+/** Returns whether a character is a digit, or a masked one, and not a separator. */
 function isSymbol(char: string): boolean {
   return !/[\s\p{Pd}\p{Cf}]/u.test(char)
 }
 
-/** Masks every sequence of whole digit groups that is a card number, also where such sequences overlap. */
+/** Masks every sequence of whole groups of digits that is a card number, even if such sequences overlap. */
 function maskRun(run: string): string {
   const chars = run.split('')
   const places = chars.flatMap((char, at) => (char >= '0' && char <= '9' ? [at] : []))
@@ -153,7 +148,7 @@ function maskRun(run: string): string {
   return chars.join('')
 }
 
-/** Checks the check digit (ISO/IEC 7812-1, annex B) of the digits from `from` up to but not including `to`. */
+/** Checks the check digit (ISO/IEC 7812-1, annex B) of the digits from `from` to before `to`. */
 export function passesLuhn(digits: readonly number[], from = 0, to = digits.length): boolean {
   let sum = 0
   for (let nth = from; nth < to; nth += 1) {
@@ -164,22 +159,20 @@ export function passesLuhn(digits: readonly number[], from = 0, to = digits.leng
   return sum % 10 === 0
 }
 
-/** `paytoken` is the token of a payer's card or account, in whatever name holds it. */
+/** `paytoken` is the token of a payer's card or account, in whatever name contains it. */
 const SECRET =
   /paytoken|^authorization$|(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
-/** As a word of its own: `shopping` ends with it as well. */
+/** Only as a word of its own, unlike in `shopping`. */
 const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
 
-/** Credentials in a text of unknown form: a name, up to a few quotes, a separator, and the value. Linear in its length. */
+/** Credentials in a text of unknown form: a name, a few quotes, a separator, and the value. Takes linear time. */
 const IN_TEXT =
   /((?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash|authorization)[\w.-]{0,32}[\s"'\\]{0,6}[:=>][\s"'\\]{0,6}(?:bearer\s)?)[^\s"'\\&,;<>}]+/gi
 
-/** Whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
 export function isSecretName(name: string): boolean {
   return SECRET.test(simplify(name)) || PIN.test(name)
 }
 
-/** Replaces the values of what looks like credentials in a text. */
 export function hideSecretsInText(text: string): string {
   return text.replace(IN_TEXT, `$1${HIDDEN}`)
 }

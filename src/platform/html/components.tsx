@@ -1,9 +1,8 @@
 import type { Child } from 'hono/jsx'
 
-/** How a text is meant; colour is never the only sign of it. */
+/** The meaning of a text. Colour is never the only sign of it. */
 export type Tone = 'good' | 'bad' | 'warn' | 'soft'
 
-/** A titled part of a page. `note` stands beside the title. */
 export function Card(props: {
   title: string
   note?: Child
@@ -22,7 +21,7 @@ export function Card(props: {
   )
 }
 
-/** A message about what was done or refused; assistive technology reads it when the page opens. */
+/** A message about what was done or refused. Assistive technology reads it when the page opens. */
 export function Notice({ tone, children }: { tone: Tone; children: Child }) {
   return (
     <p class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : 'status'}>
@@ -48,24 +47,22 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   )
 }
 
-/** How a column is written: `number` to the right; the title of a column of buttons is read aloud only. */
+/** How a column is shown: `number` is aligned right; the title of `actions` (buttons) is only read aloud. */
 export type ColumnStyle = {
   kind?: 'text' | 'number' | 'actions'
-  /** Left out on a phone. */
+  /** Hidden on a phone. */
   wide?: boolean
 }
 
-/** A column of a table, and what it shows of a row. */
 export type Column<Row> = ColumnStyle & { title: string; cell: (row: Row) => Child }
 
-/** A table. On a phone each row becomes a small card whose cells carry the column's title. */
+/** A table. On a phone each row becomes a card whose cells carry the column's title. */
 export function Table<Row>(props: {
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
-  /** The `id` attribute of a row, where an address leads to it. */
   rowId?: ((row: Row) => string) | undefined
-  /** On a phone without the titles of its columns: its cells say by themselves what they are. */
+  /** Without the titles of its columns on a phone, because the cells explain themselves. */
   isCompact?: boolean | undefined
 }) {
   const { caption, columns, rows, rowId, isCompact } = props
@@ -108,10 +105,10 @@ function nameClass({ kind, wide = false }: ColumnStyle): string | undefined {
   return [kind === 'number' && 'number', wide && 'wide'].filter(Boolean).join(' ') || undefined
 }
 
-/** A labelled form field with its hint and its problem. `children` gets the attributes that connect them. */
+/** A form field with label, hint and problem. `children` gets the attributes that connect them. */
 export function Field(props: {
   name: string
-  /** Where several fields of a page have the same name. */
+  /** Needed if several fields on a page have the same name. */
   id?: string
   label: string
   hint?: string | undefined
@@ -145,16 +142,16 @@ export function Field(props: {
   )
 }
 
-export type FieldAttributes = {
+type FieldAttributes = {
   id: string
   name: string
   'aria-describedby': string | undefined
   'aria-invalid': 'true' | undefined
-  /** Of several fields with a problem a browser focuses the first. */
+  /** If several fields have a problem, browsers focus the first. */
   autofocus: boolean
 }
 
-/** An id as it is written elsewhere; with a script it gets a button that copies it. */
+/** An id. A script adds a button to copy it. */
 export function Identifier({ children }: { children: string }) {
   return <code data-copy>{children}</code>
 }

@@ -1,11 +1,10 @@
 import { raw } from 'hono/html'
 import type { Child } from 'hono/jsx'
 
-export type DocumentOptions = {
-  /** Of its texts: `en`. */
+type DocumentOptions = {
   language: string
   title: string
-  /** URLs of style sheets and of scripts; scripts are modules. */
+  /** URLs of style sheets and of scripts, which are modules. */
   styles: readonly string[]
   scripts?: readonly string[]
   /** Reloads the page: after how many seconds, and from where (`5;url=/`). */
@@ -13,7 +12,7 @@ export type DocumentOptions = {
   children: Child
 }
 
-/** A whole HTML page. It needs nothing inline, so that its policy can forbid inline scripts and styles. */
+/** A whole HTML page. It contains nothing inline, so that its policy can forbid inline scripts and styles. */
 export function Document(props: DocumentOptions) {
   const { language, title, styles, scripts = [], refresh, children } = props
   return (

@@ -1,4 +1,4 @@
-/** The style of every page: cards on a calm ground, light or dark as the system asks, readable on a phone. */
+/** The style of all pages: cards, light or dark as the system prefers, readable on a phone. */
 export const BASE_STYLE = `
 :root {
   color-scheme: light dark;

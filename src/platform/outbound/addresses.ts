@@ -2,12 +2,11 @@ import { lookup, Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** Resolves a host name to all its addresses. @throws Error when there is none */
+/** Resolves a host name to all its addresses. @throws Error if there is none */
 export type ResolveHost = (hostname: string) => Promise<string[]>
 
-/** Why no call may go to a URL. The merchant sees the message, so it contains no resolved address. */
+/** Why a URL must not be called. The merchant sees the message, so it contains no resolved address. */
 export class AddressError extends Error {
-  /** The reason that a failed call reports. */
   readonly code: string
   constructor(message: string) {
     super(message)
@@ -18,21 +17,21 @@ export class AddressError extends Error {
 
 type AddressClass = 'public' | 'loopback' | 'private' | 'never'
 
-/** Which addresses may be called beside public ones: none, those of this machine, or private networks as well. */
+/** What may be called besides public addresses: nothing, this machine, or private networks as well. */
 export type AddressReach = 'public' | 'loopback' | 'private'
 
-/** NAT64 (RFC 6052): a gateway on the path goes on to the IPv4 address at the end. */
+/** NAT64 (RFC 6052): a gateway on the way forwards to the IPv4 address at the end. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 
-/** All that is allocated to the public Internet (IANA); the rest is reserved or local. */
+/** All addresses allocated to the public Internet (IANA). The rest is reserved or local. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Services of a cloud that hand out credentials, outside link-local: AWS, Google Cloud, the wire server of Azure. */
+/** Cloud services that hand out credentials outside link-local: AWS, Google Cloud, the wire server of Azure. */
 const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16']
 
-/** Classifies an address; `never` is link-local, of a cloud's metadata, multicast, unspecified, or reserved. */
+/** Classifies an address. `never` means link-local, cloud metadata, multicast, unspecified or reserved. */
 export function classifyAddress(address: string): AddressClass {
-  // Only link-local addresses have a zone: it names an interface of this machine.
+  // Only link-local addresses have a zone, which names an interface of this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'never'
   const parsed = ipaddr.parse(normaliseAddress(address))
   if (METADATA_ADDRESSES.includes(parsed.toString())) return 'never'
@@ -43,7 +42,7 @@ export function classifyAddress(address: string): AddressClass {
   return classifyRange(parsed.range(), parsed.match(GLOBAL_IPV6))
 }
 
-/** Writes IPv6 in hexadecimal: the library takes `::10.0.0.1` (IPv4-compatible) for `::ffff:10.0.0.1`. */
+/** Writes IPv6 in hexadecimal, because the library takes `::10.0.0.1` (IPv4-compatible) for `::ffff:10.0.0.1`. */
 function normaliseAddress(address: string): string {
   return isIP(address) === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
 }
@@ -59,7 +58,7 @@ function classifyRange(range: string, isGlobal: boolean): AddressClass {
   return range === 'unicast' && isGlobal ? 'public' : 'never'
 }
 
-/** @throws AddressError when no call may go there, or none over plain http, which is for loopback and private ones */
+/** @throws AddressError if the address must not be called, or not over plain http */
 export function requireAllowedAddress(
   address: string,
   isPlain: boolean,
@@ -76,8 +75,8 @@ export function requireAllowedAddress(
 const RESOLVER_OPTIONS = { timeout: 2_000, tries: 2 }
 
 /**
- * Creates the resolver of host names. `getaddrinfo` occupies one of few threads while a name server is silent; but only
- * that knows /etc/hosts and `localhost`, which matter where other than public addresses are allowed.
+ * Creates the resolver of host names. It avoids `getaddrinfo`, which occupies one of few threads while a name server
+ * is silent, unless other than public addresses are allowed: only `getaddrinfo` knows /etc/hosts and `localhost`.
  */
 export function createResolver(reach: AddressReach): ResolveHost {
   if (reach !== 'public') {
@@ -95,12 +94,12 @@ export function createResolver(reach: AddressReach): ResolveHost {
 
 const MAX_URL_LENGTH = 2_048
 
-/** Names that resolve only on this machine or network (RFC 6761, 6762, 8375; `internal` is reserved for that). */
+/** Names that resolve only on this machine or network (RFC 6761, 6762, 8375; `internal` is reserved for this). */
 const LOCAL_NAME = /^[^.]+$|\.(localhost|local|internal|home\.arpa)$/
 
 /**
- * Parses the URL of an outbound call. The parser normalises every notation of an IPv4 address before that is checked.
- * @throws AddressError when no call may go to this URL
+ * Parses the URL of an outbound call. The parser normalises all notations of IPv4 before the address is checked.
+ * @throws AddressError if this URL must not be called
  */
 export function parseOutboundUrl(text: string, reach: AddressReach): URL {
   if (text.length > MAX_URL_LENGTH) {
@@ -130,7 +129,7 @@ export function readHost({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-/** Formats a URL for the log: its path and query can hold a secret of the receiving side. */
+/** Formats a URL for the log, without path and query, which may contain a secret of the receiver. */
 export function formatOrigin(url: string): string {
   return new URL(url).origin
 }

@@ -1,32 +1,32 @@
 import { type Dispatcher, Pool } from 'undici'
+import { readErrorCode } from '../error-code.ts'
 
 type ExchangeRequest = {
-  /** Required when the dispatcher connects to more than one origin. */
+  /** Required if the dispatcher connects to more than one origin. */
   origin?: string
   path: string
   method: 'GET' | 'POST'
   headers: Record<string, string>
   body: string
   timeoutMs: number
-  /** A longer answer is not read to its end; its status is still returned. By default 1 MiB. */
+  /** A longer answer is not read to its end, but its status is returned. By default 1 MiB. */
   maxAnswerBytes?: number
   /** Ends the exchange early, like a time-out. */
   signal?: AbortSignal | undefined
 }
 
-/** `timedOut` is set when the exchange ended by its time-out. */
 export type ExchangeResult =
   | { kind: 'answer'; status: number; body: Buffer }
-  /** No byte of the request was written: the remote side cannot have acted. */
+  /** Nothing of the request was written, so the remote side cannot have acted. */
   | { kind: 'unavailable'; reason: string; timedOut?: true }
-  /** Something was written and no complete answer came back: the remote side may have acted. `part`: of the answer. */
+  /** Something was written, but no complete answer arrived (`part` of it), so the remote side may have acted. */
   | { kind: 'unknown'; reason: string; status?: number; timedOut?: true; part?: Buffer }
 
 const MAX_ANSWER_BYTES = 1024 * 1024
 
 /**
- * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not established
- * within it is abandoned, too, for its slot. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` is.
+ * Opens a connection pool to one origin. The exchange's time-out is the only one; it also limits establishing a
+ * connection. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` says.
  */
 export function openPool(
   origin: string,
@@ -42,13 +42,14 @@ export function openPool(
 }
 
 /**
- * Sends one request over a pool, once: it follows no redirect and retries nothing. Never rejects. A result is
- * `unknown` instead of `unavailable` when the request had been passed to a connected socket, whatever the error.
+ * Sends one request once: it follows no redirect and retries nothing. Never rejects. If the request had been passed
+ * to a connected socket, the result is `unknown`, not `unavailable`, whatever the error.
  */
 export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<ExchangeResult> {
   const { origin, path, method, headers, body, maxAnswerBytes = MAX_ANSWER_BYTES } = request
+  const { timeoutMs, signal } = request
   return new Promise((resolve) => {
-    if (request.signal?.aborted) return resolve({ kind: 'unavailable', reason: 'interrupted' })
+    if (signal?.aborted) return resolve({ kind: 'unavailable', reason: 'interrupted' })
     let controller: Dispatcher.DispatchController | undefined
     let status: number | undefined
     let ended = false
@@ -58,7 +59,8 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
     function end(result: ExchangeResult): void {
       if (ended) return
       ended = true
-      disarm()
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', interrupt)
       resolve(result)
     }
     function fail(reason: string, more: { timedOut?: true } = {}): void {
@@ -71,7 +73,10 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
       end({ kind: 'unknown', reason, ...head, ...more, ...part })
       controller.abort(new Error(reason))
     }
-    const disarm = arm(request, fail)
+    const interrupt = () => fail('interrupted')
+    const expire = () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true })
+    const timer = setTimeout(expire, timeoutMs)
+    signal?.addEventListener('abort', interrupt)
 
     pool.dispatch(
       { ...(origin === undefined ? {} : { origin }), path, method, headers, body },
@@ -93,29 +98,11 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
           end({ kind: 'answer', status: status ?? 0, body: Buffer.concat(chunks) })
         },
         onResponseError(_controller, error) {
-          const reason = describeError(error)
+          // Not the message, which could quote addresses or content.
+          const reason = readErrorCode(error) ?? error.name
           fail(reason, reason === 'UND_ERR_CONNECT_TIMEOUT' ? { timedOut: true } : {})
         },
       },
     )
   })
-}
-
-type Fail = (reason: string, more?: { timedOut?: true }) => void
-
-/** Calls `fail` on the time-out or when the signal aborts; the returned function disables both. */
-function arm({ timeoutMs, signal }: ExchangeRequest, fail: Fail): () => void {
-  const interrupt = () => fail('interrupted')
-  const expire = () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true })
-  const timer = setTimeout(expire, timeoutMs)
-  signal?.addEventListener('abort', interrupt)
-  return () => {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', interrupt)
-  }
-}
-
-/** Returns the error's code where it has one (`ECONNREFUSED`): the message could quote addresses or content. */
-function describeError(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }

@@ -1,9 +1,9 @@
 /**
- * The moment of a unit of work, for the `from` of a statement: Citus takes no function inside `case`, `coalesce`,
- * `returning` or `do update set` that depends on more than its arguments. It would look into a subquery.
+ * The time of the unit of work, for the `from` of a statement. Citus refuses functions that are not immutable inside
+ * `case`, `coalesce`, `returning` and `do update set`, even in a subquery.
  */
 export const CLOCK = 'unnest(array[now()]) as clock (at)'
 
-/** Adds milliseconds to a time, both columns. `timestamptz + interval` would depend on the time zone of the session. */
+/** Adds milliseconds to a time; both are columns. `timestamptz + interval` would depend on the session's time zone. */
 export const addMs = (time: string, ms: string) =>
   `(${time} at time zone 'UTC' + ${ms} * interval '1 millisecond') at time zone 'UTC'`

@@ -1,10 +1,11 @@
+import { readErrorCode } from '../error-code.ts'
 import type { Condition } from '../telemetry/outage-log.ts'
 import { CONNECTIONS_BUSY, isDatabaseUnavailable, READ_ONLY } from './errors.ts'
 
 const REFUSED =
   'requests get 503 and notifications 500, so that their senders repeat them, and background work waits'
 
-/** The database answers, if at all, later than anybody can wait. */
+/** The database answers too late for anybody to wait, or not at all. */
 export const BACKLOG: Condition = {
   name: 'backlog',
   what: 'the database does not keep up',
@@ -13,7 +14,6 @@ export const BACKLOG: Condition = {
   look: 'the load and the disk of the database server, long transactions and locks in pg_stat_activity, and pg_stat_replication if commits wait for a standby',
 }
 
-/** What the database cannot do, by the code of its errors. */
 const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
   '53100': {
     name: 'disk',
@@ -56,15 +56,13 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
   look: 'the database server, the network to it, and DATABASE_URL',
 }
 
-/** Says which known condition of the database an error is a sign of; undefined for any other error. */
 export function describeOutage(error: unknown): Condition | undefined {
   if (!isDatabaseUnavailable(error)) return undefined
   const code = readCode(error)
   return { ...((code && CONDITIONS[code]) || UNREACHABLE), code }
 }
 
-/** The query builder wraps the driver's errors. */
+/** The query builder wraps the driver's errors as their cause. */
 function readCode(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  return 'code' in error && typeof error.code === 'string' ? error.code : readCode(error.cause)
+  return error instanceof Error ? (readErrorCode(error) ?? readCode(error.cause)) : undefined
 }

@@ -19,14 +19,11 @@ export type DriverOptions = {
   connections: number
   servers: Servers
   readOnly: boolean
-  /**
-   * How long a session may take to open, the server to answer, and a statement to wait for a connection (ms). Without
-   * the last, statements wait for what they wait for.
-   */
+  /** Time limits for opening a session, a silent server, and waiting for a connection (ms; without `waitMs` none). */
   limits: { connectMs: number; silenceMs: number; waitMs?: number | undefined }
-  /** How `pg_stat_activity` names the sessions, unless the URL does. */
+  /** The application name in `pg_stat_activity`, unless the URL has one. */
   name: string
-  /** The settings of a session. They outrank those of the server, the database and the role. */
+  /** Settings of the sessions, which override those of the server, the database and the role. */
   settings: Readonly<Record<string, string | number>>
 }
 
@@ -34,16 +31,16 @@ export type Driver = { sql: Sql; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
-/** What every session sets. That a commit is reported when it is durable the guard sees to. */
+/** The settings of every session. `synchronous_commit` is left to the guard. */
 const SETTINGS = {
   TimeZone: 'UTC',
-  // The warning that a commit did not wait is sent.
+  // The warning that a commit did not wait must be sent.
   client_min_messages: 'warning',
-  // Above 1 KiB the driver writes at once: a short startup message could wait behind what is kept of the last session.
+  // Above 1 KiB the driver writes at once. A short startup message could queue behind leftovers of the last session.
   options: ' '.repeat(1024),
 }
 
-/** What the servers of a database are known for before anything has connected. */
+/** Creates the state of a database's servers before anything has connected. */
 export function createServers(url: string): Servers {
   const count = Math.max(1, parseDatabaseUrl(url)?.hosts.length ?? 0)
   return { count, preferred: 0, failures: 0, failedAt: 0, refusals: 0, open: new Set() }
@@ -52,7 +49,7 @@ export function createServers(url: string): Servers {
 /** A connection that the server has cut off may never close. */
 const CLOSE_TIMEOUT_S = 1
 
-/** Opens the driver on sockets of our own. Of the URL it gets no parameters, which would outrank the settings. */
+/** Opens the driver on guarded sockets. It gets the URL without parameters, which would override the settings. */
 export function openDriver(
   url: string,
   { connections, name, settings, ...options }: DriverOptions,
@@ -64,12 +61,12 @@ export function openDriver(
   const schema = readSchema(address)
   // A variable, because the driver's types omit `socket`.
   const own = {
-    // The driver sees one server: with several it repeats failed attempts at once, and reports none.
+    // The driver sees one server. With several it would retry at once and report no failure.
     ...(first ? { host: first.host } : {}),
     socket: createSockets(address, { ...options, line, isClosed: () => isClosed }),
     ssl: false,
     max: connections,
-    // Both are up to the sockets.
+    // The sockets take care of both.
     connect_timeout: 0,
     backoff: () => 0,
     types: { int8: INT8 },
@@ -87,21 +84,21 @@ export function openDriver(
   return {
     sql: limitStatements(sql, line, options.limits.waitMs),
     async close() {
-      // An attempt to connect that is under way would go on.
+      // Otherwise a connection attempt under way would continue.
       isClosed = true
       line.release()
-      // Without a session nothing is in flight, and the driver would wait for those that it still tries to open.
+      // Without a session nothing is in flight, but the driver would wait for those it is still trying to open.
       await sql.end({ timeout: options.servers.open.size === 0 ? 0 : CLOSE_TIMEOUT_S })
     },
   }
 }
 
-/** The function of the server that waits for the standby. The text of its warnings depends on `lc_messages`. */
+/** The server function whose warnings are about the standby. Their text depends on `lc_messages`. */
 const SYNC_WAIT = 'SyncRepWaitForLSN'
 
 /**
- * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only. The driver (3.4.9) rejects
- * the statement that it awaits the answer to with what is thrown here.
+ * Rejects a commit whose wait for the standby was cancelled, so that it exists only on the primary. What is thrown
+ * here rejects the statement whose answer the driver (3.4.9) awaits.
  * @throws UnreplicatedError
  */
 function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
@@ -110,12 +107,11 @@ function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
   }
 }
 
-/** What the driver has read from the URL and the environment. */
 type Parsed = {
   host: readonly string[]
   port: readonly number[]
   path?: string | false
-  /** Of the connection that listens, which the driver opens beside the pool. */
+  /** Set for the connection that listens, which the driver opens beside the pool. */
   onnotify?: unknown
 }
 
@@ -124,13 +120,13 @@ type SocketOptions = Pick<DriverOptions, 'servers' | 'limits' | 'readOnly'> & {
   isClosed: () => boolean
 }
 
-/** Creates the sockets of a pool, each to the server that is to be tried next. */
+/** Creates the sockets of a pool. Each connects to the server that is to be tried next. */
 function createSockets(
   { hosts, parameters }: DatabaseAddress,
   { servers, limits, readOnly, line, isClosed }: SocketOptions,
 ) {
   const mode = readTlsMode(parameters)
-  /** Never rejects: the driver would lose the connection's place in its pool. */
+  /** Never rejects, because the driver would then lose the connection's place in its pool. */
   return async ({ host: [host = 'localhost'], port: [port = 5432], path, onnotify }: Parsed) => {
     const own = onnotify ? undefined : line
     await pace(servers, own)
@@ -167,12 +163,9 @@ function createSockets(
   }
 }
 
-/**
- * Waits before another attempt once one has failed: the longer the more have, with jitter, and until there is somebody
- * to serve. The driver's own delays grow to 20 s.
- */
+/** Delays an attempt after failures, longer after each, until a session is needed. The driver would wait up to 20 s. */
 async function pace(servers: Servers, line: Line | undefined): Promise<void> {
-  // The servers of a list are tried at once, one after the other.
+  // The servers of a list are tried one after the other without a delay.
   if (servers.failures === 0 || servers.refusals % servers.count > 0) return
   await line?.isNeeded()
   const delayMs = (0.5 + Math.random() / 2) * Math.min(2 ** servers.failures * 10, 500)

@@ -8,10 +8,7 @@ const AnySession = PostgresJsSession<Sql, Record<string, never>, Record<string, 
 type AnySession = InstanceType<typeof AnySession>
 const builders = new WeakMap<object, PostgresJsDatabase>()
 
-/**
- * Drizzle's query builder inside the caller's unit of work: what it writes is part of the caller's commit.
- * Its statements are prepared once per connection, as those in SQL are.
- */
+/** Drizzle's query builder in the caller's unit of work. Its statements are prepared once per connection. */
 export function build(tx: Tx): PostgresJsDatabase {
   const known = builders.get(tx)
   if (known) return known
@@ -21,7 +18,7 @@ export function build(tx: Tx): PostgresJsDatabase {
   return builder
 }
 
-/** Throws the server's errors as they are: Drizzle's own hide the code, and quote all parameters in their message. */
+/** Throws the server's errors as they are. Drizzle's own hide the code and quote all parameters in the message. */
 class Session extends AnySession {
   override prepareQuery: AnySession['prepareQuery'] = (...given) => {
     const prepared = super.prepareQuery(...given)
@@ -35,7 +32,7 @@ function throwCause(error: unknown): never {
   throw error instanceof DrizzleQueryError ? error.cause : error
 }
 
-/** Drizzle sends every statement of a builder through `unsafe`, and uses nothing else of its client outside `transaction`. */
+/** Drizzle sends all statements through `unsafe`, and outside `transaction` it uses nothing else of its client. */
 function prepareStatements(tx: Tx): Sql {
   const client: Pick<Tx, 'unsafe'> = {
     unsafe: (text, parameters, options) =>

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
 
-/** The embedded Postgres cannot run. The message is one line for an operator, with what to do next. */
+/** The embedded Postgres cannot run. The message is one line that tells an operator what to do. */
 export class EmbeddedPostgresError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message.replaceAll(/\s+/g, ' ').trim(), options)
@@ -14,10 +14,10 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-/** The user that runs the programs; empty for the user of this process. */
+/** The user that runs the programs; empty for this process's own user. */
 export type ServerUser = { uid?: number; gid?: number }
 
-/** Nothing of our environment reaches a program of the database. */
+/** The programs of the database see nothing of our environment. */
 export function buildSpawnOptions(user: ServerUser) {
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
 }
@@ -26,9 +26,9 @@ const Links = z.array(z.object({ source: z.string(), target: z.string() }))
 const Package = z.object({ version: z.string() })
 
 /**
- * Makes the package's programs usable for `user`: where npm installed them, or else as a copy in `copies`.
+ * Makes the package's programs usable for `user`: where npm installed them, or as a copy in `copies`.
  * @returns the folder with `postgres` and `initdb`
- * @throws EmbeddedPostgresError when there are none for this platform or they do not run
+ * @throws EmbeddedPostgresError if there are none for this platform, or they do not run
  */
 export function prepareBinaries(
   copies: string,
@@ -51,7 +51,7 @@ export function prepareBinaries(
   )
 }
 
-/** Does the work of the package's install script, in case it was not run, as far as this process may. */
+/** Does what the package's install script does, in case it was not run, as far as permissions allow. */
 export function completeBinaries(root: string): void {
   const file = readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8')
   for (const { source, target } of Links.parse(JSON.parse(file))) {
@@ -62,7 +62,6 @@ export function completeBinaries(root: string): void {
   }
 }
 
-/** Finds the folder of the npm package with the binaries. @throws EmbeddedPostgresError */
 export function findPackage(
   platform: string = process.platform,
   arch: string = process.arch,
@@ -78,7 +77,7 @@ export function findPackage(
   }
 }
 
-/** Returns the major version of the programs. @throws EmbeddedPostgresError when there are none */
+/** @throws EmbeddedPostgresError if the programs are not installed */
 export function readPackageMajor(): string {
   return readVersion(findPackage()).split('.')[0] ?? ''
 }
@@ -87,7 +86,7 @@ function readVersion(root: string): string {
   return Package.parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))).version
 }
 
-/** Starting it checks everything: links, mode bits, folders above, C library. @returns the failure, if any */
+/** Runs a program, which checks links, mode bits, parent folders and C library. Returns the failure, if any. */
 function tryBinaries(root: string, user: ServerUser): string | undefined {
   const run = spawnSync(join(root, 'native/bin/postgres'), ['--version'], {
     ...buildSpawnOptions(user),
@@ -96,7 +95,7 @@ function tryBinaries(root: string, user: ServerUser): string | undefined {
   return run.status === 0 ? undefined : (run.error?.message ?? run.stderr)
 }
 
-/** The copy appears complete, by one rename. Another start may be faster: then its copy stays. */
+/** Copies the programs. The copy appears complete, by a rename. If another process is faster, its copy stays. */
 function copyBinaries(root: string, copy: string): void {
   const unfinished = `${copy}.${process.pid}`
   cpSync(root, unfinished, { recursive: true, verbatimSymlinks: true })
@@ -112,8 +111,8 @@ function attempt(change: () => void): void {
   } catch {}
 }
 
-// However this process dies, the pipe from it closes and `cat` ends; then the shell sends SIGINT (fast shutdown) until the
-// program has ended, SIGQUIT after 5 s. It repeats them: a program that has just started does not handle signals yet.
+// However this process dies, its pipe closes and `cat` ends. The shell then sends SIGINT (fast shutdown), after 5 s
+// SIGQUIT, until the program ends. It repeats them because a program that just started does not handle signals yet.
 const WATCHDOG = `trap "" INT TERM HUP
 "$@" & p=$!
 exec 2>/dev/null
@@ -125,16 +124,16 @@ done
 wait $p`
 
 type GuardedProgram = {
-  /** Exit status and the end of stderr, when the program and all processes it started have ended. */
+  /** Exit status and the end of stderr, once the program and all its children have ended. */
   ended: Promise<{ status: number | null; output: string }>
-  /** Lets this process exit while the program runs, which ends the program. */
+  /** Lets this process exit while the program runs, which also ends the program. */
   detach(): void
-  /** Ends the program as if this process had died, and keeps this process running until then. */
+  /** Ends the program as if this process had died, and keeps this process running until it has ended. */
   end(): void
 }
 
 /**
- * Runs a program that cannot outlive this process, in a session of its own, which a terminal's Ctrl-C does not reach.
+ * Runs a program that cannot outlive this process, in its own session, so that a terminal's Ctrl-C does not reach it.
  * @param onLine receives each line of its stderr
  */
 export function runGuarded(

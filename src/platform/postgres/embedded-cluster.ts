@@ -9,22 +9,21 @@ import {
   type ServerUser,
 } from './embedded-binaries.ts'
 
-/** Where root keeps files that its server's user must reach, since homes and checkouts may be closed. */
+/** For files of a server started by root, whose user may not be able to enter home directories and checkouts. */
 export const SHARED_FOLDER = '/var/lib/ipn-processor'
-/** What an operator can do about any failure. */
 export const WHAT_ELSE = 'set another DATA_DIR, or set DATABASE_URL'
 
 const PASSWORD_FILE = 'ipn-password'
 const UNFINISHED = 'postgres.init-'
 
-/** Creates a folder and those above it. Node's recursive `mkdir` never ends where ENOENT is the refusal, as below /proc. */
+/** Creates a folder and its parents. Node's recursive `mkdir` never ends if ENOENT is the refusal, as below /proc. */
 export function makeFolder(folder: string): void {
   if (fs.existsSync(folder)) return
   makeFolder(dirname(folder))
   try {
     fs.mkdirSync(folder)
   } catch (error) {
-    // Another start may have made it.
+    // Another process may have created it.
     if (!fs.existsSync(folder)) throw error
   }
 }
@@ -43,8 +42,8 @@ const nameSharedHome = (requested: string) =>
 type Home = { home: string; user: ServerUser }
 
 /**
- * Chooses the folder of the files and the user of the server. For root, which Postgres refuses, that is the owner of
- * the files (for new ones `postgres`, else `nobody`), and what this user cannot reach is kept in the shared folder.
+ * Chooses the folder of the cluster and the user of the server. Postgres refuses to run as root: then the owner of the
+ * files runs it (of new ones `postgres`, or else `nobody`), and what that user cannot reach is in the shared folder.
  * @throws EmbeddedPostgresError
  */
 export function chooseHome(requested: string, log: (line: string) => void): Home {
@@ -71,14 +70,14 @@ export function chooseHome(requested: string, log: (line: string) => void): Home
   return { home: makeShared(shared), user }
 }
 
-/** Creates a folder that every user can reach, whatever the umask. */
+/** Creates a folder that every user can enter, whatever the umask. */
 function makeShared(folder: string): string {
   fs.mkdirSync(folder, { recursive: true })
   fs.chmodSync(folder, 0o755)
   return folder
 }
 
-/** Finds the user that runs the server when this process is root. @throws EmbeddedPostgresError */
+/** Finds the user for the server when this process is root. @throws EmbeddedPostgresError */
 export function findServerUser(): { uid: number; gid: number } {
   const users = fs.readFileSync('/etc/passwd', 'utf8')
   for (const name of ['postgres', 'nobody']) {
@@ -90,7 +89,7 @@ export function findServerUser(): { uid: number; gid: number } {
   )
 }
 
-/** Tries to enter the folder as that user: mode bits alone do not show access lists and mount options. */
+/** Tries to enter the folder as the user, because mode bits do not show access lists and mount options. */
 function canReach(folder: string, user: ServerUser): boolean {
   const args = ['-c', 'cd -- "$1"', 'sh', folder]
   return spawnSync('/bin/sh', args, buildSpawnOptions(user)).status === 0
@@ -98,7 +97,7 @@ function canReach(folder: string, user: ServerUser): boolean {
 
 type NewCluster = Home & { bin: string; isDurable: boolean }
 
-/** Creates the cluster in a folder of its own; it appears complete, by one rename, or not at all. @throws EmbeddedPostgresError */
+/** Creates the cluster. It appears complete, by a rename, or not at all. @throws EmbeddedPostgresError */
 export async function createCluster({ home, user, bin, isDurable }: NewCluster): Promise<void> {
   const folder = fs.mkdtempSync(join(home, `${UNFINISHED}${process.pid}-`))
   try {
@@ -123,7 +122,7 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
     try {
       fs.renameSync(created, join(home, 'postgres'))
     } catch (error) {
-      // Another start was faster: both use what it made.
+      // Another process was faster, and both use its cluster.
       if (!fs.existsSync(join(home, 'postgres/PG_VERSION'))) throw error
     }
     if (isDurable) sync(home)
@@ -132,7 +131,7 @@ export async function createCluster({ home, user, bin, isDurable }: NewCluster):
   }
 }
 
-/** Removes what killed processes have left. An `initdb` may still be cleaning up: then a later start removes the rest. */
+/** Removes what killed processes left. If an `initdb` is still cleaning up, a later start removes the rest. */
 export function removeAbandoned(home: string): void {
   for (const name of fs.readdirSync(home)) {
     if (!name.startsWith(UNFINISHED) || isAlive(Number(name.split('-')[1]))) continue
@@ -152,7 +151,6 @@ export function readPassword(cluster: string): string {
   return fs.readFileSync(join(cluster, PASSWORD_FILE), 'utf8').trim()
 }
 
-/** Whether a process of this id runs that this one may signal. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)

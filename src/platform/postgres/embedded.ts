@@ -23,28 +23,27 @@ import {
 } from './embedded-cluster.ts'
 
 type EmbeddedPostgres = {
-  /** Role `postgres`, database `postgres`, loopback only. */
+  /** Role `postgres`, database `postgres`, on loopback only. */
   url: string
-  /** The folder of the server's files: `postgres` in the requested one, if the server's user can reach it. */
+  /** The folder of the server's files. It is in the requested folder if the server's user can reach it. */
   dataDir: string
-  /** Stops the server; resolves when its process has ended. May be called again. */
+  /** Stops the server, and resolves when its process has ended. May be called again. */
   stop(): Promise<void>
 }
 
 export type EmbeddedOptions = {
-  /** Created if missing; the database is its folder `postgres`. */
+  /** Created if it is missing. The database is in its subfolder `postgres`. */
   dataDir: string
-  /** Further server settings, such as `{ fsync: 'off' }`. */
   settings?: Record<string, string>
   log?: LogLine
 }
 
-/** Receives messages for the operator, one line each; `isBroken`: the server does not mend it itself. */
+/** Receives one-line messages for the operator. `isBroken`: the server will not recover by itself. */
 type LogLine = (line: string, isBroken?: boolean) => void
 
-/** A server that is ready for so long is another process's; one whose process was killed ends sooner. */
+/** A server that is ready for this long belongs to another process. That of a killed process ends sooner. */
 const IN_USE_AFTER_MS = 2_000
-/** How long to wait for an earlier server to disappear: its process, its shared memory. */
+/** How long to wait until an earlier server, its process and its shared memory are gone. */
 const EARLIER_SERVER_MS = 8_000
 
 const SETTINGS = {
@@ -56,20 +55,20 @@ const SETTINGS = {
   dynamic_shared_memory_type: 'mmap',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // Only fatal errors reach our log: no statements and no values.
+  // Our log gets only fatal errors, without statements and values.
   lc_messages: 'C',
   log_line_prefix: '',
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
   log_checkpoints: 'off',
 }
-/** Failures that end by themselves or with another port. */
+/** Failures that go away by themselves or with another port. */
 const TRANSIENT = /lock file ".*" already exists|still in use|could not create any TCP\/IP sockets/
 
 /**
- * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for whatever
- * reason. It does not keep this process running. Postgres itself sees to it that one server at most runs a database.
- * @throws EmbeddedPostgresError; within two seconds when a server of another process runs this database
+ * Starts an embedded Postgres server, whose database is created on the first call. It stops when this process ends,
+ * for whatever reason, but does not keep this process running. Postgres ensures that only one server runs a database.
+ * @throws EmbeddedPostgresError; within two seconds if another process's server runs this database
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { dataDir, settings = {}, log = () => {} } = options
@@ -98,7 +97,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
-/** Finds the database of `dataDir`, for a program beside the service: its URL while a process runs it. */
+/** Finds the database of `dataDir` for another program: its URL while a process runs it. */
 export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stopped' | 'none' {
   const cluster = findCluster(dataDir)
   if (cluster === undefined) return 'none'
@@ -106,7 +105,7 @@ export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stoppe
   return server?.isReady ? { url: writeUrl(cluster, server.port) } : 'stopped'
 }
 
-/** @throws EmbeddedPostgresError unless the programs are installed, in the version that made the database, if any */
+/** @throws EmbeddedPostgresError unless the programs are installed, in the version that created the database, if any */
 export function requireStartable(dataDir: string): void {
   const major = readPackageMajor()
   const file = join(findCluster(dataDir) ?? dataDir, 'PG_VERSION')
@@ -119,10 +118,7 @@ export function requireStartable(dataDir: string): void {
 
 type Running = { pid: number; port: number; isReady: boolean }
 
-/**
- * Finds the server that runs a cluster, by Postgres's lock file. After a crash the file stays, and its id may belong to
- * another process, which its command line tells where the system shows that.
- */
+/** Finds the server of a cluster by Postgres's lock file, whose process id may be another program's after a crash. */
 function findServer(cluster: string): Running | undefined {
   const lines = readIfThere(join(cluster, 'postmaster.pid'))?.split('\n') ?? []
   const pid = Number(lines[0] ?? 0)
@@ -132,7 +128,7 @@ function findServer(cluster: string): Running | undefined {
   return { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' }
 }
 
-/** A server that ends removes its files meanwhile. */
+/** A server that is ending removes its files. */
 function readIfThere(file: string): string | undefined {
   try {
     return fs.readFileSync(file, 'utf8')
@@ -146,7 +142,7 @@ const writeUrl = (cluster: string, port: number) =>
 
 type Launch = { cluster: string; command: string[]; user: ServerUser; log: LogLine }
 
-/** Starts the server once an earlier one has disappeared. @throws EmbeddedPostgresError */
+/** Starts the server once an earlier one is gone. @throws EmbeddedPostgresError */
 async function launch(options: Launch): Promise<EmbeddedPostgres> {
   const { cluster } = options
   const began = performance.now()
@@ -170,7 +166,7 @@ async function launch(options: Launch): Promise<EmbeddedPostgres> {
   }
 }
 
-/** Starts the server on a free port. @returns the server when it accepts connections, or why it has ended instead */
+/** Starts the server on a free port. @returns the server once it accepts connections, or why it ended */
 async function tryLaunch({
   cluster,
   command,
@@ -204,7 +200,6 @@ async function tryLaunch({
   return { url: writeUrl(cluster, port), dataDir: cluster, stop }
 }
 
-/** Returns the fatal error with its details, or the last lines of the output. */
 function extractFailure(output: string): string {
   const lines = output.split('\n').filter((line) => line.trim() !== '')
   const fatal = lines.filter((line) => /^(FATAL|PANIC|DETAIL|HINT):/.test(line))

@@ -15,56 +15,52 @@ import {
 import { type Line, openSessions } from './statement-limits.ts'
 import { type Address, createConnectionError } from './tls.ts'
 
-/** What the sessions with a database share: those of a pool, and those of the reads beside it. */
+/** State shared by all sessions with a database: those of a pool, and those of its reads. */
 export type Servers = {
   readonly count: number
-  /** The one to connect to: it served last, or comes after one that failed. */
+  /** The server to connect to: the last one that served, or the next one after a failure. */
   preferred: number
   /** Sessions that failed since the last one that lasted. */
   failures: number
-  /** When the newest of them did (ms, monotonic). */
+  /** When the latest of them failed (ms, monotonic). */
   failedAt: number
-  /** Attempts that failed since the last session that opened. */
+  /** Attempts that failed since a session last opened. */
   refusals: number
-  /** The sessions in use. */
   readonly open: Set<Session>
 }
 
-/** `end` fails what is in flight with this error, at once. */
+/** `end` closes the session at once; whatever is in flight fails with the error. */
 type Session = { end(error: Error): void }
 
 type SessionOptions = {
   servers: Servers
-  /** The server that it is with. */
   index: number
   address: Address
-  /** Who learns that it could not be opened, in the driver's place; a listener learns it from the driver. */
+  /** Is told when the session cannot be opened. Without a line, as for a listener, the driver is told. */
   line: Line | undefined
-  /** How long it may take to open (ms). */
   connectMs: number
-  /** How long the server may owe an answer and send nothing (ms). */
+  /** How long the server may send nothing while it owes an answer (ms). */
   silenceMs: number
-  /** Whether the server answers a new connection. */
   isReachable(): Promise<boolean>
-  /** It is to write nothing: then a server that refuses writes is no reason to end it. */
+  /** A session that only reads is not ended because its server refuses writes. */
   readOnly: boolean
 }
 
 /**
- * Guards a socket for the driver (postgres 3.4.9, connection.js), which keeps what it knows of a session beyond its
- * end.
+ * Guards a socket on behalf of the driver (postgres 3.4.9, connection.js), which carries over state from one session
+ * to the next:
  *
- * - An error is told together with the close. Between the two the driver would send statements to the closed
+ * - An error is passed on together with the close. In between, the driver would send statements to the closed
  *   connection, keep them, and take the first messages of its next session for their results: a `commit` that no server
  *   received would be reported as done.
- * - A FATAL error is told with the close, too, and any other one with the end of the answer: the driver would keep it,
- *   and reject the first statement of its next session with it.
- * - A session ends if the driver would repeat a statement of a transaction after its COMMIT.
- * - What the driver kept of its last session is not sent in the next one.
- * - A session that could not be opened is closed without an error, so that the driver connects again; the line tells
- *   who waits. The driver would tell one only, and a unit of work would keep its place, and lose the pool a connection.
- * - A session whose commits would be reported before they are durable is set to wait for that.
- * - Once a server refuses writes all sessions end, because another server is the primary now.
+ * - A FATAL error is also passed on with the close, and any other error with the end of the answer. Otherwise, the
+ *   driver would keep it and reject the first statement of its next session with it.
+ * - A session ends when the driver would repeat a statement of a transaction after its COMMIT.
+ * - What the driver kept from its last session is not sent in the next one.
+ * - A session that cannot be opened is closed without an error, so that the driver connects again, and the line tells
+ *   everyone who waits. The driver would tell only one, and lose a place in its pool for each unit of work that waits.
+ * - A session whose commits would be reported before they are durable is set to wait.
+ * - When a server refuses writes, all sessions end, because another server has become the primary.
  */
 export function guardSession<S extends Socket>(socket: S, options: SessionOptions): S {
   const { servers, readOnly } = options
@@ -108,7 +104,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
     const [first] = given
     if (event === 'error') failure ??= first
     else if (event === 'data' && Buffer.isBuffer(first)) receive(first)
-    // Before the driver has taken the socket nobody would be told.
+    // Until the driver has taken the socket, nobody would hear of it.
     else if (event === 'close') socket.listenerCount('data') > 0 ? close() : setImmediate(close)
     else return emit(event, ...given)
     return true
@@ -116,7 +112,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   return socket
 }
 
-/** Judges what the server sends: why the session has to end, and whether it is between two units of work. */
+/** Judges the server's messages: whether the session must end, and whether it is between two units of work. */
 function createJudge(
   readOnly: boolean,
   phases: ReturnType<typeof followPhases>,
@@ -127,14 +123,13 @@ function createJudge(
   const isOurs = () => preparing === 'sent'
   return {
     isOurs,
-    /** Puts what the session needs before the first statement, with which it travels. */
+    /** Puts the preparation of the session before the first statement, so that both travel together. */
     addPreparation(bytes: Buffer): Buffer {
       if (preparing !== 'due') return bytes
       preparing = 'sent'
       return Buffer.concat([PREPARE_SESSION, bytes])
     },
     judge(type: ReadMessage, body: Buffer): Refusal | undefined {
-      // A session whose commits may be reported too soon is of no use.
       if (type === 'E') return readError(body, { readOnly, isInTransaction, isOurs: isOurs() })
       if (type === 'S') return readParameter(body, readOnly)
       if (type === 'K' && body.length >= 8) phases.name(body)
@@ -149,8 +144,8 @@ function createJudge(
 }
 
 /**
- * Raises the level of commits; one that is high enough is set as well: a server that reads its settings again leaves it
- * alone then. And Citus plans an upsert only with the values of its parameters.
+ * Raises the level of commits. It is set even if it is high enough, so that a reload of the server's settings does
+ * not lower it. On Citus, it also forces custom plans: Citus can plan an upsert only with the parameters' values.
  */
 const PREPARE_SESSION = writeQuery(
   `select pg_catalog.set_config('synchronous_commit', case when l.level in ('on', 'remote_apply') then l.level else 'on' end, false)
@@ -159,10 +154,10 @@ const PREPARE_SESSION = writeQuery(
    from pg_catalog.pg_extension where extname = 'citus'`,
 )
 
-/** A session that ended sooner has failed, as one that never opened has (ms). */
+/** A session that ends sooner than this counts as failed (ms). */
 const LASTING_MS = 2_000
 
-/** Follows a session to its end, and learns from it which server to connect to, and how soon. */
+/** Follows a session from connecting to its end, and records which server to try next, and how soon. */
 function followPhases(session: Session, { servers, index, line, ...options }: SessionOptions) {
   const { address, connectMs, readOnly } = options
   let phase: 'connecting' | 'opening' | 'open' | 'lasting' | 'cancelling' = 'connecting'
@@ -171,7 +166,7 @@ function followPhases(session: Session, { servers, index, line, ...options }: Se
   let timer = setTimeout(giveUp, connectMs)
   return {
     isOpen: () => phase === 'open' || phase === 'lasting',
-    /** @returns whether these bytes are the first that the driver sends */
+    /** @returns whether these are the first bytes that the driver sends */
     begin(bytes: Buffer): boolean {
       if (phase !== 'connecting') return false
       phase = isCancelRequest(bytes) ? 'cancelling' : 'opening'
@@ -187,7 +182,7 @@ function followPhases(session: Session, { servers, index, line, ...options }: Se
       servers.open.add(session)
       servers.refusals = 0
       line?.onOpened()
-      // Reads may be served by a primary that was set aside.
+      // Reads may also be served by a former primary.
       if (!readOnly) servers.preferred = index
       clearTimeout(timer)
       timer = setTimeout(() => {
@@ -195,7 +190,7 @@ function followPhases(session: Session, { servers, index, line, ...options }: Se
         servers.failures = 0
       }, LASTING_MS).unref()
     },
-    /** @returns the error that the driver is told; without one it connects again if it has not used the session yet */
+    /** @returns the error for the driver. Without one, it connects again unless it has already used the session */
     close(failure: unknown): unknown {
       clearTimeout(timer)
       openSessions.delete(name)
@@ -209,14 +204,14 @@ function followPhases(session: Session, { servers, index, line, ...options }: Se
       }
       if (phase === 'connecting' || phase === 'opening') {
         servers.refusals += 1
-        // Each server is tried once: any may be the one that accepts writes.
+        // Every server gets one try, because any may be the one that accepts writes.
         if (servers.refusals % servers.count > 0) return undefined
         const refusal = failure ?? createConnectionError('CONNECTION_CLOSED', address)
         if (!line) return refusal
         line.refuse(refusal)
         return undefined
       }
-      // Whatever it is, who has statements in it learns that the connection is lost.
+      // Whatever the cause, those with statements in the session are told that the connection is lost.
       return isConnectionLost(failure)
         ? failure
         : createConnectionError('CONNECTION_CLOSED', address, failure)
@@ -224,14 +219,11 @@ function followPhases(session: Session, { servers, index, line, ...options }: Se
   }
 }
 
-/** Of the silence after which a session is ended, the part after which the server is asked whether it is there. */
+/** The server's reachability is checked this many times before silence ends the session. */
 const ASKED_TIMES = 8
 const MAX_STEP_MS = 5_000
 
-/**
- * Ends a session whose server vanished: the system would take a quarter of an hour to notice. One that is only busy
- * still answers a new connection.
- */
+/** Ends a session whose server vanished: TCP would need 15 minutes. A busy server still answers a new connection. */
 function watchAnswers(options: SessionOptions, session: Session) {
   const { silenceMs, isReachable, address } = options
   const stepMs = Math.min(MAX_STEP_MS, silenceMs / ASKED_TIMES)
@@ -253,9 +245,8 @@ function watchAnswers(options: SessionOptions, session: Session) {
   }
   return {
     stop,
-    /** Whether the server will say that it is ready. */
+    /** Returns whether the server still owes a ReadyForQuery. */
     isOwed: () => owed > 0,
-    /** Whole messages are being sent. */
     onSent(messages: Buffer): void {
       const requests = readRequests(messages)
       owed += requests.count

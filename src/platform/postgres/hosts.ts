@@ -1,8 +1,8 @@
 type DatabaseHost = { host: string; port: number | undefined }
 
-/** A database's address: servers to try in order, of which one accepts writes at a time. */
+/** The servers of a database in the order to try them; one at a time accepts writes. */
 export type DatabaseAddress = {
-  /** Empty if the URL names none: the driver then follows PGHOST and PGPORT. */
+  /** Empty if the URL names none, so that the driver uses PGHOST and PGPORT. */
   hosts: readonly DatabaseHost[]
   parameters: URLSearchParams
 }
@@ -10,14 +10,14 @@ export type DatabaseAddress = {
 const URL_PARTS = /^postgres(?:ql)?:\/\/(?<authority>[^/?#]*)(?<rest>[^#]*)/i
 const HOST = /^(?:\[(?<address>[0-9a-f:.%]+)\]|(?<name>[^[\]:]+))(?::(?<port>\d{1,5}))?$/i
 
-/** Parses a database URL as libpq does: `postgres://user:password@one:5432,two:5433/name`. */
+/** Parses a database URL like libpq: `postgres://user:password@one:5432,two:5433/name`. */
 export function parseDatabaseUrl(url: string): DatabaseAddress | undefined {
   const { authority, rest } = URL_PARTS.exec(url)?.groups ?? {}
   if (authority === undefined || rest === undefined) return undefined
   const list = authority.slice(authority.lastIndexOf('@') + 1)
   const hosts = list === '' ? [] : list.split(',').map(parseHost)
   const known = hosts.flatMap((host) => host ?? [])
-  // What remains, a name or parameters that cannot be decoded among it, is for the URL's own rules.
+  // The rest, such as a name that cannot be decoded, is checked by the URL parser.
   const single = `postgres://${authority.slice(0, authority.length - list.length)}host${rest}`
   if (known.length < hosts.length || !URL.canParse(single)) return undefined
   return { hosts: known, parameters: new URL(single).searchParams }
@@ -39,29 +39,27 @@ function decode(name: string): string | undefined {
   }
 }
 
-/** The parameter that `inSchema` adds. A setting cannot have it: it is not among those that are known. */
+/** The parameter that `inSchema` adds. It is not among the known ones, so DATABASE_URL cannot contain it. */
 const SCHEMA = 'search_path'
 
-/** Returns the URL of a schema of the database: sessions that are opened with it see no other. */
+/** Adds a schema to the URL. Sessions opened with the result see only this schema. */
 export function inSchema(url: string, schema: string): string {
   const [before = ''] = url.split('#', 1)
   return `${before}${before.includes('?') ? '&' : '?'}${SCHEMA}=${schema}`
 }
 
-/** Returns the schema of a URL; null if the server chooses. */
+/** Returns the schema in a URL; null if it is left to the server. */
 export function readSchema({ parameters }: Pick<DatabaseAddress, 'parameters'>): string | null {
   return parameters.get(SCHEMA)
 }
 
 /**
- * Parameters that are followed: any other would become a setting of the sessions in libpq or in the driver, and undo
- * those that they need. A session begins only on a server that accepts writes, by whichever of its two names it is
- * requested.
+ * The supported parameters. libpq and the driver would turn any other into a session setting, which could undo ours.
+ * `target_session_attrs` may ask, by either name, for what is always done: use only a server that accepts writes.
  */
 const KNOWN =
   /^(application_name|ssl|sslmode|sslrootcert)=|^target_session_attrs=(primary|read-write)$/
 
-/** Whether every parameter of the URL is one that the service follows. */
 export function hasKnownParameters(url: string): boolean {
   const parameters = parseDatabaseUrl(url)?.parameters ?? []
   return [...parameters].every(([name, value]) => KNOWN.test(`${name}=${value}`))

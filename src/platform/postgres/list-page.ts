@@ -15,22 +15,20 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { byKey } from './by-key.ts'
 import { describeColumns, pickColumns, toSnakeCase } from './row-set.ts'
 
-/** The columns that a list is sorted by, newest first: an index of the table has them in this order. */
+/** The columns that a list is sorted by, newest first. The table has an index with them in this order. */
 type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
 
-export type PageRequest = {
+type PageRequest = {
   merchants: readonly string[]
-  /** Further conditions on a row. None may set the column of `only` to one value: then other indexes have its order. */
+  /** More conditions on a row. None may fix the column of `only`, because other indexes would then have its order. */
   filter: SQL | undefined
-  /** At or after this time, and before this one. */
-  from?: string | undefined
-  to?: string | undefined
-  /** Rows that are compared with the filter at most: a filter that finds little ends there. By default `EXAMINED`. */
+  from?: string | undefined // Inclusive.
+  to?: string | undefined // Exclusive.
+  /** The maximum number of rows to compare with the filter, in case few match it. Default `EXAMINED`. */
   examined?: number | undefined
   /** Reads only some rows, by an index that a page of the whole list would not use. */
   only?: Selection | undefined
   limit: number
-  /** The row after which the page begins. */
   after: { time: string; id: string; merchantCode: string } | undefined
 }
 
@@ -47,9 +45,9 @@ export type Selection =
   | { rows: (account: SQL) => SQL }
 
 /**
- * Selects the rows that a page of a list needs, for the `with` of the statement that reads them, where they take the
- * table's place: by an index in the order of the list, until the page is full or `examined` rows were compared with the
- * filter. The statement has to sort the rows again, select their `EXAMINATION`, and pass both to `cutRead`.
+ * Selects the rows for a page of a list. They take the table's place in the `with` of the statement that reads them.
+ * An index returns them in the list's order until the page is full or `examined` rows were compared with the filter.
+ * The statement must sort the rows again, select their `EXAMINATION`, and pass both to `cutRead`.
  */
 export function pickNewest(
   drizzle: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
@@ -60,7 +58,7 @@ export function pickNewest(
   const { merchants, limit } = request
   const { table } = merchantCode
   const [only, another] = merchants
-  // Several accounts are read one by one, no further than a page: one scan over all would read and sort every row.
+  // Several accounts are read one by one, up to a page each: one scan over all would read and sort every row.
   const page =
     only !== undefined && another === undefined
       ? selectPage(key, request, sql`${only}`)
@@ -82,7 +80,7 @@ function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
     const order = only ? sql`${desc(only.column)}, ${newest}` : newest
     return examine(table, conditions, request, order)
   }
-  // A partial index serves the column only if its predicate stands beside it.
+  // A partial index serves the column only if its predicate is next to it.
   const [rows, rest] =
     'column' in only
       ? [selectFew(and(ofMerchant, filter), only.column, only.value, only.to), undefined]
@@ -93,7 +91,7 @@ function selectPage(key: ListKey, request: PageRequest, account: SQL): SQL {
     order by ${newest} ${writeLimit(request.limit)}`
 }
 
-/** Compares rows with the filter, in their order. The window counts them before, and keeps their order. */
+/** Compares rows with the filter. The window function numbers them before they are filtered, and keeps their order. */
 function examine(
   table: PgTable,
   conditions: SQL | undefined,
@@ -114,8 +112,9 @@ function examine(
 }
 
 /**
- * Where the page begins, and the times that it may have. Of several conditions on the time a scan begins at the first.
- * @param only the column that the index begins with: a range of it has an order, as a single value has not
+ * Where the page begins, and the times it may have. An index scan starts at the first of several conditions on the
+ * time.
+ * @param only the first column of the index, as a range, which unlike a single value has an order
  */
 function listBounds(
   { merchantCode, time, id }: ListKey,
@@ -139,8 +138,8 @@ function listBounds(
 }
 
 /**
- * Selects the rows that have one of several keys, for the `with` of a statement, as `pickNewest` does. An index has the
- * columns, which make a unique key, in this order.
+ * Selects rows by unique keys, for the `with` of a statement, like `pickNewest`. An index has the columns in this
+ * order.
  * @param keys a JSON array of objects with these properties
  */
 export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
@@ -158,33 +157,33 @@ export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns
     ) as found`)
 }
 
-/** Rows that a page compares with its filter at most: they take 10 ms. */
+/** The maximum number of rows that a page compares with its filter, which take 10 ms. */
 export const EXAMINED = 5_000
 
-/** One of few numbers, because every connection keeps a statement for each. */
+/** Only a few numbers, because every connection keeps a prepared statement for each. */
 const ROWS_EXAMINED = [250, 500, 1_000, 2_500, EXAMINED]
 
-/** Several accounts share the rows, but for a few of each: a page's rows could all be of one. */
+/** Several accounts share the rows, but each gets a minimum, because the page's rows could all be from one account. */
 function countExamined({ merchants, examined = EXAMINED }: PageRequest): number {
   const share = examined / Math.max(1, merchants.length)
   return ROWS_EXAMINED.find((rows) => rows >= share) ?? EXAMINED
 }
 
-/** The latest time that a row of the page can have: a cursor may lie outside of the filter's times. */
+/** The latest possible time of a row on the page. A cursor may be outside the filter's times. */
 function selectLatest({ after, to }: PageRequest): SQL | undefined {
   if (!after) return to === undefined ? undefined : sql`${to}::timestamptz`
   const ofCursor = sql`${after.time}::timestamptz`
   return to === undefined ? ofCursor : sql`least(${ofCursor}, ${to}::timestamptz)`
 }
 
-/** Reads the rows in the column's own order, as `byKey` does, so that no other index serves them. */
+/** Reads the rows in the column's own order, as `byKey` does, so that no other index is used. */
 function selectFew(conditions: SQL | undefined, column: PgColumn, from: string, to = from): SQL {
   return sql`
     select * from ${column.table} where ${conditions} and ${column} >= ${from} and ${column} <= ${to}
     order by ${column} offset 0`
 }
 
-/** As a literal: for a parameter the planner expects a tenth of the table, and reads it all (118 ms a page, not 4 ms). */
+/** A literal. With a parameter the planner expects a tenth of the table, and reads it all (118 ms, not 4 ms). */
 function writeLimit(limit: number): SQL {
   return sql.raw(`limit ${countRowsRead(limit)}`)
 }
@@ -197,11 +196,11 @@ export const EXAMINATION = {
 
 export type PageRead<Row> = {
   rows: Row[]
-  /** The last row that was examined, if reading stopped there before the page was full: the next page begins behind it. */
+  /** The last row examined, if reading stopped before the page was full. The next page begins after it. */
   stoppedAt: Row | undefined
 }
 
-/** Behind the first row at which an account stopped, rows of it may be missing: nothing is shown from there on. */
+/** Shows nothing after the first row at which an account stopped, since later rows of that account may be missing. */
 export function cutRead<Row extends { [Name in keyof typeof EXAMINATION]: boolean | null }>(
   rows: readonly Row[],
   limit: number,
@@ -214,7 +213,7 @@ export function cutRead<Row extends { [Name in keyof typeof EXAMINATION]: boolea
 
 const ROWS_READ = [11, 51, 101, 201]
 
-/** How many rows are read for a page, as a literal in its statement: one of few numbers, above the page's own. */
+/** How many rows are read for a page, which is more than it shows. Only a few numbers, as they are literals. */
 export function countRowsRead(limit: number): number {
   return ROWS_READ.find((rows) => rows > limit) ?? Math.trunc(limit) + 1
 }

@@ -1,35 +1,35 @@
 import postgres from 'postgres'
 import { READ_ONLY } from './errors.ts'
 
-/** Messages of a server that are read (Postgres 17, 53.7): BackendKeyData, ErrorResponse, ParameterStatus, ReadyForQuery. */
+/** The messages that are read (Postgres 17, 53.7): BackendKeyData, ErrorResponse, ParameterStatus, ReadyForQuery. */
 export type ReadMessage = 'K' | 'E' | 'S' | 'Z'
 
 const READ: Readonly<Record<number, ReadMessage>> = { 75: 'K', 69: 'E', 83: 'S', 90: 'Z' }
 
-/** Type and length of a message. */
+/** The type and the length of a message. */
 const HEAD_BYTES = 5
 const NOTHING = Buffer.alloc(0)
 
-/** Why a session cannot go on; `writes` when its server accepts none, so that no session can. */
+/** Why a session must end: `writes` means that the server accepts none, so all sessions must end. */
 export type Refusal = { of: 'session' | 'writes'; error: Error }
 
 type Reading = {
-  /** Reads a message, an error perhaps again; what it returns ends the session. */
+  /** Judges a message; an error may be passed more than once. A refusal ends the session. */
   judge(type: ReadMessage, body: Buffer): Refusal | undefined
-  /** Whether the server will say that it is ready again: an error is held back until it has. */
+  /** Returns whether the server still owes a ReadyForQuery. Errors are held back until it comes. */
   isOwed(): boolean
-  /** Whether the next message, up to the one that says that the server is ready, is not for the driver. */
+  /** Returns whether messages up to the next ReadyForQuery are dropped, because they answer our own statement. */
   isOurs(): boolean
 }
 
 /**
- * Creates a reader of what a server sends, however it is cut into chunks.
- * @returns a function that returns what a chunk holds for the driver, up to the message that ends the session
+ * Creates a reader of the server's messages, which may arrive in chunks of any size.
+ * @returns a function that returns the part of a chunk for the driver, up to a message that ends the session
  */
 export function createReader({ judge, isOwed, isOurs }: Reading) {
-  /** A message to be read, or the head of any, of which the rest has not come yet. */
+  /** The beginning of a message whose rest has not arrived yet. */
   let held = NOTHING
-  /** Bytes still to come of a message that has been passed on in part. */
+  /** Bytes still to come of a message that was partly passed on. */
   let unread = 0
   return (chunk: Buffer): { passed: Buffer; refusal?: Refusal } => {
     const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
@@ -62,7 +62,6 @@ function join(parts: Buffer[]): Buffer {
   return others.length === 0 ? only : Buffer.concat([only, ...others])
 }
 
-/** Whether a whole ReadyForQuery is among the messages from there on. */
 function hasReady(bytes: Buffer, from: number): boolean {
   let at = from
   while (at + HEAD_BYTES < bytes.length && READ[bytes[at] ?? 0] !== 'Z') {
@@ -71,7 +70,7 @@ function hasReady(bytes: Buffer, from: number): boolean {
   return at + HEAD_BYTES < bytes.length
 }
 
-/** The fields of an error (Postgres 17, 53.8) by the driver's names. */
+/** The fields of an error (Postgres 17, 53.8), by their names in the driver. */
 const FIELDS: Readonly<Record<string, string>> = {
   V: 'severity',
   C: 'code',
@@ -82,20 +81,20 @@ const FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The functions of the server after whose errors the driver sends the statement again. In a transaction that is behind
- * its COMMIT, which was answered with ROLLBACK: the statement would be committed alone.
+ * Server functions after whose errors the driver repeats the statement. In a transaction, the repetition comes after
+ * a COMMIT that was answered with ROLLBACK, so the statement would be committed alone.
  */
 const SENT_AGAIN = /^(FetchPreparedStatement|RevalidateCachedQuery|transformAssignedExpr)$/
 
 type SessionState = {
-  /** The session itself refuses to write, whatever the server accepts. */
+  /** The session itself is read-only, whatever its server accepts. */
   readOnly: boolean
   isInTransaction: boolean
-  /** It answers a statement of ours, which nobody else learns of. */
+  /** It answers a statement of ours. If that fails, commits could be reported too soon. */
   isOurs: boolean
 }
 
-/** Reads an error, and whether it ends the session, or as a refusal to write all of them. */
+/** Reads an error, and decides whether it ends the session or, as a refusal to write, all sessions. */
 export function readError(
   body: Buffer,
   { readOnly, isInTransaction, isOurs }: SessionState,
@@ -112,7 +111,7 @@ export function readError(
   return { of: 'writes', error: createServerError(fields) }
 }
 
-/** Reads a parameter. A server reports these when a session opens, and when they change. */
+/** Reads a parameter, which the server reports when a session opens and when it changes. */
 export function readParameter(body: Buffer, readOnly: boolean): Refusal | undefined {
   const [name, value] = body.toString().split('\0')
   const isTold =
@@ -123,18 +122,15 @@ export function readParameter(body: Buffer, readOnly: boolean): Refusal | undefi
   return { of: 'writes', error }
 }
 
-/** The driver's error with these fields; its types omit the constructor's parameter. */
+/** The driver's error with these fields. Its types omit the constructor's parameter. */
 function createServerError(fields: Readonly<Record<string, string>>): Error {
   return Reflect.construct(postgres.PostgresError, [fields])
 }
 
-const QUERY = 'Q'.charCodeAt(0)
-const SYNC = 'S'.charCodeAt(0)
-const FLUSH = 'H'.charCodeAt(0)
+const [QUERY, SYNC, FLUSH] = Buffer.from('QSH')
 
 /**
- * Reads what the driver sends, in whole messages: how many the server answers with ReadyForQuery, and whether the last
- * is a Flush, whose answer nothing ends.
+ * Counts the messages of the driver that ReadyForQuery will answer, and notes a final Flush, whose answer has no end.
  */
 export function readRequests(messages: Buffer): { count: number; isFlushed: boolean } {
   let count = 0
@@ -146,28 +142,28 @@ export function readRequests(messages: Buffer): { count: number; isFlushed: bool
   return { count, isFlushed: type === FLUSH }
 }
 
-/** A simple query, whose answer is left out of what the driver gets. */
+/** Writes a simple query. Its answer is dropped before it reaches the driver. */
 export function writeQuery(text: string): Buffer {
   const message = Buffer.from(`Q\0\0\0\0${text}\0`)
   message.writeUInt32BE(message.length - 1, 1)
   return message
 }
 
-/** Leaves out statements that the driver kept before the startup message, which has no type: its length begins with 0. */
+/** Drops statements kept by the driver before the startup message, which has no type: its length starts with 0. */
 export function dropUnsent(bytes: Buffer): Buffer {
   let at = 0
   while (at + HEAD_BYTES <= bytes.length && bytes[at] !== 0) at += 1 + bytes.readUInt32BE(at + 1)
   return bytes.subarray(at)
 }
 
-/** The state of a session that is ready (Postgres 17, 53.7, ReadyForQuery). */
+/** Reads a ReadyForQuery: whether the session is outside a transaction (Postgres 17, 53.7). */
 export function isIdle(ready: Buffer): boolean {
   return ready[0] === 'I'.charCodeAt(0)
 }
 
 const CANCEL_CODE = 80_877_102
 
-/** Whether a connection was opened only to cancel what another one does, by the first that is sent. */
+/** Returns whether a connection's first bytes show that it only cancels a statement of another one. */
 export function isCancelRequest(first: Buffer): boolean {
   return first.length === 16 && first.readUInt32BE(4) === CANCEL_CODE
 }

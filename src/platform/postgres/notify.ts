@@ -2,19 +2,19 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { withTimeout } from '../concurrency/timing.ts'
 import type { Sql, Tx } from './types.ts'
 
-// NOTIFY is sent after the commit it announces, never in it: such a commit takes a lock of the whole server before it waits
-// for the disk. A transaction of nothing but NOTIFY writes no WAL, so it holds that lock without waiting.
+// NOTIFY is sent after the commit it announces. A transaction with NOTIFY takes a server-wide lock before it waits
+// for the disk, unless it contains nothing but NOTIFY: then it writes no WAL and does not wait.
 
-/** What gathers within this time shares a statement (ms): under load a wake-up a commit is not needed. */
+/** Notifications within this time share a statement (ms), since under load not every commit needs its own wake-up. */
 const PACE_MS = 5
 
-/** How long to wait for a statement: an unresponsive connection must not delay the others (ms). */
+/** How long to wait for a statement (ms), so that an unresponsive connection does not delay the others. */
 const GIVE_UP_MS = 5_000
 
-/** Postgres has one set of channels for a database: those of a schema other than `public` begin with its name. */
+/** All schemas of a database share its channels, so in any schema but `public` their names begin with the schema's. */
 const CHANNEL = `case current_schema() when 'public' then channel else current_schema() || '.' || channel end`
 
-/** Returns the name of a channel as `notify` writes it. */
+/** Returns a channel's name as `notify` writes it. */
 export const nameChannel = (schema: string | null, channel: string) =>
   schema === null || schema === 'public' ? channel : `${schema}.${channel}`
 
@@ -25,8 +25,8 @@ type Sender = { waiting: Map<string, Notification>; running: boolean }
 const senders = new WeakMap<Sql, Sender>()
 
 /**
- * Sends a NOTIFY for something that is committed, soon and once: one statement is in flight per pool, and equal
- * notifications become one meanwhile. It can be lost with its connection, so every listener has to poll as well.
+ * Sends a NOTIFY for a committed change soon. One statement is in flight per pool, and equal notifications in the
+ * meantime become one. A lost connection loses notifications, so every listener must also poll.
  */
 export function notify(sql: Sql, channel: string, payload = ''): void {
   const sender = senders.get(sql) ?? { waiting: new Map(), running: false }
@@ -41,7 +41,7 @@ async function send(sql: Sql, sender: Sender): Promise<void> {
   while (sender.waiting.size > 0) {
     const rows = JSON.stringify([...sender.waiting.values()])
     sender.waiting.clear()
-    // The listeners' polls replace what fails here.
+    // What fails here is made up for by the listeners' polls.
     const statement = sql`
       select pg_notify(${sql.unsafe(CHANNEL)}, payload)
       from json_to_recordset(${rows}::json) as n (channel text, payload text)`
@@ -55,24 +55,21 @@ type Work = (sql: Sql) => void
 
 const pending = new WeakMap<Tx, Work[]>()
 
-/** Sends a NOTIFY once the unit of work has committed, and none if it rolls back. */
+/** Sends a NOTIFY once the unit of work has committed; none if it rolls back. */
 export function notifyAfterCommit(tx: Tx, channel: string, payload = ''): void {
   const collected = pending.get(tx)
   if (!collected) throw new Error('a NOTIFY needs a unit of work whose commit it can follow')
   collected.push((sql) => notify(sql, channel, payload))
 }
 
-/**
- * Does something that cannot fail once the unit of work has committed, and not if it rolls back; at once outside of
- * one, where the statement before was a commit of its own.
- */
+/** Runs work that cannot fail after the unit of work commits; outside of one at once, since each statement commits. */
 export function runAfterCommit(tx: Tx, work: () => void): void {
   const collected = pending.get(tx)
   if (collected) collected.push(work)
   else work()
 }
 
-/** Starts to collect what a unit of work does after its commit, which the returned function does. */
+/** Collects what a unit of work does after its commit; the returned function does it. */
 export function collectAfterCommit(sql: Sql, tx: Tx): () => void {
   const collected: Work[] = []
   pending.set(tx, collected)

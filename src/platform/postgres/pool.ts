@@ -3,24 +3,24 @@ import { isDatabaseUnavailable, isTransient } from './errors.ts'
 import { CONNECTION_WAIT_MS } from './statement-limits.ts'
 import type { Sql } from './types.ts'
 
-/** Replaces limits in tests. */
+/** Tests use other limits. */
 type PoolLimits = DriverOptions['limits']
 
 const CONNECT_MS = 5_000
 
 const STATEMENT_TIMEOUT_MS = 30_000
 
-/** A page takes milliseconds. A read of seconds has a filter that no index serves, or finds a busy server. */
+/** A page takes milliseconds. A read that takes seconds has a filter without an index, or the server is overloaded. */
 export const READ_TIMEOUT_MS = 3_000
 
-/** By then the server has cancelled a statement, and we a commit that waited for a standby. */
+/** By then, the server has cancelled the statement, or `cancelLate` a commit that waits for a standby. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
 
-/** How the sessions of the service plan. A worker of Citus plans by the settings of the role instead. */
+/** Planner settings of the service's sessions. Workers of Citus follow the settings of the role instead. */
 export const PLANS = {
-  // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
+  // Statements are repeated look-ups by key: a custom plan costs more than it saves.
   plan_cache_mode: 'force_generic_plan',
-  // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.
+  // Every statement reads rows by key, whatever the planner assumes about their number: see `by-key.ts`.
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
   enable_seqscan: 'off',
@@ -31,7 +31,7 @@ export const PLANS = {
   jit: 'off',
 }
 
-/** Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself. */
+/** Opens a pool. It sends nothing before the first query, and reconnects by itself. */
 export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>) {
   const servers = createServers(url)
   const open = (count: number, timeoutMs: number, readOnly: boolean) => {
@@ -51,25 +51,21 @@ export function openPool(url: string, connections: number, limits?: Partial<Pool
     })
   }
   /**
-   * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them
-   * is cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the
-   * primary.
+   * Opens a second pool to the same server, for reads that may be slow. Its sessions are read-only, their statements
+   * are cancelled after `READ_TIMEOUT_MS`, and they end together with those of this pool when the primary changes.
    */
   const openReads = (count: number) => open(count, READ_TIMEOUT_MS, true)
   return { ...open(connections, STATEMENT_TIMEOUT_MS, false), openReads }
 }
 
-/** As text: the driver does not send a 0. */
+/** As text, because the driver does not send a 0. */
 const NO_TIMEOUTS: Record<string, string> = {
   statement_timeout: '0',
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',
 }
 
-/**
- * Opens a single connection in which no statement is cancelled for its time, whatever the role or the database has set.
- * @param name how `pg_stat_activity` names it
- */
+/** Opens a connection without time-outs, even if the role or database sets some. `name` is for `pg_stat_activity`. */
 export function openSession(url: string, name: string): Driver {
   return openDriver(url, {
     connections: 1,
@@ -82,8 +78,8 @@ export function openSession(url: string, name: string): Driver {
 }
 
 /**
- * Finds out whether the sessions report a commit before it is durable: a pooler on the way may have dropped what they
- * asked for, and a login trigger may have changed it.
+ * Checks whether sessions would report a commit before it is durable. A pooler may drop the settings that they ask
+ * for, and a login trigger may change them.
  * @returns their `synchronous_commit` if it is too low
  */
 export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
@@ -94,8 +90,8 @@ export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot
- * be caught (porsager/postgres 1223). Any other rejection that is not handled still ends the process.
+ * Keeps the process running when a connection is lost while it opens, for which the driver leaves a rejection that
+ * cannot be caught (porsager/postgres 1223). Any other unhandled rejection still ends the process.
  */
 export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
   process.on('unhandledRejection', (reason) => {

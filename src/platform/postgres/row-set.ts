@@ -2,12 +2,11 @@ import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Tx } from './types.ts'
 
-/** The properties of the rows, with their SQL types. */
-export type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
+type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
 
 type Row<Name extends string> = { readonly [Property in Name]?: unknown }
 
-/** Columns of a table by their properties in the schema. */
+/** Returns the SQL types of columns, by the names of their properties in the schema. */
 export function pickColumns<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
   table: T,
   ...names: readonly Name[]
@@ -18,11 +17,10 @@ export function pickColumns<T extends PgTable, Name extends keyof T['_']['column
 }
 
 /**
- * A row set for the `from` of a statement: any number of rows as one JSON parameter, so that its text stays the same.
- * Its columns are the properties' names in snake case, and `ordinality` counts the rows from 1. Decimals, times and
- * bytes (`\x…`) travel as strings that Postgres parses, hence exact; a member that is undefined is null.
- * @param alias the row set's name in the statement
- * @param columns what is sent of the rows; keep it in a constant, its text is built once
+ * Passes any number of rows as one JSON parameter, so that the text of the statement stays the same. For use after
+ * `from`: the columns are the properties' names in snake case, and `ordinality` counts from 1. Decimals, times and
+ * bytes (`\x…`) travel as strings, so they stay exact. An undefined member is null.
+ * @param columns what is sent of each row. Keep it in a constant, because its text is cached
  */
 export function rowSet<Name extends string>(
   sql: Tx,
@@ -36,8 +34,8 @@ export function rowSet<Name extends string>(
 }
 
 /**
- * The start of a statement that inserts a row set into a table, in the order given. The caller may continue it with
- * `on conflict` or `returning`; the table's alias is `target`.
+ * The beginning of a statement that inserts rows into a table in the given order. The caller may add `on conflict` or
+ * `returning`; the table's alias is `target`.
  * @param columns from `pickColumns` of this table
  */
 export function insertRows<Name extends string, T extends PgTable>(
@@ -55,7 +53,7 @@ export function insertRows<Name extends string, T extends PgTable>(
     select ${sql.unsafe(values)} from ${rowSet<string>(sql, 'given', columns, rows)} order by ordinality`
 }
 
-/** Assignments for `on conflict do update set`: the columns get the values that were to be inserted. */
+/** Assignments for `on conflict do update set`: each column takes the value that was to be inserted. */
 export function setExcluded<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
   sql: Tx,
   table: T,
@@ -68,7 +66,7 @@ export function setExcluded<T extends PgTable, Name extends keyof T['_']['column
   return sql`${sql.unsafe(assignments.join(', '))}`
 }
 
-/** The same as text, for a statement that is a constant; the value of the parameter (`$1`) is the rows as JSON. */
+/** `rowSet` as text, for a constant statement whose parameter (`$1`) holds the rows as JSON. */
 export function writeRowSet(alias: string, columns: RowSetColumns, parameter: string): string {
   const { list, definition } = describeColumns(columns)
   return `(
@@ -80,7 +78,7 @@ export function writeRowSet(alias: string, columns: RowSetColumns, parameter: st
 type Description = { names: string[]; list: string; definition: string }
 const descriptions = new WeakMap<RowSetColumns, Description>()
 
-/** The columns as they are selected from a JSON record set, and as that defines them. */
+/** The columns as selected from a JSON record set, and as that defines them. */
 export function describeColumns(columns: RowSetColumns): Description {
   const known = descriptions.get(columns)
   if (known) return known
@@ -94,14 +92,13 @@ export function describeColumns(columns: RowSetColumns): Description {
   return described
 }
 
-/** `merchantCode` is the column `merchant_code`. */
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /**
- * Lists columns of a table, by default all, under their names in the schema: the rows of a statement written in SQL
- * equal those of the query builder then.
+ * Selects columns of a table, by default all, under their names in the schema, so that the rows of a statement in SQL
+ * equal those of the query builder.
  * @param from the table's name or alias in the statement
  */
 export function listColumns<T extends Table>(
@@ -117,7 +114,7 @@ export function listColumns<T extends Table>(
 
 const UNCHANGED: readonly (string | undefined)[] = ['boolean', 'json']
 
-/** The same as the definition of a JSON object, with every number, decimal and time as Postgres writes it in text. */
+/** The same, but numbers, decimals and times become text, as in a JSON object. */
 export function listAsText<T extends Table>(
   table: T,
   from: string,
@@ -138,13 +135,12 @@ export function toIso(time: string): string
 export function toIso(time: string | null): string | null
 export function toIso(time: string | null): string | null {
   if (time === null) return null
-  // `2026-11-21 09:00:00.123456+00`: cut, not parsed, because every response holds several.
+  // `2026-11-21 09:00:00.123456+00` is cut, not parsed, because every response contains several.
   if (time[10] !== ' ' || !time.endsWith('+00')) return new Date(time).toISOString()
   const fraction = time[19] === '.' ? time.slice(20, time.length - 3) : ''
   return `${time.slice(0, 10)}T${time.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }
 
-/** Returns a row with some of its times in ISO 8601. */
 export function withIso<Name extends string, Row extends Record<Name, string | null>>(
   row: Row,
   names: readonly Name[],

@@ -1,16 +1,14 @@
 import { CONNECTIONS_BUSY } from './errors.ts'
 import type { Sql, Tx } from './types.ts'
 
-/** How long to wait for a connection (ms). */
 export const CONNECTION_WAIT_MS = 5_000
 
-/** When a statement without an answer is cancelled (ms): after its time-out, so that only a commit waits, for a standby. */
+/** When a late statement is cancelled (ms): after its time-out, so it is a commit that waits for a standby. */
 const CANCEL_AFTER_MS = 35_000
 
-/** The server's process and its secret, as the driver keeps them. */
 type SessionKey = { pid: number | null; secret: number | null }
 
-/** The sessions that have not ended, by process and secret. */
+/** The open sessions, by process and secret. */
 export const openSessions = new Set<string>()
 
 function isSessionOpen({ pid, secret }: SessionKey): boolean {
@@ -21,13 +19,12 @@ type Waiting = { isWaiting(): boolean; refuse(error: Error): void }
 
 export type Line = ReturnType<typeof createLine>
 
-/** Creates the line of those who wait for a connection of a pool. */
+/** Creates the line of statements and reservations that wait for a connection of a pool. */
 export function createLine() {
   const line = new Set<Waiting>()
   let open = 0
   let refusal: Error | undefined
   const onNeeded: (() => void)[] = []
-  /** Keeps nobody who asked `isNeeded`. */
   function release(): void {
     for (const resolve of onNeeded.splice(0)) resolve()
   }
@@ -50,13 +47,13 @@ export function createLine() {
     onClosed() {
       open -= 1
     },
-    /** No session could be opened: who waits is refused, unless there is one that may come to serve them. */
+    /** Called when no session could be opened. Refuses all who wait, unless an open session may still serve them. */
     refuse(error: unknown): void {
       refusal = error instanceof Error ? error : new Error(String(error))
       if (open > 0) return
       for (const waiting of line) waiting.refuse(refusal)
     },
-    /** Resolves as soon as anybody waits, or later for whom the driver connects by itself. */
+    /** Resolves once anybody waits. The time limit is for the driver's own connections. */
     async isNeeded(): Promise<void> {
       for (const waiting of line) if (waiting.isWaiting()) return
       await new Promise<void>((resolve) => {
@@ -78,7 +75,7 @@ function createWaitError(isOpen: boolean): Error {
 
 const lines = new WeakMap<Sql, Line>()
 
-/** Reserves a connection. The driver (3.4.9) drops some requests when one is lost, and they would wait without end. */
+/** Reserves a connection. Limited, because the driver (3.4.9) drops some reservations when a connection is lost. */
 export async function reserve(sql: Sql) {
   const reserved = sql.reserve()
   let leave = () => {}
@@ -98,18 +95,16 @@ export async function reserve(sql: Sql) {
   }
 }
 
-/** A statement as the driver has it (postgres 3.4.9, query.js): its types leave out what is used here. */
+/** A statement of the driver (postgres 3.4.9, query.js), with members that its types omit. */
 type Statement = Promise<unknown> & {
-  /** Gives it to a connection. */
   handler(statement: unknown): void
-  /** The session that it was sent in; null until then. */
+  /** The session it was sent in; null before that. */
   state: SessionKey | null
-  /** What was sent before it has its answer. */
+  /** It was sent and its answer has not arrived. */
   active: boolean
   strings: readonly string[]
   args: readonly unknown[]
   reject(error: Error): void
-  /** Sends the request to cancel it, once. */
   canceller: ((statement: unknown) => Promise<void>) | null
 }
 
@@ -129,7 +124,7 @@ function interceptStatements<S extends Tx>(
     return value
   }
   const unsafe: Tx['unsafe'] = (...given) => wrap(sql.unsafe(...given))
-  // Everything else is the driver's, whose own statements go on unchanged.
+  // Everything else is the driver's own, whose internal statements stay unchanged.
   const target: S = Object.setPrototypeOf(
     Object.assign(() => {}, { unsafe }),
     sql,
@@ -140,8 +135,8 @@ function interceptStatements<S extends Tx>(
 }
 
 /**
- * Limits how long statements outside of units of work wait: for a connection, and for the answer to their commit.
- * @param waitMs undefined for those that may take as long as they take, and learn only that nothing can be opened
+ * Limits how long statements outside units of work wait for a connection and for the answer to their commit.
+ * @param waitMs undefined for statements without a limit, which fail only if no session can be opened
  */
 export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined): Sql {
   const limited = interceptStatements(sql, (statement, run) => {
@@ -151,7 +146,7 @@ export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined
     function refuse(error: Error): void {
       if (!isWaiting()) return
       statement.reject(error)
-      // The driver cannot take it back: what it sends in the end does nothing.
+      // The driver cannot take it back, so what it will send must do nothing.
       Object.assign(statement, { strings: ['select'], args: [] })
     }
     const stop = () => {
@@ -165,7 +160,7 @@ export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined
   return limited
 }
 
-/** The driver would send them in the next session, within another unit of work or none (porsager/postgres 1208, 1215). */
+/** Refuses further statements: the driver would send them in the next session (porsager/postgres 1208, 1215). */
 function refuseAfterLoss<S extends Tx>(connection: S): S {
   let session: SessionKey | undefined
   return interceptStatements(connection, (statement, run) => {
@@ -178,12 +173,12 @@ function refuseAfterLoss<S extends Tx>(connection: S): S {
   })
 }
 
-/** Cancels a statement whose answer is late, unless the returned function is called before. */
+/** Cancels a statement whose answer is late, unless the returned function is called first. */
 export function cancelLate(statement: unknown, afterMs = CANCEL_AFTER_MS): () => void {
   const timer = setTimeout(() => {
-    // Of one that waits for the answers to others, the driver would take the answer for that of the next one.
+    // The driver would take the answer to a statement that is still queued for that of the next one.
     if (!isStatement(statement) || !statement.active) return
-    // Nobody else takes note of a request that cannot be sent, for whatever reason.
+    // Whether the request could be sent is of interest to nobody else.
     statement.canceller?.(statement).catch(() => {})
     statement.canceller = null
   }, afterMs)

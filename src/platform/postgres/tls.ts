@@ -1,18 +1,18 @@
 import { once } from 'node:events'
 import { isIP, connect as openConnection, type Socket } from 'node:net'
 import { connect } from 'node:tls'
+import { readErrorCode } from '../error-code.ts'
 
-/** A database server, or the socket file of one. */
 export type Address = { host: string; port: number } | { path: string }
 
-/** `verified` checks certificate and name; `preferred` continues in plain text if the server has no TLS. */
+/** `verified` checks certificate and name; `preferred` falls back to plain text if the server has no TLS. */
 type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
 
 /** The SSLRequest message, sent before a session, and the byte that accepts it (Postgres 17, 53.2.10). */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const ACCEPTED = 'S'.charCodeAt(0)
 
-/** Reads `sslmode` as libpq does, with `verify-ca` as `verify-full`; an unknown mode is `verified`. */
+/** Reads `sslmode` as libpq does, except that `verify-ca` means `verify-full`. An unknown mode is `verified`. */
 export function readTlsMode(parameters: URLSearchParams): TlsMode {
   const given = parameters.get('sslmode') ?? parameters.get('ssl') ?? 'disable'
   if (parameters.get('sslrootcert') === 'system') return 'verified'
@@ -22,7 +22,7 @@ export function readTlsMode(parameters: URLSearchParams): TlsMode {
 }
 
 /**
- * Negotiates TLS with a database server in the driver's place, which would put a socket of its own over a guarded one.
+ * Negotiates TLS on behalf of the driver, which would wrap the guarded socket in one of its own.
  * @returns the connection to use; its certificate is checked before anything is written
  * @throws Error
  */
@@ -41,12 +41,12 @@ export async function negotiateTls(
     throw error
   }
   const { host } = address
-  // The certificate is checked against `host`; an address is no server name (RFC 6066, 3).
+  // The certificate is checked against `host`. An address is not allowed as the server name (RFC 6066, 3).
   const servername = isIP(host) ? '' : host
   return connect({ socket, servername, host, rejectUnauthorized: mode === 'verified' })
 }
 
-/** Whether a server answers a new connection, be it with a refusal. */
+/** Returns whether a server answers a new connection, even with a refusal. */
 export async function isReachable(address: Address, timeoutMs: number): Promise<boolean> {
   const socket = openConnection(address)
   try {
@@ -61,12 +61,12 @@ export async function isReachable(address: Address, timeoutMs: number): Promise<
 
 const UNREACHABLE = /^(CONNECT_TIMEOUT|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN))$/
 
-/** Whether a connection failed because the server, or its machine, refused it. */
+/** Returns whether a failed connection was refused by the server or its machine, and so answered. */
 export function isAnswer(error: unknown): boolean {
-  return !(error instanceof Error && 'code' in error && UNREACHABLE.test(String(error.code)))
+  return !UNREACHABLE.test(readErrorCode(error) ?? '')
 }
 
-/** Further bytes may come from an attacker who injects them before the server's own (CVE-2021-23222). */
+/** Refuses further bytes, which an attacker may have injected before the server's own (CVE-2021-23222). */
 async function requestTls(socket: Socket, address: Address, timeoutMs: number): Promise<boolean> {
   const controller = new AbortController()
   const { signal } = controller
@@ -89,7 +89,7 @@ async function requestTls(socket: Socket, address: Address, timeoutMs: number): 
   }
 }
 
-/** An error of a connection; codes and messages are like the driver's. */
+/** Creates a connection error with a code and a message like the driver's. */
 export function createConnectionError(code: string, address: Address, cause?: unknown): Error {
   const place = 'path' in address ? address.path : `${address.host}:${address.port}`
   return Object.assign(new Error(`${code} ${place}`, { cause }), { code })

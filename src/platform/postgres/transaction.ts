@@ -6,11 +6,11 @@ import { cancelLate, reserve } from './statement-limits.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
- * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that it asked
- * for. Any error rolls back and is rethrown. The work must await nothing but its own statements.
+ * Runs a unit of work on its own connection: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs it asked for. Any error
+ * rolls back and is rethrown. The work must await only its own statements.
  *
- * The driver's `begin` must not be used: after a loss it sends `ROLLBACK` to the next session, where it ends another
- * caller's transaction, and it may begin on a shared connection (porsager/postgres 1208, 1216, 1189).
+ * The driver's `begin` must not be used. After a loss it sends `ROLLBACK` to the next session, ending another caller's
+ * transaction, and it may begin on a shared connection (porsager/postgres 1208, 1216, 1189).
  */
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
   return await runPipelined(sql, {
@@ -19,23 +19,21 @@ export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>
   })
 }
 
-/** Sends a statement that was built before: nothing can fail on the way to it. */
+/** Sends a prepared statement. Nothing can fail before it is sent. */
 export type LastStatement = () => PromiseLike<unknown>
 
-/** A unit of work whose first and last statements travel with `BEGIN` and `COMMIT`: two round trips less. */
+/** A unit of work whose first and last statements travel with `BEGIN` and `COMMIT`, which saves two round trips. */
 type PipelinedWork<O, T> = {
-  /** Sends the first statements, together. They may lock and read, but not write: `BEGIN` is not confirmed yet. */
+  /** Sends the first statements. They may lock and read, but not write, because `BEGIN` is not confirmed yet. */
   open: (tx: Tx) => Promise<O>
-  /** Does the rest. */
   work: (tx: Tx, opened: O) => Promise<{ value: T; last?: LastStatement | undefined }>
 }
 
-/** Runs a unit of work as `runInTransaction` does. */
 export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): Promise<T> {
   const turns = findTurns(sql)
   const failuresBefore = turns.failures
   return await turns.limit(async () => {
-    // Whoever waited meanwhile fails with it: otherwise each would time out after the other.
+    // Those who waited meanwhile fail with it. Otherwise they would time out one after another.
     if (turns.failures > failuresBefore) throw turns.newestFailure
     const connection = await reserve(sql).catch((error: unknown) => {
       turns.failures += 1
@@ -46,12 +44,11 @@ export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): P
   })
 }
 
-/** What limits units of work, and how often a connection could not be had for one. */
 type Turns = { limit: LimitFunction; failures: number; newestFailure?: unknown }
 
 const turnsOf = new WeakMap<Sql, Turns>()
 
-/** Limits units of work to the pool's size. More wait here, without a time-out, and not inside the driver. */
+/** Limits units of work to the size of the pool. Others wait here, without a time-out, and not in the driver. */
 function findTurns(sql: Sql): Turns {
   const turns = turnsOf.get(sql) ?? { limit: pLimit(sql.options.max), failures: 0 }
   turnsOf.set(sql, turns)
@@ -78,26 +75,26 @@ async function runOn<O, T>(
     return value
   } catch (error) {
     if (error instanceof UnansweredError) throw error
-    // A lost connection has already left the pool's reserve, and its server has rolled back: then this is not sent.
+    // A lost connection has left the pool, and its server rolls back by itself: then this sends nothing.
     const rolledBack = await runCommand(connection, 'rollback', 'ROLLBACK').catch(() => false)
     if (rolledBack) connection.release()
     throw error
   }
 }
 
-/** Sends the statement as it is called: left to `Promise.all`, it would be sent behind the commit. */
+/** Sends the statement now. In `Promise.all` it would only be sent after the commit. */
 async function send(statement: LastStatement | undefined): Promise<void> {
   if (statement) await statement()
 }
 
-/** A transaction command came back without an answer: nothing more may be sent on its connection. */
+/** A transaction command got no answer: nothing more may be sent on its connection. */
 class UnansweredError extends Error {
   readonly code = 'CONNECTION_CLOSED'
 }
 
 /**
- * Runs a transaction command and checks the command tag: `ROLLBACK` answers the commit of what failed. Without a tag
- * the driver has taken the first messages of a next session for the answer, which other callers may be using.
+ * Runs a transaction command and checks its tag: after a failure, a commit is answered with `ROLLBACK`. If there is
+ * no tag, the driver mistook messages of a new session, perhaps in use by others, for the answer.
  */
 async function runCommand(connection: Tx, statement: string, expected: string): Promise<true> {
   const command = await readCommandTag(connection, statement)
@@ -110,7 +107,7 @@ async function readCommandTag(connection: Tx, statement: string): Promise<string
   const built = connection.unsafe(statement)
   const stop = cancelLate(built)
   try {
-    // It is sent by this `await`, behind what was sent before; any method of a promise would send it at once.
+    // This `await` sends it, after what was sent before. Calling any promise method would send it at once.
     return (await built).command
   } finally {
     stop()
@@ -118,13 +115,13 @@ async function readCommandTag(connection: Tx, statement: string): Promise<string
 }
 
 /**
- * Sends several statements of one unit of work together. Postgres runs them in the order of the arguments, and each
- * sees what those before it wrote.
+ * Sends several statements of a unit of work together. Postgres runs them in the given order, and each sees what those
+ * before it wrote.
  *
- * Pass either bare statements or calls of functions whose first `await` is a statement, not both: a function sends its
- * statement when it is called, a bare one is sent here. Second statements run after the first ones of all arguments.
+ * Pass either bare statements or calls of functions whose first `await` is a statement, never both: a function sends
+ * its statement when called, a bare one is sent here. The second statements of all functions follow all first ones.
  * @param statements `false` sends nothing
- * @throws the error of the first statement that failed; after it the server refuses all others (25P02)
+ * @throws the error of the first statement that failed, after which the server refuses the others (25P02)
  */
 export async function pipeline<T extends readonly (PromiseLike<unknown> | false)[]>(
   ...statements: T
@@ -132,13 +129,13 @@ export async function pipeline<T extends readonly (PromiseLike<unknown> | false)
   const sent = statements.map((one) => Promise.resolve(one))
   const results = await Promise.race([Promise.allSettled(sent), rejectOnLoss(sent)])
   const failed = results.flatMap((one) => (one.status === 'rejected' ? [one] : []))
-  // A function learns of its error later than a bare statement does of the refusal that follows.
+  // A function learns of its own error later than a bare statement learns of the resulting refusal.
   const cause = failed.find(({ reason }) => !isRefusedAfterError(reason)) ?? failed[0]
   if (cause) throw cause.reason
   return await Promise.all(statements)
 }
 
-/** With its connection, the driver (3.4.9) drops statements that it has not sent yet: they would never settle. */
+/** When the connection is lost, the driver (3.4.9) drops statements not sent yet, which then never settle. */
 function rejectOnLoss(sent: readonly Promise<unknown>[]): Promise<never> {
   return new Promise((_, reject) => {
     for (const one of sent) {
@@ -154,10 +151,10 @@ function isRefusedAfterError(error: unknown): boolean {
 }
 
 /**
- * Writes a message to the WAL. Once its commit is done, everything read before is as durable: also a commit whose wait
- * for the standby was cancelled. Whoever answers from what it has read, and promises that it stays, awaits this first.
- * @param sql a unit of work, or a pool for a commit of its own
- * @throws UnreplicatedError when this wait is cancelled as well
+ * Writes a message to the WAL. Once it is committed, everything read before is as durable, even a commit whose wait
+ * for the standby was cancelled. Await this before an answer that promises that what was read will stay.
+ * @param sql a unit of work, or a pool for a separate commit
+ * @throws UnreplicatedError if this wait is cancelled as well
  */
 export function confirmCommits(sql: Tx): PromiseLike<unknown> {
   return sql`select pg_logical_emit_message(true, 'ipn-processor', '')`

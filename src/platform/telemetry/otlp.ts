@@ -20,16 +20,16 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base'
+import { readErrorCode } from '../error-code.ts'
 import type { Log } from './log.ts'
 import { activeContext, REQUEST_ID, type Tracing } from './tracing.ts'
 
-/** How long the export of the last spans may take on shutdown (ms). */
 const FLUSH_TIMEOUT_MS = 1_000
 
 /**
- * Exports traces over OTLP/HTTP, in batches. Spans that exceed the queue are dropped, and no request waits
- * for the collector. Sampler, batches, headers, time-outs and the service's name are the SDK's own settings.
- * Load this module only when it is needed, so that the SDK is not in memory without a collector.
+ * Exports traces over OTLP/HTTP in batches. Spans beyond the queue are dropped, and no request waits for the
+ * collector. Sampler, batches, headers, time-outs and the service's name follow the SDK's own settings. Load this
+ * module only when needed, to keep the SDK out of memory without a collector.
  * @param endpoint the collector's address, without `/v1/traces`
  */
 export function startTracing(endpoint: string, version: string, log: Log): Tracing {
@@ -55,7 +55,7 @@ const KINDS = {
   consumer: SpanKind.CONSUMER,
 }
 
-/** Remembered parents whose work has not begun in this process: another process may do it. */
+/** How many parents to remember for work that has not begun here. Another process may do it. */
 const MAX_REMEMBERED = 1_000
 const REMEMBERED_FOR_MS = 60_000
 
@@ -109,7 +109,6 @@ function parseRemote(text = '') {
   return context && { ...context, isRemote: true }
 }
 
-/** Returns the context of a remote parent; an invalid one begins a new trace. */
 function readParent(text: string) {
   const parent = parseRemote(text)
   return parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
@@ -117,18 +116,16 @@ function readParent(text: string) {
 
 /** Never the message: that of a database error quotes customer data. */
 function nameError(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return error instanceof Error ? (readErrorCode(error) ?? error.name) : typeof error
 }
 
-/** Logs one line when the collector becomes unreachable and one when it is reachable again. */
 function logOutages(exporter: SpanExporter, log: Log): SpanExporter {
   let isFailing = false
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const failed = result.code !== ExportResultCode.SUCCESS
-        // Outside of every span: the lines are about no request.
+        // Outside of every span, because the lines are not about a request.
         if (failed !== isFailing) activeContext.run(ROOT_CONTEXT, logChange, failed, result.error)
         isFailing = failed
         done(result)

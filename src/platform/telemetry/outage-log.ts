@@ -1,18 +1,16 @@
 import type { Log } from './log.ts'
 
-/** A known condition in which work fails until something outside this process is mended. */
+/** A known condition in which work fails until something outside this process is fixed. */
 export type Condition = {
-  /** Tells conditions apart. */
   name: string
-  /** What is the case, as a clause: "the database is unreachable". */
+  /** What is wrong, as a clause: "the database is unreachable". */
   what: string
-  /** What becomes of the work meanwhile, as a clause. */
+  /** What happens to the work meanwhile, as a clause. */
   meanwhile: string
-  /** What a person looks at. */
+  /** What an operator should look at. */
   look: string
-  /** Of the newest sign. */
   code?: string | undefined
-  /** A condition that this one turns out to be the cause of: it goes on under the new name. */
+  /** A condition that turns out to be caused by this one, and continues under the new name. */
   replaces?: string | undefined
 }
 
@@ -21,7 +19,6 @@ type Outage = {
   since: number
   signAt: number
   saidAt: number
-  /** How often each kind of work has failed. */
   failed: Record<string, number>
 }
 
@@ -31,10 +28,7 @@ type Classify = (error: unknown) => Condition | undefined
 
 const opened = new WeakMap<Log, { outages: ReturnType<typeof openOutageLog>; classify: Classify }>()
 
-/**
- * Opens the outages of a log: `noteOutage` with the same log takes note of them from now on. There is a line when one
- * begins, one a minute while it lasts, and one when it has ended.
- */
+/** Opens the outages of a log, for `noteOutage`. Logs when one begins, every minute meanwhile, and when it ends. */
 export function openOutageLog(log: Log, classify: Classify, now: () => number = Date.now) {
   const lasting = new Map<string, Outage>()
   const describe = ({ condition, since, failed }: Outage) => ({
@@ -45,14 +39,13 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 
-  /** Tells of a condition that has begun, or that has lasted for some time. */
   function say(outage: Outage, lasts = ''): void {
     const { what, meanwhile, look } = outage.condition
     log.error(describe(outage), `${what}${lasts}: ${meanwhile}; look at ${look}`)
   }
 
   const outages = {
-    /** @param work what failed because of the condition, counted in the lines */
+    /** @param work what failed because of the condition, to be counted */
     note(condition: Condition, work?: string): void {
       const known = lasting.get(condition.name)
       const at = now()
@@ -67,7 +60,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
       lasting.set(condition.name, outage)
       say(outage)
     },
-    /** Returns the conditions that last, with the time since their newest sign (ms). */
+    /** Returns the current conditions, with the time since the latest sign (ms). */
     list: () =>
       [...lasting.values()].map(({ condition, signAt }) => ({
         ...condition,
@@ -82,7 +75,6 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
         `back after ${lastedS(outage)} s: "${outage.condition.what}" is over, and what failed is repeated; nothing has to be done`,
       )
     },
-    /** Logs the conditions that have lasted for another minute. */
     remind(): void {
       for (const outage of lasting.values()) {
         if (now() - outage.saidAt < REMIND_EVERY_MS) continue
@@ -96,9 +88,9 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
 }
 
 /**
- * Takes note of an error that is a sign of a known condition, instead of a line for each, which only `debug` shows.
+ * Notes an error that is a sign of a known condition. Instead of a line for each, only `debug` shows them.
  * @param work what failed because of it, in the plural
- * @returns false for any other error, which the caller logs
+ * @returns false for any other error, which the caller must log
  */
 export function noteOutage(log: Log, error: unknown, work: string): boolean {
   const found = opened.get(log)

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const DATABASE: readonly Guard[] = [
   {
     file: 'src/db/migration-state.ts',
-    text: "error.code === '42703'",
-    mutation: "error.code === '42704'",
+    text: "code === '42703'",
+    mutation: "code === '42704'",
     test: 'test/api/db/migrate.test.ts',
     claim: 'refuses a database whose table of that name is of another program, in one line',
     control:

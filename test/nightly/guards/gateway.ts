@@ -129,8 +129,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/platform/outbound/exchange.ts',
-    text: "  signal?.addEventListener('abort', interrupt)\n  return",
-    mutation: '  return',
+    text: "    signal?.addEventListener('abort', interrupt)\n",
+    mutation: '',
     test: 'test/api/platform/outbound/exchange.test.ts',
     claim: 'a request aborted while connecting is not sent once the connection is established',
     control: 'a time-out while connecting is unavailable, one after sending is unknown',
