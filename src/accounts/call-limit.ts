@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/client.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byTransaction } from '../db/transaction-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 type CallLimitContext = {
@@ -45,7 +45,7 @@ export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) 
           select merchant_code, count(*) + count(*) filter (where (
             select true from refunds as r
             where r.status in ('pending', 'unknown') and r.due_at <= now()
-              and ${sql.unsafe(byKey('r', ['merchant_code', 'transaction_id'], 'claimed'))} limit 1)) as calls
+              and ${sql.unsafe(byTransaction('r', 'claimed'))} limit 1)) as calls
           from claimed group by merchant_code) as c
         where a.merchant_code = c.merchant_code)`,
   }
