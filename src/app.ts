@@ -28,14 +28,13 @@ import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { deliveryRoutes, webhookRoutes } from './webhooks/routes.ts'
 
-/** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {
   all: '; see /docs for all paths',
   web: '; see /docs for all paths',
   worker: '; a worker serves only its health and metrics',
 }
 
-/** What anybody may ask for, each with what is below it: the rest needs a key or a session, or is the gateway's. */
+/** Paths that anybody may request. All others need a key or a session, or belong to the gateway. */
 const WITHOUT_KEY = [
   '/healthz',
   '/readyz',
@@ -74,7 +73,7 @@ const TAGS = [
   { name: 'Operations', description: 'For orchestrators, Prometheus and developers' },
 ]
 
-/** Parameters whose schemas are shared. Only the ids in paths have examples: a filter that is filled in hides rows. */
+/** Parameters with shared schemas. Filters have no examples, because the reference would fill them in and hide rows. */
 const PARAMETERS: ParameterTable = {
   transactionId: [
     "The id of the transaction, as the gateway's notification names it",
@@ -117,7 +116,7 @@ const API: ApiInfo = { title: TITLE, description: DESCRIPTION, tags: TAGS, param
 
 type AppContext = CardsContext & ConsoleContext & ReferenceContext
 
-/** Serves everything but `/ipn`, which it only describes. A worker serves only health and metrics. */
+/** Serves everything but `/ipn`, which it only describes. A worker serves health and metrics alone. */
 export function createApp(ctx: AppContext): Hono<HttpEnv> {
   const app = createBaseApp(ctx, NOT_FOUND_HINT[ctx.config.ROLE])
   const pace = paceRequests(ctx.config.TRUSTED_PROXIES)

@@ -24,12 +24,11 @@ import type { WebhooksContext } from './webhooks/send.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
-/** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
+/** A round makes at most a hundred transactions due, so this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** Starts the background work of a process, which runs until it stops. */
 export async function startBackground(
   { db: { sql }, metrics, log, lifecycle }: BackgroundContext,
   passes: readonly Pass[],
@@ -41,7 +40,6 @@ export async function startBackground(
   )
 }
 
-/** Lists everything that a process does without being asked, in the order in which the money moves. */
 export function listPasses(ctx: BackgroundContext): readonly Pass[] {
   return [
     {
@@ -49,27 +47,27 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       channel: SYNC_DUE,
       begin: (onMore) => beginSync(ctx, onMore),
       idleMs: () => findRestMs(ctx),
-      // While all call slots are taken a round finds nothing, whether the loop is healthy or not.
+      // While all call slots are taken, a round finds nothing even if the loop is healthy.
       isHealthy: (count) => count > 0 || ctx.callSlots.free() > 0,
     },
     {
       name: 'publishing',
       channel: EVENT_RECORDED,
       begin: () => beginPublishing(ctx),
-      // A fallback in case a NOTIFY is lost.
+      // In case a NOTIFY is lost.
       idleMs: () => Promise.resolve(5_000),
     },
     {
       name: 'webhooks',
       channel: EVENTS_PUBLISHED,
       begin: createDeliveryRound(ctx),
-      // The same, and the resolution of retry delays.
+      // In case a NOTIFY is lost; it is also the resolution of retry delays.
       idleMs: () => Promise.resolve(1_000),
     },
-    // How long a process that dies holds its work up, beyond the time until it counts as dead.
+    // This adds to the time after which the work of a dead process is taken over.
     once('takeovers', 1_000, () => releaseUnseen(ctx)),
     once('clock', 5_000, () => followClock(ctx)),
-    // How soon a failover is known. What is sent asks by itself whether it may be.
+    // This only says how soon a failover is logged: whatever sends checks by itself whether it may.
     once('server', 5_000, createServerWatch(ctx)),
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),

@@ -11,20 +11,19 @@ import type { Metrics } from './metrics.ts'
 import type { Log } from './platform/telemetry/log.ts'
 import type { Tracing } from './platform/telemetry/tracing.ts'
 
-/** The life of a process. */
 export type Lifecycle = {
-  /** New with every start: the owner of this process's claims. */
+  /** The owner of this process's claims; new with every start. */
   processId: string
-  /** Only while it is `ready` does `/readyz` ask for requests; what reaches it before or after is served all the same. */
+  /** `/readyz` is 200 only while it is `ready`, but requests before and after are served all the same. */
   phase: 'starting' | 'ready' | 'stopping'
-  /** Aborted when the process stops: accept no new work, and answer waiting readers. */
+  /** Aborted when the process stops: no new work is accepted, and waiting readers are answered. */
   stopping: AbortSignal
-  /** Aborted when the grace period for stopping is nearly over: abort calls in flight and release their claims. */
+  /** Aborted when the grace period is nearly over: calls in flight are aborted and their claims released. */
   givingUp: AbortSignal
 }
 
 /**
- * The shared state of a process. A function that takes it, or part of it, opens its own database transaction or
+ * The shared state of a process. A function that takes it, or part of it, opens database transactions of its own or
  * calls the gateway. A folder with state of its own extends this type.
  */
 export type Context = {
@@ -33,22 +32,21 @@ export type Context = {
   metrics: Metrics
   tracing: Tracing
   db: Pick<Database, 'sql' | 'drizzle'> & {
-    /** For look-ups of keys and reads by id: a session that never waits for a commit, as all others may for a standby. */
+    /** For look-ups of keys and reads by id: its session never waits for a commit, as others may wait for a standby. */
     lookups: ReadDatabase
-    /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
+    /** For lists, searches and exports. */
     reads: Reads
   }
   gateway: Omit<GatewayClient, 'close'> & Pick<CardGateway, 'readCards'> & { breakers: Breakers }
   encryption: DataKeys
   access: {
     keys: KeyCache
-    /** Remembers when and from where API keys were last used. */
     uses: KeyUses
     limits: KeyLimits
-    /** Every merchant account ever configured: the accounts that a key for all may read. */
+    /** Every account that was ever configured: what a key for all accounts may read. */
     merchants: readonly string[]
   }
   lifecycle: Lifecycle
-  /** Only for times shown to people: schedules and leases use the database's clock. */
+  /** Only for times that people see: schedules and leases use the database's clock. */
   now: () => Date
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { createKeyLimits, createKeyUses } from './access/key-use.ts'
-import { createKeyCache } from './access/keys.ts'
+import { createKeyCache, EXPIRING_SOON } from './access/keys.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
 import { type CardsContext, createCardCache } from './cards/cache.ts'
 import type { Config } from './config/config.ts'
@@ -15,9 +15,10 @@ import { createStreams, type StreamLimits } from './feed/open-stream.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
-import { createEndedRefundCounter } from './health/gauges.ts'
+import { createEndedRefundCounter, type StoredGauge } from './health/gauges.ts'
 import type { ReferenceContext } from './http/reference.ts'
 import { createInbox } from './ipn/inbox.ts'
+import { MISSING_WORK_SQL } from './maintenance/missing-accounts.ts'
 import { CALL_OUTCOMES, createMetrics, type Metrics } from './metrics.ts'
 import { createBatcher } from './platform/concurrency/batcher.ts'
 import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
@@ -28,6 +29,7 @@ import type { Log } from './platform/telemetry/log.ts'
 import { NO_TRACING, type Tracing } from './platform/telemetry/tracing.ts'
 import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import { PACKAGE } from './version.ts'
+import { PENDING_SQL } from './webhooks/endpoints.ts'
 import { createWebhookSender, type WebhookTimeouts } from './webhooks/send.ts'
 
 export type ServiceContext = CardsContext & ConsoleContext & ReferenceContext
@@ -39,33 +41,30 @@ export type ContextOptions = {
   /** 32 bytes in Base64. */
   encryptionKey: string
   log: Log
-  /** Replaces the production limits of event streams. */
+  // What follows replaces limits and settings of production.
   streamLimits?: Partial<StreamLimits>
-  /** Replaces the production settings of circuit breakers. */
   breaker?: CircuitBreakerSettings
   /** Resolves the hosts of webhook endpoints, instead of the machine's name servers. */
   resolve?: ResolveHost
-  /** Replaces the production timeouts of calls to webhook endpoints. */
   webhookTimeouts?: Partial<WebhookTimeouts>
 }
 
-/** A context, with the controllers that stop it. */
-export type OpenContext = {
+type OpenContext = {
   ctx: ServiceContext
   stopping: AbortController
   givingUp: AbortController
-  /** Closes all connections. Call it when nothing uses the context any more. */
+  /** Closes all connections. Call it once nothing uses the context any more. */
   close(): Promise<void>
 }
 
-/** A batch that runs longer no longer blocks the next one (ms). */
+/** After this time a running batch no longer blocks the next one (ms). */
 const SLOW_BATCH_MS = 100
 
 /**
  * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The schema must be
  * current.
- * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with or a
- *   CAPS_TIME_ZONE that it does not know, after closing everything opened so far
+ * @throws database errors, and ConfigError if the database was written with another DATA_ENCRYPTION_KEY or does not
+ *   know the CAPS_TIME_ZONE, after closing everything opened so far
  */
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
@@ -78,7 +77,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const { sql, drizzle } = database
   const stopping = new AbortController()
   const givingUp = new AbortController()
-  // Every call in flight and every waiting reader adds a listener: many listeners are not a leak.
+  // Many listeners are not a leak: every call in flight and every waiting reader adds one.
   setMaxListeners(0, stopping.signal, givingUp.signal)
   const { webhookReach: reach } = config
   const resolve = options.resolve ?? createResolver(reach)
@@ -128,13 +127,12 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   }
 }
 
-/** Creates the state of single folders: inbox, batchers, waiting readers, caches and limits. */
 function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Database) {
   return {
     cardCache: createCardCache(config.CARDS_CACHE_MS),
     inbox: createInbox(sql, config.inboxPatience),
     callSlots: createCallSlots(config),
-    // They share commits, so that their number does not depend on the connections.
+    // These commits are batched, so their number is not bound to that of the connections.
     commitSlots: createSlots(2 * config.GATEWAY_MAX_CONCURRENCY),
     unconfirmedQueries: { running: 0 },
     queryMs: new Map(),
@@ -144,14 +142,24 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     feedWaiters: createWaiters(),
     streams: createStreams(streamLimits),
     countEndedRefunds: createEndedRefundCounter(sql),
+    sharedGauges: SHARED_GAUGES,
     referenceExamples: new Map(),
   } satisfies Omit<ServiceContext, keyof Context | 'webhooks' | 'measure'>
 }
 
-/** Breaker states; the index is the value in the metrics. */
+/** The gauges of what single folders define, so that `health` knows none of them. */
+const SHARED_GAUGES: readonly StoredGauge[] = [
+  { gauge: 'missing_account_work', sql: MISSING_WORK_SQL, isList: true, takesAccounts: true },
+  {
+    gauge: 'api_keys_expiring',
+    sql: `select count(*) as value from actors as k where ${EXPIRING_SOON}`,
+  },
+  { gauge: 'webhook_pending', sql: PENDING_SQL },
+]
+
+/** The index of a breaker's state is its value in the metrics. */
 const BREAKER_STATES = ['closed', 'half-open', 'open']
 
-/** Sets the gauges of what this process holds. */
 function measure(
   { metrics, gateway }: Pick<Context, 'metrics' | 'gateway'>,
   { inbox, transactionWaiters, feedWaiters, streams }: ReturnType<typeof createFolderState>,
@@ -164,7 +172,7 @@ function measure(
   metrics.eventStreams.set(streams.open.held())
 }
 
-/** Creates the metrics, with every known series at 0. */
+/** Creates the metrics, with the series that depend on the settings at 0. */
 function openMetrics({ accounts, sharedToken, DATABASE_SCHEMA: schema }: Config): Metrics {
   const metrics = createMetrics()
   if (schema !== 'public') metrics.registry.setDefaultLabels({ cell: schema })
@@ -184,7 +192,7 @@ export async function openTracing(config: Config, log: Log): Promise<Tracing> {
   return startTracing(endpoint, PACKAGE.version, log)
 }
 
-/** Creates the breakers of all accounts and operations up front, so that the metrics show all of them. */
+/** Creates the breakers of all accounts and operations, so that the metrics show them from the start. */
 function openBreakers(
   { accounts }: Config,
   settings: CircuitBreakerSettings | undefined,
@@ -226,7 +234,7 @@ function openGateways(
   return { client, cards }
 }
 
-/** With several accounts an eighth is out of reach of each, so that one with a hanging gateway cannot take them all. */
+/** With several accounts, none may take the last eighth of the slots: one whose gateway hangs must not take all. */
 function createCallSlots({ accounts, GATEWAY_MAX_CONCURRENCY: total }: Config): Slots {
   const reserved = accounts.length > 1 ? Math.max(1, total >> 3) : 0
   return createSlots(total, { perHolder: Math.max(1, total - reserved) })

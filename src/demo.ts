@@ -19,15 +19,13 @@ import type { Service } from './service.ts'
 import { waitForTransaction } from './transactions/find-transaction.ts'
 import { showTransaction } from './transactions/view.ts'
 
-/** How long the sample payment may take (ms). */
 const SAMPLE_TIMEOUT_MS = 10_000
 
-/** Starts the sandbox as the demo's gateway, with the same account and signing rules as the service. */
 export function startDemoGateway(config: Config): Promise<Sandbox> {
   return startSandbox(describeSandbox(config))
 }
 
-/** Returns the demo's encryption key. Creates it on the first start, in a file that only its owner can read. */
+/** The first start creates the key, in a file that only its owner can read. */
 export function loadOrCreateEncryptionKey(dataDir: string): string {
   const file = nameDemoKeyFile(dataDir)
   makeFolder(dataDir)
@@ -35,7 +33,6 @@ export function loadOrCreateEncryptionKey(dataDir: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** Creates this run's API key, plays a sample payment and prints what happened and what to try next. */
 export async function presentDemo(service: Service, sandbox: Sandbox | undefined): Promise<void> {
   const { ctx, url } = service
   const key = ctx.config.API_KEY ?? `ipn_demo_${randomBytes(24).toString('base64url')}`
@@ -71,7 +68,7 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-/** Gives the demo key the text of this run, which is printed once and not stored. It stays the same principal. */
+/** Replaces the text of the demo key, which is printed once and not stored. The key remains the same principal. */
 export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
   await sql`
     insert into actors (id, kind, name, folded_name, hash, scopes, merchants, chain_id)
@@ -79,7 +76,7 @@ export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
     on conflict (id) do update set hash = excluded.hash, scopes = excluded.scopes, ended_at = null, expires_at = null`
 }
 
-/** Makes a sign-in link for the demo's admin. The sessions and links of an earlier demo end. */
+/** Ends the sessions and links of earlier runs. */
 export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
   return await runInTransaction(sql, async (tx) => {
     await endPerson(tx, DEMO_ADMIN)
@@ -93,7 +90,6 @@ export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
   })
 }
 
-/** Makes a way into the console, unless this process serves none. */
 async function inviteAdmin({ ctx, url }: Service): Promise<string[]> {
   if (ctx.config.CONSOLE === 'off' || ctx.config.ROLE === 'worker') return []
   const link = await inviteDemoAdmin(ctx.db.sql)

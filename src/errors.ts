@@ -1,6 +1,5 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
-/** How a refusal is reported over HTTP. */
 type Refusal = { status: ContentfulStatusCode; title: string }
 
 const TABLE = {
@@ -65,24 +64,21 @@ const TABLE = {
 
 export type RefusalCode = keyof typeof TABLE
 
-/** All refusals by code, with the HTTP status and title of the problem. */
 export const REFUSALS: Record<RefusalCode, Refusal> = TABLE
 
-/** An invalid part of the request. */
 export type FieldError = { path: string; message: string }
 
-/** An expected refusal. Any other exception is an internal error. */
+/** An expected refusal. Any other exception is reported as an internal error. */
 export class DomainError extends Error {
   override readonly name = 'DomainError'
   readonly code: RefusalCode
   readonly errors: readonly FieldError[] = []
   /** Additional members of the problem, e.g. `refundableAmount`. */
   readonly extra: Readonly<Record<string, string>> = {}
-  /** When the request may be retried (seconds). */
+  /** When the request may be repeated (seconds). */
   readonly retryAfterS: number | undefined
-  /** What the request is about has changed since it was shown. */
+  /** Whether the object has changed since it was shown. */
   readonly changed: boolean = false
-  /** What the decision contradicts, in words. */
   readonly evidence: readonly string[] = []
   constructor(code: RefusalCode, detail: string, more: RefusalParts = {}) {
     super(detail)
@@ -95,7 +91,6 @@ type RefusalParts = Partial<
   Pick<DomainError, 'errors' | 'extra' | 'retryAfterS' | 'changed' | 'evidence'>
 >
 
-/** The refusal of one part of a request. */
 export function invalidField(
   path: string,
   message: string,
@@ -105,7 +100,7 @@ export function invalidField(
 }
 
 /**
- * Returns the only object of an id among those of several accounts.
+ * Returns the only object with an id, of those that several accounts may have.
  * @throws DomainError `…_not_found` if there is none, `ambiguous_merchant` if there are several
  */
 export function requireOnly<T>(

@@ -1,6 +1,6 @@
 import { runMain } from './start/run.ts'
 
-// Whoever reads may have read enough, as `head` has. The exit code is that of the whole check.
+// A reader such as `head` may close the pipe early. The check runs to its end, as its exit code matters.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

@@ -18,10 +18,9 @@ export const VERDICTS = [
   'store_failed',
 ] as const
 
-/** Every way a call to the gateway can end. */
 export const CALL_OUTCOMES = ['answered', 'rejected', 'unavailable', 'unknown'] as const
 
-/** Every way a query can end. `handed_back`: its claim was released before; `failed`: the sync threw an error. */
+/** Every way a query can end. `handed_back`: its claim was released before it; `failed`: the sync threw an error. */
 export const SYNC_RESULTS = [
   'final',
   'again',
@@ -32,8 +31,7 @@ export const SYNC_RESULTS = [
   'failed',
 ] as const
 
-/** Every outcome of a delivery attempt. */
-export const DELIVERY_OUTCOMES = [
+const DELIVERY_OUTCOMES = [
   'delivered',
   'failed',
   'disabled',
@@ -47,7 +45,6 @@ const LATENCIES_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 /** Fewer than for other latencies: each route has a series per bucket. */
 const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** Labels with their values: one series of a metric. */
 type Series<Label extends string> = Partial<Record<Label, string | number>>
 
 function counter<Label extends string = never>(
@@ -82,8 +79,8 @@ function histogram<Label extends string = never>(
 }
 
 /**
- * Every metric of the service. Durations are in seconds. After the labels come the series that are known: they begin at
- * 0, so that an alert on an increase sees the first occurrence.
+ * Every metric of the service. Durations are in seconds. Known series, the last argument, begin at 0, so that an
+ * alert on an increase sees the first occurrence.
  */
 const METRICS = {
   databaseUp: gauge(
@@ -208,12 +205,10 @@ const METRICS = {
 }
 
 type Row = (registry: Registry) => Counter | Gauge | Histogram
-/** What each row of a table makes, under the name of the row. */
 type Made<Table extends Record<string, Row>> = { [Name in keyof Table]: ReturnType<Table[Name]> }
 
 export type Metrics = { registry: Registry } & Made<typeof METRICS>
 
-/** Creates the service's metrics in a registry of their own, with the default ones of the process. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -229,7 +224,7 @@ function make(table: Record<string, Row>, registry: Registry): Record<string, Re
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, row(registry)]))
 }
 
-/** Default gauges that are named like counters; `nodejs_active_*` has the same values by type. */
+/** Default gauges with the names of counters; `nodejs_active_*` have the same values by type. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',

@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 
-/** At most 18 digits before and 4 after the point, no sign, no exponent, no leading zero. */
+/** At most 18 digits before the point and 4 after it; no sign, exponent or leading zero. */
 const AMOUNT = /^(?:0|[1-9]\d{0,17})(?:\.\d{1,4})?$/
 /** A JSON number with an exponent: some gateways print 20000000 as `2.0E7`. */
 const WITH_EXPONENT = /^\d{1,19}(?:\.\d{1,24})?[eE][+-]?\d{1,2}$/
@@ -16,13 +16,13 @@ export function parseAmount(text: string): string | undefined {
   return AMOUNT.test(plain) ? plain : undefined
 }
 
-/** One to three digits, groups of three behind one kind of separator, and perhaps a decimal part behind another. */
+/** One to three digits, groups of three after one kind of separator, and perhaps decimals after another. */
 const GROUPED = /^[1-9]\d{0,2}([., \u00a0\u202f'])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d{1,2})?$/
 const CURRENCY = /^(?:[A-Z]{3}|[₫đĐ])\s*|\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu
 
 /**
- * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits behind one
- * separator are a group: currencies with as many decimals are rare, and nobody writes them to the last one.
+ * Reads an amount as people write it: `1.110.000`, `37,000 VND`, `150.000đ`, `1 110 000`, `1.110,50`. Three digits
+ * after a single separator are a group: currencies with three decimals are rare, and people do not write all of them.
  * @returns a decimal string, or `undefined` if the text is not an amount
  */
 export function readWrittenAmount(text: string): string | undefined {
@@ -67,19 +67,19 @@ export function subtractAmount(a: string, b: string): string {
 
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
 
-/** Decimals by currency: a number format takes up to 0.2 ms to make. */
+/** Decimals by currency. They are kept because creating a number format takes up to 0.2 ms. */
 const knownDecimals = new Map<string, number>()
 
-/** Notifications spell currencies as they like. */
+/** Notifications vary in how they spell a currency. */
 const foldCurrency = (currency: string | null) => currency?.trim().toUpperCase() ?? ''
 
-/** The decimals of a currency (ISO 4217), however it is spelt; undefined if it is not known, or not verified. */
+/** Returns the decimals of a currency (ISO 4217), however it is spelt; undefined if it is unknown or not verified. */
 export function findDecimals(currency: string | null): number | undefined {
   const code = foldCurrency(currency)
   return CURRENCIES.has(code) ? readDecimals(code) : undefined
 }
 
-/** @param currency three letters; one that nobody knows has two decimals */
+/** @param currency three letters; an unknown currency has two decimals */
 function readDecimals(currency: string): number {
   const known = knownDecimals.get(currency)
   if (known !== undefined) return known
@@ -89,13 +89,13 @@ function readDecimals(currency: string): number {
   return maximumFractionDigits
 }
 
-/** Whether an amount has more decimals than its currency (ISO 4217) by value. An unknown currency has any number. */
+/** Whether the value of an amount has more decimals than its currency (ISO 4217). An unknown currency has no limit. */
 export function exceedsDecimals(amount: string, currency: string): boolean {
   const most = findDecimals(currency)
   return most !== undefined && countDecimals(shortenAmount(amount)) > most
 }
 
-/** How many decimals of an amount are shown: all but zeros that its currency has not. Others are taken to have two. */
+/** Counts the decimals to show: all but trailing zeros that the currency has not. Unknown currencies have two. */
 export function countShownDecimals(amount: string, currency: string | null): number {
   const [, decimals = ''] = amount.split('.')
   const needed = decimals.replace(/0+$/, '').length
@@ -103,10 +103,9 @@ export function countShownDecimals(amount: string, currency: string | null): num
   return Math.max(needed, Math.min(decimals.length, needed > own ? 2 : own))
 }
 
-/** The least amount of a currency that is not known, or not verified. */
 const LEAST_OF_UNKNOWN = '0.01'
 
-/** Returns the smallest unit of a currency (ISO 4217), in which amounts are paid: 1 for VND, 0.01 for USD and unknown ones. */
+/** Returns the smallest amount of a currency (ISO 4217): 1 for VND, 0.01 for USD and for unknown ones. */
 export function findLeastAmount(currency: string | null): string {
   const code = foldCurrency(currency)
   if (!/^[A-Z]{3}$/.test(code)) return LEAST_OF_UNKNOWN

@@ -8,7 +8,6 @@ import { DEFAULT_LIMIT, describePage, pageParameters, respondPage } from './http
 import { parseAmount, readWrittenAmount } from './money.ts'
 import type { Sql } from './platform/postgres/types.ts'
 
-/** An object that a search found, and the member that matched. */
 export const SearchHit = z
   .strictObject({
     type: z.enum(['transaction', 'payment', 'refund']),
@@ -39,12 +38,12 @@ export const SearchHit = z
 export type SearchHit = z.infer<typeof SearchHit>
 type RankedHit = SearchHit & { rank: number }
 
-/** A part of an index: the rows from a value on, in the index's order. */
+/** A part of an index: the rows from a value on, in the order of the index. */
 type Range = {
   from: string
-  /** The last value; undefined where only the text itself shows where its prefix ends. */
+  /** The last value; undefined if the part ends with the last text that begins with `from`. */
   to?: string | undefined
-  /** Where its hits come: 0 exact, 1 with the prefix, 2 of the amount; undefined where the texts have to be compared. */
+  /** The rank of its hits: 0 exact, 1 by prefix, 2 by amount; undefined if each text has to be compared. */
   rank?: number
 }
 
@@ -52,13 +51,12 @@ type Searched = {
   type: SearchHit['type']
   matched: SearchHit['matched']
   column: string
-  /** The parts that a text calls for. @param prefixes how order ids of the accounts begin */
+  /** Returns the parts to read for a text. @param prefixes how order ids of the accounts begin */
   find: (text: string, prefixes: readonly string[]) => Range[]
-  /** The order of the index; by default that of the column. */
   order?: string
 }
 
-/** What is searched: columns that an index begins with, after the account. */
+/** The columns that are searched. Each is the first of an index, after the account. */
 const SEARCHED: readonly Searched[] = [
   { type: 'transaction', matched: 'transactionId', column: 'transaction_id', find: findText },
   { type: 'transaction', matched: 'orderId', column: 'order_id', find: findOrders },
@@ -77,7 +75,7 @@ const SEARCHED: readonly Searched[] = [
   },
 ]
 
-/** A shorter text is only compared as a whole. */
+/** A shorter text is only compared as a whole, not as a prefix. */
 const MIN_PREFIX = 3
 
 function findText(text: string): Range[] {
@@ -85,8 +83,8 @@ function findText(text: string): Range[] {
 }
 
 /**
- * The spellings of an order id: people write a `#` before it or leave it out, its letters small or large, or its digits
- * alone. Those can be an amount as well, so that they are no exact match.
+ * Returns the spellings of an order id. People write it with or without `#`, in small or capital letters, or only its
+ * digits, which are no exact match because they may also be an amount.
  */
 function findOrders(text: string, prefixes: readonly string[]): Range[] {
   const bare = text.replace(/^#\s*/, '')
@@ -109,7 +107,7 @@ function findOrders(text: string, prefixes: readonly string[]): Range[] {
 const NEWEST = 50
 const MAX_PREFIXES = 20
 
-/** How the newest order ids of each account begin, up to their first digit: the most usual ones first. */
+/** Lists how the newest order ids of each account begin, up to the first digit, the most frequent first. */
 async function listOrderPrefixes(sql: Sql, merchants: readonly string[]): Promise<string[]> {
   const rows = await sql<{ prefix: string }[]>`
     select prefix from json_array_elements_text(${JSON.stringify(merchants)}::json) as account cross join lateral (
@@ -122,7 +120,7 @@ async function listOrderPrefixes(sql: Sql, merchants: readonly string[]): Promis
   return rows.map(({ prefix }) => prefix)
 }
 
-/** `1.110` may be a thousand, or one and a bit: then both are looked for. */
+/** `1.110` may be more than a thousand or just over one, so both are looked for. */
 function findAmounts(text: string): Range[] {
   const amounts = new Set([parseAmount(text), readWrittenAmount(text)])
   return [...amounts].flatMap((amount) =>
@@ -130,7 +128,7 @@ function findAmounts(text: string): Range[] {
   )
 }
 
-/** The ids of refunds are UUIDs: a prefix of their digits is a range. */
+/** The ids of refunds are UUIDs, so a prefix of their digits is a range. */
 function findRefundIds(text: string): Range[] {
   const digits = text.toLowerCase().replaceAll('-', '')
   if (digits.length < MIN_PREFIX || !/^[0-9a-f]{1,32}$/.test(digits)) return []
@@ -138,14 +136,13 @@ function findRefundIds(text: string): Range[] {
   return [{ from: pad('0'), to: pad('f'), rank: digits.length === 32 ? 0 : 1 }]
 }
 
-/** Rows that one look-up reads of one account: it never depends on how many there are. */
+/** Rows that a look-up reads of each account at most. */
 const MAX_READ = 200
 
 /**
- * Each look-up reads a part of one index, from the text on. A collation that mixes other spellings among the ids with a
- * prefix can hide some of them; an exact id is always found.
- * @returns exact matches first (`rank` 0), then those with the prefix (1), then those of the amount (2); each object
- *   once
+ * Each look-up reads a part of one index, from the text on. If the collation sorts other texts among those with the
+ * prefix, some may not be found; an exact id always is.
+ * @returns exact matches first, then those by prefix, then those by amount; each object once
  */
 export async function findObjects(
   sql: Sql,
@@ -161,11 +158,12 @@ export async function findObjects(
   )
   if (!first) return []
   const all = others.reduce((one, another) => sql`${one} union all ${another}`, first)
-  const rows = await sql<RankedHit[]>`select * from (${all}) as hits order by rank, place`
+  const rows = await sql<RankedHit[]>`
+    select type, id, "merchantCode", "transactionId", matched, rank from (${all}) as hits order by rank, place`
   const hits = new Map<string, RankedHit>()
-  for (const { type, id, merchantCode, transactionId, matched, rank } of rows) {
-    const key = JSON.stringify([type, merchantCode, id])
-    if (!hits.has(key)) hits.set(key, { type, id, merchantCode, transactionId, matched, rank })
+  for (const hit of rows) {
+    const key = JSON.stringify([hit.type, hit.merchantCode, hit.id])
+    if (!hits.has(key)) hits.set(key, hit)
   }
   return [...hits.values()].slice(0, limit)
 }
@@ -180,7 +178,7 @@ function selectHits(
   const name = sql.unsafe(column)
   const until = to === undefined ? sql`` : sql`and ${name} <= ${to}`
   const isWanted = rank === undefined ? sql`starts_with(o.found, ${from})` : sql`true`
-  // What is only asked for by its id is in no list until the gateway knows it.
+  // A transaction that was only asked for by its id is in no list until the gateway knows it.
   const isHidden = type === 'transaction' ? sql`unconfirmed` : sql`false`
   const isExact = sql`case when o.found = ${from} then 0 else 1 end`
   return sql`(

@@ -27,18 +27,16 @@ import { createReadServer } from './transactions/serve-reads.ts'
 export type Service = {
   ctx: ServiceContext
   url: string
-  /** Where `METRICS_PORT` serves health and metrics, if it is set. */
   metricsUrl: string | undefined
-  /** Makes `/readyz` 503, and goes on serving everything; new responses end their connections. */
+  /** Makes `/readyz` answer 503 and new responses end their connections; everything is still served. */
   drain(): void
   /** Accepts no new work and finishes work in flight, or releases it after `GRACE_MS`. Idempotent. */
   stop(): Promise<void>
 }
 
 export type ServiceOptions = ContextOptions & {
-  /** Runs before `PORT` is bound: what it ends is never served, and what it makes always is. */
+  /** Runs before `PORT` is bound, so that a key which it ends is never served, and one that it creates always is. */
   prepare?: (ctx: ServiceContext) => Promise<void>
-  /** Replaces the production limits of the HTTP server. */
   serverLimits?: Partial<ServerLimits>
 }
 
@@ -51,9 +49,8 @@ const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
- * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background work
- * last, so that a failed start leaves no claims. `/readyz` is 503 until everything runs; `METRICS_PORT` answers
- * meanwhile.
+ * Runs the service: HTTP, background work or both, depending on `ROLE`. It binds the ports first and starts
+ * background work last, so that a failed start leaves no claims. `/readyz` answers 503 until everything runs.
  * @throws Error if the port is in use or the database is unreachable, after stopping everything started
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -63,7 +60,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { log, metrics } = ctx
   const policy = { proxies: config.TRUSTED_PROXIES, refused: metrics.connectionsRefused, log }
   const server = openServer(createListener(ctx), limits, policy)
-  // Enough for every orchestrator and scraper; the rest of the process's open files are for the public port.
+  // This is enough for orchestrators and scrapers, and leaves the process's open files to the public port.
   const scrapeLimits = { ...limits, connections: 200, connectionsPerNetwork: 100 }
   const metricsServer = openServer(createScrapeListener(ctx), scrapeLimits, policy)
   const loops = [watchOutages(ctx), ...startOwnPasses(ctx)]
@@ -114,16 +111,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Starts what every process does, whatever its role. */
 function startOwnPasses(ctx: ServiceContext): WorkerLoop[] {
   const { log, lifecycle } = ctx
-  // Learns of data keys that `cli keys reseal` has added, within the minute before any process uses them.
+  // Data keys that `cli keys reseal` adds must be known within a minute, before any process uses them.
   const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
   const passes = [rereadKeys, once('processes', SEEN_EVERY_MS, createPresence(ctx))]
   return passes.map((pass) => startWorkerLoop({ ...pass, log, stopping: lifecycle.stopping }))
 }
 
-/** Serves what an application answers, also requests that never reach it. */
+/** Serves an application, and answers requests that are too malformed to reach it. */
 function serveApp({ log }: Pick<ServiceContext, 'log'>, app: Hono<HttpEnv>): RequestListener {
   const serve = getRequestListener(app.fetch, {
     errorHandler: (error) => answerUnreadable(log, error),
@@ -134,7 +130,7 @@ function serveApp({ log }: Pick<ServiceContext, 'log'>, app: Hono<HttpEnv>): Req
   }
 }
 
-/** `/ipn` and plain reads of transactions are served before the framework, which would cost more than they do. */
+/** Serves `/ipn` and plain reads of transactions without the framework, which would cost more than they do. */
 function createListener(ctx: ServiceContext): RequestListener {
   const serveRequest = serveApp(ctx, createApp(ctx))
   const serveNotification = createNotificationServer(ctx)
@@ -143,16 +139,16 @@ function createListener(ctx: ServiceContext): RequestListener {
   const noteForwarded = createForwardedWarning(ctx.log, ctx.config.TRUSTED_PROXIES)
   return (request, response) => {
     noteForwarded(request)
-    // A client that opens a new connection may be led to another process.
+    // A client that reconnects may reach another process.
     if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
-    // A connection kept alive after its response would delay the stop by seconds.
+    // A connection kept alive would delay the stop by seconds.
     response.once('close', () => ctx.lifecycle.stopping.aborted && request.socket.end())
     if (receives && isIpnTarget(request.url)) return serveNotification(request, response)
     if (!(receives && serveRead(request, response))) serveRequest(request, response)
   }
 }
 
-/** Wakes the readers that wait in this process when any process commits a change. */
+/** Wakes the waiting readers of this process when any process commits a change. */
 async function listenForChanges(ctx: ServiceContext): Promise<void> {
   const { wake, wakeAll } = ctx.transactionWaiters
   await ctx.db.sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
@@ -163,7 +159,6 @@ async function listenForChanges(ctx: ServiceContext): Promise<void> {
   await ctx.db.sql.listen(EVENTS_PUBLISHED, ctx.feedWaiters.wakeAll, ctx.feedWaiters.wakeAll)
 }
 
-/** Binds the listener of `METRICS_PORT`, if that is set. */
 async function listenForScrapes(
   server: Server,
   { config, log }: Pick<ServiceContext, 'config' | 'log'>,
@@ -177,7 +172,6 @@ async function listenForScrapes(
   return undefined
 }
 
-/** Creates what `METRICS_PORT` serves: health and metrics, and nothing else. */
 function createScrapeListener(ctx: ServiceContext): RequestListener {
   const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
   app.use(paceRequests(ctx.config.TRUSTED_PROXIES))

@@ -12,30 +12,30 @@ import { CLI } from '../version.ts'
 type CheckpointContext = { db: Pick<Database, 'sql'>; log: Log; encryption: Encryption }
 type AuditContext = CheckpointContext & { config: { RETENTION_DAYS: number } }
 
-/** Smaller than every id, also than one that somebody made up. */
+/** Smaller than every id, even a forged one. */
 const BEFORE_ALL = -Number.MAX_SAFE_INTEGER
 
 type Checkpoint = typeof auditCheckpoints.$inferSelect
 type Named = Pick<Checkpoint, 'upToId' | 'mac'>
 
-/** What is signed of some entries: their number, and the SHA-256 over every column of each, by their ids. */
+/** What is signed of some entries: their number, and a SHA-256 over all columns of each, ordered by id. */
 type Digest = { entries: number; digest: string }
 
 /**
- * Selects the digest of entries. Existing checkpoints depend on its form, which no setting of a session changes. JSON
- * escapes what could end a value; a time is in UTC with microseconds and the era, null if it is not finite.
+ * Existing checkpoints depend on the form of the digest, which no setting of a session may change. JSON escapes
+ * whatever could end a value. A time is in UTC with microseconds and the era, or null if it is not finite.
  */
 const DIGEST = `count(*) as entries, encode(sha256(coalesce(string_agg(sha256(convert_to(json_build_array(
   id, to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC'), key_id, actor, operation, merchant_code, object_id,
   request_id, outcome)::text, 'UTF8')), ''::bytea order by id), '')), 'hex') as digest`
 
 /**
- * An entry is young while an id below its own may still be committed. Ids are assigned before the commit, and the
- * server ends a unit of work that waits for more than 60 s. A time far in the future is not from this service.
+ * An entry is young as long as a lower id may still be committed: ids are assigned before the commit, and the server
+ * ends a unit of work that waits for more than 60 s. A time far in the future is not from this service.
  */
 const YOUNG = `at between now() - interval '10 minutes' and now() + interval '10 minutes'`
 
-/** Formats what the HMAC of a checkpoint covers. No other text under the same key begins so. */
+/** Formats what the HMAC of a checkpoint covers. No other text under the same key begins with these words. */
 function formatSigned(before: Named | undefined, upToId: number, of: Digest): string {
   const fields = [before?.mac.toString('hex') ?? null, upToId, of.entries, of.digest]
   return `audit checkpoint ${JSON.stringify(fields)}`
@@ -44,13 +44,11 @@ function formatSigned(before: Named | undefined, upToId: number, of: Digest): st
 const formatStart = ({ upToId, mac }: Named) =>
   `audit start ${JSON.stringify([upToId, mac.toString('hex')])}`
 
-/** Formats a checkpoint as it stands in the log: `1204:9f86d081884c…`. */
+/** As in the log: `1204:9f86d081884c…`. */
 const formatCheckpoint = ({ upToId, mac }: Named) => `${upToId}:${mac.toString('hex')}`
 
-/** A checkpoint, with the digest of the entries that stand between it and the one before. */
 type ReadCheckpoint = Checkpoint & Digest & { expired: boolean }
 
-/** Whether these entries are those that the checkpoint was made of. */
 function isSigned(
   encryption: Encryption,
   before: Named | undefined,
@@ -61,7 +59,7 @@ function isSigned(
   return encryption.checkFingerprint(signed, { value: read.mac, keyId: read.macKeyId }) === 'same'
 }
 
-/** Whether retention signed that it deleted everything up to the checkpoint. */
+/** Whether retention has signed that it deleted everything up to this checkpoint. */
 function isStart(encryption: Encryption, checkpoint: Checkpoint): boolean {
   const { startMac: value, macKeyId: keyId } = checkpoint
   if (value === null) return false
@@ -69,8 +67,8 @@ function isStart(encryption: Encryption, checkpoint: Checkpoint): boolean {
 }
 
 /**
- * Reads checkpoints in the order of their ids. One entry more than were signed is enough to see that some were added.
- * @param days the entries of one that is `expired` are older
+ * One entry more than were signed is read, which shows that some were added.
+ * @param days a checkpoint is `expired` if all its entries are older
  */
 async function readCheckpoints(tx: Tx, after: number, limit: number, days = 0) {
   return await tx<ReadCheckpoint[]>`
@@ -84,8 +82,8 @@ async function readCheckpoints(tx: Tx, after: number, limit: number, days = 0) {
 }
 
 /**
- * Returns a pass that signs what is old enough and then deletes what is expired: while nothing can be signed, nothing
- * is deleted. A checkpoint that differs stays so: it is a line of the log when it is found, and at most one an hour.
+ * Creates a pass that signs entries that are old enough and then deletes expired ones: while nothing can be signed,
+ * nothing is deleted. A checkpoint that differs is logged when it is found, and then at most every hour.
  */
 export function createAuditPass(ctx: AuditContext): () => Promise<number> {
   const throttle = createThrottle(3_600_000)
@@ -100,10 +98,10 @@ export function createAuditPass(ctx: AuditContext): () => Promise<number> {
 }
 
 /**
- * Adds the next checkpoint: the entries of all accounts together, up to the first young one, so that no account can be
- * set back alone. No write waits for it; one process at a time makes one. The same line goes to the log, which is the
- * copy outside the database.
- * @param most entries of one checkpoint; a larger backlog takes several
+ * Adds the next checkpoint. It covers the entries of all accounts up to the first young one, so that the entries of
+ * one account cannot be set back alone. One process at a time does so, and no write waits for it. The checkpoint is
+ * also a line of the log, as a copy outside the database.
+ * @param most entries of a checkpoint; a larger backlog takes several
  */
 export async function addCheckpoint(ctx: CheckpointContext, most = 1_000): Promise<number> {
   const { db, log, encryption } = ctx
@@ -138,9 +136,9 @@ async function takeTurn(tx: Tx): Promise<boolean> {
 }
 
 /**
- * Deletes the oldest checkpoint with its entries, once all of them are past `RETENTION_DAYS`; it stays as the signed
- * start of those after it. Entries that are not what was signed are kept, and everything after them: a changed time
- * must not make evidence disappear. A role that may not delete entries leaves them to one that may.
+ * Deletes the entries of the oldest checkpoint once all of them are past `RETENTION_DAYS`; it becomes the signed
+ * start of those after it. Entries that differ from what was signed are kept, as is everything after them: a changed
+ * time must not make evidence disappear. A database role that may not delete entries leaves them to one that may.
  */
 export async function deleteExpiredEntries(
   { db: { sql }, encryption, config }: AuditContext,
@@ -170,7 +168,7 @@ export async function deleteExpiredEntries(
   })
 }
 
-/** A finding, between two ids of entries: after the first, up to the second. `docs/operations.md` explains each. */
+/** A finding about the entries after one id and up to another. `docs/operations.md` explains each kind. */
 export type AuditFinding = {
   kind: 'differs' | 'before_start' | 'forged_start' | 'late' | 'not_stored'
   afterId: number | null
@@ -178,23 +176,22 @@ export type AuditFinding = {
 }
 
 export type AuditVerification = {
-  /** Entries that are as they were recorded, the checkpoints that say so, and the entries that are in none yet. */
+  /** Entries that are as they were signed, the number of checkpoints, and the entries that are in none yet. */
   verified: number
   checkpoints: number
   waiting: number
-  /** Retention has deleted the entries up to this id. */
   startId: number | null
-  /** The newest checkpoint, as it stands in the log. */
+  /** The newest checkpoint, formatted as in the log. */
   last: string | null
-  /** The first hundred findings, and the number of all. */
+  /** The first hundred findings, and how many there are. */
   findings: AuditFinding[]
   count: number
 }
 
 /**
- * Verifies the audit log against its checkpoints, in one snapshot and in bounded batches. It writes nothing and locks
+ * Verifies the audit log against its checkpoints, in one snapshot and in bounded batches. It writes and locks
  * nothing, so the service may run.
- * @param noted a checkpoint of the log, which must be stored: an id, and the first digits of its HMAC
+ * @param noted a checkpoint of the log that must be stored: an id, and the first digits of its HMAC
  */
 export async function verifyAudit(
   sql: Sql,

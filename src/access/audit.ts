@@ -13,29 +13,29 @@ import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
 import type { Access } from './types.ts'
 
-/** Describes who did something, to follow what was done: "requested by Mai", "requested with API key shop". */
+/** Describes an actor, for texts such as "requested by Mai" and "requested with API key shop". */
 export const describeActor = ({ name, isPerson }: Pick<Access, 'name' | 'isPerson'>) =>
   isPerson ? `by ${name}` : `with API key ${name}`
 
 export type AuditEntry = typeof auditEntries.$inferSelect
 
-/** Who makes a write: a key or a person, or, without an id, a person on the command line or the service itself. */
+/** Who makes a write: a key, a person or, without an id, a person at the command line or the service itself. */
 export type Actor = Access | { id: null; name: string; requestId: null; isPerson?: true }
 
 type EntryActor = { id: string | null; name: string; requestId: string | null }
 
-/** A requested write; `operation` is a method with its route, or a command. */
-export type AuditedWrite = Pick<AuditEntry, 'operation' | 'merchantCode' | 'objectId'>
+/** `operation` is a method with its route, or a command. */
+type AuditedWrite = Pick<AuditEntry, 'operation' | 'merchantCode' | 'objectId'>
 
-/** Records a write in its transaction: it is committed only if the actor may still make it. */
+/** Records a write in its transaction, which commits only if the actor may still make it. */
 export async function recordWrite(tx: Tx, log: Log, actor: Actor, write: AuditedWrite) {
   if (actor.id !== null) await lockActor(tx, actor)
   await recordEntry(tx, log, actor, write)
 }
 
 /**
- * Records an entry as it is, in the transaction of what it is about. Once that has committed, the entry is also a line
- * of the log: a copy that nobody can reach through the database, long before the entry is in a checkpoint.
+ * Records an entry in the transaction of what it is about. Once that has committed, the entry is also a line of the
+ * log: a copy out of reach of the database, long before a checkpoint covers the entry.
  * @param outcome `done`, or the code of the refusal
  */
 export async function recordEntry(
@@ -54,13 +54,13 @@ export async function recordEntry(
   runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))
 }
 
-/** Returns the route that a request matches, which no middleware alone makes; undefined for an unknown path. */
+/** Leaves out middleware. @returns undefined for an unknown path */
 function findRoute(c: HttpContext): string | undefined {
   const paths = matchedRoutes(c).map(({ path }) => path)
   return paths.findLast((path) => !path.includes('*'))
 }
 
-/** Names what a request does: its method and its route, `POST /v1/payments/{paymentId}/refunds`. */
+/** Names a request by its method and its route: `POST /v1/payments/{paymentId}/refunds`. */
 export function nameOperation(c: HttpContext): string {
   const route = findRoute(c) ?? '(unknown path)'
   return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
@@ -68,7 +68,7 @@ export function nameOperation(c: HttpContext): string {
 
 export type RefusalContext = { db: Pick<Database, 'sql'>; log: Log }
 
-/** Records a refusal on its own. It does not reject: a lost record is logged. */
+/** Records a refusal outside a transaction. Never rejects: a record that is lost is logged. */
 export async function recordRefusal(
   { db: { sql }, log }: RefusalContext,
   actor: EntryActor,
@@ -82,7 +82,7 @@ export async function recordRefusal(
   })
 }
 
-/** Records every refused write. Requests over the key's rate limit never come here; failed ones are logged. */
+/** Records every refused write, except those over the rate limit of the key. Requests that fail are only logged. */
 export function auditRefusals(ctx: RefusalContext) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     await next()
@@ -90,7 +90,7 @@ export function auditRefusals(ctx: RefusalContext) {
     const { status } = c.res
     const refusal = c.get('refusal')
     if (method === 'GET' || method === 'HEAD' || status > 499) return
-    // A form of the console that is refused leads back to its page; a dry run writes nothing.
+    // A refused form of the console redirects to its page, so its status is below 400. A dry run writes nothing.
     if ((status < 400 && refusal === undefined) || c.get('isDryRun')) return
     const route = findRoute(c)
     if (route === undefined) return
@@ -100,7 +100,7 @@ export function auditRefusals(ctx: RefusalContext) {
   })
 }
 
-/** Returns a path's first parameter, other than the account. It is unvalidated input: truncated and masked. */
+/** Returns the first parameter of a path other than the account, truncated and masked, as it was not validated. */
 function readId(route: string, path: string): string | null {
   const at = route.split('/').findIndex((part) => part.startsWith(':') && part !== ':merchant')
   const id = at === -1 ? undefined : path.split('/')[at]

@@ -19,8 +19,8 @@ type AuthenticationContext = RefusalContext & {
 }
 
 /**
- * Reads `Authorization: Bearer <key>`, finds the key and counts the request on it. A revoked or expired key is
- * refused for writes immediately, for reads within a second, and for what has waited before it is answered.
+ * Finds the key of `Authorization: Bearer <key>` and counts the request. A revoked or expired key is refused at once
+ * for writes, within a second for reads, and before the answer for requests that have waited.
  * @throws DomainError `unauthenticated`, `network_not_allowed`, `rate_limited`
  */
 export function authenticate(ctx: AuthenticationContext) {
@@ -40,7 +40,7 @@ export function authenticate(ctx: AuthenticationContext) {
     const foreign = findForeignUse(key, address)
     if (foreign) {
       const network = nameNetwork(address)
-      // Once a minute for each network: whoever holds a stolen key could fill the log otherwise.
+      // At most once a minute per network, or whoever holds a stolen key could fill the log.
       if (throttle(`${key.id} ${network}`)) await recordForeignUse(ctx, c, key, network)
       throw foreign
     }
@@ -65,7 +65,6 @@ export function authenticate(ctx: AuthenticationContext) {
   })
 }
 
-/** Records the refusal of a key that was used from outside its networks, in the log and in the audit log. */
 async function recordForeignUse(
   ctx: AuthenticationContext,
   c: HttpContext<HttpEnv>,
@@ -82,29 +81,25 @@ async function recordForeignUse(
   await recordRefusal(ctx, { id, name, requestId }, write, 'network_not_allowed')
 }
 
-/** Returns the API key in an `Authorization` header, if it has the form of one. */
 export const parseBearer = (header = '') => /^Bearer +([\x21-\x7e]{1,256})$/i.exec(header)?.[1]
 
-/** Returns the API key that a request was sent with. */
 export const readBearer = (c: HttpContext) => parseBearer(c.req.header('authorization'))
 
-/** The routes that `wait` holds open. */
 const LONG_POLLS = ['/v1/transactions/:transactionId', '/v1/refunds/:refundId', '/v1/events']
 
-/** A long poll lasts for up to a minute, a stream for hours; both hold nothing but memory. */
+/** Long polls last up to a minute, streams for hours; both hold only memory. */
 function isWaiting(c: HttpContext): boolean {
   const route = routePath(c, -1)
   if (route === '/v1/events/stream') return true
   return LONG_POLLS.includes(route) && Number(c.req.query('wait')) > 0
 }
 
-/** Returns the accounts that a key or a person covers. */
 export function listAccounts({ merchants }: Pick<ApiKey, 'merchants'>, all: readonly string[]) {
   const coversAll = merchants.includes(EVERY_MERCHANT)
   return { merchants: coversAll ? all : merchants, coversAll }
 }
 
-/** Makes a route require a scope and declare it in the OpenAPI document. */
+/** Makes a route require a scope, and declares that in the OpenAPI document. */
 export function withScope(scope: Scope) {
   const middleware = createMiddleware<HttpEnv>(async (c, next) => {
     const { scopes, required } = c.get('access')
@@ -117,7 +112,7 @@ export function withScope(scope: Scope) {
   return { middleware, security: [{ ApiKey: [scope] }] }
 }
 
-/** Returns the accounts that a request may access: the key's, or the named one of them. */
+/** Returns the accounts of a key, or only the named one of them. */
 export function narrowMerchants(
   { merchants }: Pick<Access, 'merchants'>,
   named: string | undefined,

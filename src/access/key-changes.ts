@@ -7,7 +7,7 @@ import { foldName } from './principal.ts'
 
 type Actor = typeof actors.$inferSelect
 
-/** The parameters of a new key. Amounts are decimal strings. */
+/** Amounts are decimal strings. */
 export type NewKey = Omit<ApiKey, 'id' | 'scopes' | 'merchants' | 'chainId' | 'principal'> &
   Pick<Actor, 'person' | 'expiresAt'> & {
     scopes: readonly Scope[]
@@ -15,7 +15,7 @@ export type NewKey = Omit<ApiKey, 'id' | 'scopes' | 'merchants' | 'chainId' | 'p
     merchantCode: string
   }
 
-/** A new key with its text, which cannot be retrieved again: only its hash is stored. */
+/** The text cannot be retrieved later: only its hash is stored. */
 type CreatedKey = { id: string; text: string }
 
 export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey> {
@@ -33,19 +33,18 @@ export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey> {
   return { id, text }
 }
 
-export type Rotation =
+type Rotation =
   | { kind: 'rotated'; created: CreatedKey; oldEndsAt: string; newEndsAt: string | null }
   | { kind: 'not_live' | 'of_setting' }
   | { kind: 'already_rotated'; successorId: string }
 
-/** What a key has of the one that it replaces. */
 const INHERITED = `kind, name, folded_name, scopes, merchants, refund_max, refund_daily_max, refund_max_by_currency,
   refund_daily_max_by_currency, rate_per_minute, networks, person, folded_person, chain_id`
 
 /**
- * Replaces a live key, which expires after the grace period, or at its own expiry if that is earlier. The new key has
- * the same permissions and lifetime, and shares the old one's caps and rate. A key can be rotated only once, so at most
- * two keys of a chain are live. The key of `API_KEY` changes with the setting, which another key would not.
+ * Replaces a live key, which expires after the grace period or at its own expiry, whichever is earlier. The new key
+ * has the same permissions and lifetime, and shares the caps and the rate of the old one. A key can be rotated only
+ * once, so at most two keys of a chain are live. The key of `API_KEY` only changes with the setting.
  * @param graceS how long both keys are valid (seconds)
  */
 export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rotation> {
@@ -81,5 +80,5 @@ export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
   return count > 0
 }
 
-/** Generates 256 random bits. The prefix lets secret scanners recognise a leaked key. */
+/** Generates a text with 256 random bits. The prefix lets secret scanners recognise a leaked key. */
 const generateKeyText = () => `ipn_${randomBytes(32).toString('base64url')}`

@@ -9,45 +9,44 @@ import type { Log } from '../platform/telemetry/log.ts'
 import type { ApiKey } from './keys.ts'
 
 /**
- * Requests per minute of a key without a rate of its own: 500 a second. An order system that reads each of ten payments
- * a second twenty times needs less than half; a process answers several thousand reads by id a second.
+ * Requests per minute of a key without a rate of its own: 500 a second. An order system with ten payments a second
+ * that reads each twenty times needs less than half of it; a process answers several thousand reads by id a second.
  */
 export const DEFAULT_RATE_PER_MINUTE = 30_000
 
-/** Requests of a key at once: many times what a pool of connections serves at a time. */
+/** Concurrent requests of a key: many times as many as a pool of connections serves at once. */
 export const DEFAULT_AT_ONCE = 100
 
-/** Requests with `?wait=` and streams at once: they hold no connection of the database, only memory. */
+/** Concurrent long polls and streams of a key, which hold memory but no database connection. */
 const WAITING_AT_ONCE = 2_000
 
-/** `leave` has to be called when the request was answered. */
-export type Admission = { headers: Record<string, string> } & (
+type Admission = { headers: Record<string, string> } & (
   | { refusal: DomainError }
   | { refusal?: undefined; leave: Release }
 )
 
-/** The limits of each key in this process: others count for themselves. */
-export type KeyLimits = {
-  /** Counts a request. One that is refused takes nothing of the rate. */
-  admit(key: Pick<ApiKey, 'chainId' | 'ratePerMinute'>, isWaiting: boolean): Admission
-}
+export type KeyLimits = ReturnType<typeof createKeyLimits>
 
-/** Limits the rate of each key, together with those it replaced, and how many of its requests run at once. */
-export function createKeyLimits(): KeyLimits {
+/** Limits the rate of each key, together with those it replaced, and its concurrent requests, in this process. */
+export function createKeyLimits() {
   const requests = createRateLimiter()
   const [running, waiting] = [createSlots(Infinity), createSlots(Infinity)]
   return {
-    admit({ chainId, ratePerMinute }, isWaiting) {
+    /** Counts a request. A refused request does not use up the rate. */
+    admit(
+      { chainId, ratePerMinute }: Pick<ApiKey, 'chainId' | 'ratePerMinute'>,
+      isWaiting: boolean,
+    ): Admission {
       const perMinute = ratePerMinute ?? DEFAULT_RATE_PER_MINUTE
       const rate = { perMinute, burst: perMinute }
       const slots = isWaiting ? waiting : running
-      // A key with a rate of its own may have a second's worth of requests at once.
+      // A key with a higher rate of its own may have as many concurrent requests as it may make in a second.
       const ownAtOnce = Math.ceil((ratePerMinute ?? 0) / 60)
       const most = Math.max(isWaiting ? WAITING_AT_ONCE : DEFAULT_AT_ONCE, ownAtOnce)
       const leave = slots.held(chainId) < most ? slots.tryTake(chainId) : undefined
       const allowance = leave ? requests.take(chainId, rate) : requests.peek(chainId, rate, 0)
       const { ok, waitMs, left, wholeInMs } = allowance
-      // draft-ietf-httpapi-ratelimit-headers-10; `t` is when the whole rate may be used again.
+      // draft-ietf-httpapi-ratelimit-headers-10; after `t` seconds the whole rate may be used again.
       const headers = {
         'ratelimit-policy': `"key";q=${perMinute};w=60`,
         ratelimit: `"key";r=${left};t=${toSeconds(wholeInMs)}`,
@@ -63,25 +62,21 @@ export function createKeyLimits(): KeyLimits {
   }
 }
 
-export type KeyUses = {
-  /** Notes that a request with this key came. It never waits, and writes at most once a minute for all keys. */
-  note(keyId: string, address: string): void
-  /** Records what was noted since the last time. It does not reject: a lost record is logged. */
-  flush(): Promise<void>
-}
+export type KeyUses = ReturnType<typeof createKeyUses>
 
-/** How far the recorded last use may be behind (ms): a write for each request would cost more than most reads. */
+/** How old the recorded last use may be (ms): a write per request would cost more than most reads. */
 export const FLUSH_EVERY_MS = 60_000
 
 /**
- * Remembers when and from where keys were last used, and records it in one statement: with the first use, then
- * with the first use after each minute, and when the process stops.
- * @param now wall clock (ms): the time is only shown
+ * Remembers when and from where keys were last used. It is recorded at the first use, at the first use after each
+ * minute, and when the process stops.
+ * @param now wall clock (ms), because the time is only shown
  */
-export function createKeyUses(sql: Sql, log: Log, now = Date.now): KeyUses {
+export function createKeyUses(sql: Sql, log: Log, now = Date.now) {
   let uses = new Map<string, { at: number; address: string }>()
   let flushedAt = Number.NEGATIVE_INFINITY
 
+  /** Never rejects: a lost record is logged. */
   async function flush(): Promise<void> {
     const noted = [...uses]
     uses = new Map()
@@ -96,7 +91,8 @@ export function createKeyUses(sql: Sql, log: Log, now = Date.now): KeyUses {
   }
 
   return {
-    note(keyId, address) {
+    /** Notes a request with this key. It never waits, and writes at most once a minute for all keys. */
+    note(keyId: string, address: string): void {
       const at = now()
       uses.set(keyId, { at, address })
       if (Math.abs(at - flushedAt) < FLUSH_EVERY_MS) return
@@ -108,9 +104,9 @@ export function createKeyUses(sql: Sql, log: Log, now = Date.now): KeyUses {
 }
 
 /**
- * Several processes record the same keys. A key that another statement has locked is skipped, so nothing waits for the
- * record; its next use is recorded. Its commit waits neither for the disk nor for a standby: it may be lost in a crash.
- * The level is set beside the statement: within one, Citus would evaluate it on another server.
+ * Several processes may record the same keys, so a key that is locked is skipped, and its next use is recorded. The
+ * commit waits neither for the disk nor for a standby and may be lost in a crash. A statement of its own sets that,
+ * because Citus would evaluate it on another server.
  */
 async function recordUses(sql: Sql, rows: string): Promise<void> {
   await runPipelined(sql, {

@@ -18,7 +18,7 @@ export type Scope = (typeof SCOPES)[number]
 /** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
-/** Whether the row `k` of `actors` is live, in SQL: by the clock, as a unit of work may have begun long before its end. */
+/** Whether the row `k` of `actors` is live, in SQL: by the clock, as its transaction may have begun much earlier. */
 export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`
 
 type Actor = typeof actors.$inferSelect
@@ -32,22 +32,19 @@ const CAPS = [
   'refundMaxByCurrency',
   'refundDailyMaxByCurrency',
 ] as const
-/** What a key may do, in columns of `actors`. */
 export const GRANTED = ['id', 'name', 'scopes', ...CAPS, 'ratePerMinute', 'networks'] as const
 const COLUMNS = [...GRANTED, 'merchants', 'chainId', 'principal'] as const
 
-/** A stored key. Its text is never stored, only its SHA-256: the text is random, so a plain hash protects it. */
+/** A stored key. Only the SHA-256 of its text is stored: as the text is random, a plain hash protects it. */
 export type ApiKey = Readonly<Pick<Actor, (typeof COLUMNS)[number]>>
 
-/** The columns of an `ApiKey`, of a row of `actors`. */
 export const listKeyColumns = (alias: string) => listColumns(actors, alias, COLUMNS)
 
 type FoundKey = PromiseSettledResult<ApiKey | undefined>
 
 /**
- * Finds the live keys with these hashes (hexadecimal), in one round trip. Its timing depends on the SHA-256 of the
- * text: an attacker who detects a near miss learns the start of a hash, which does not lead to a key of 256 random
- * bits. So the index lookup needs no constant-time comparison after it.
+ * Finds the live keys with these hashes (hexadecimal). No constant-time comparison is needed: from the timing an
+ * attacker can at best learn the start of a hash, which does not lead to a key of 256 random bits.
  */
 export async function findKeys(sql: Sql, hashes: readonly string[]): Promise<FoundKey[]> {
   const rows = await sql<(ApiKey & { hash: string })[]>`
@@ -59,20 +56,15 @@ export async function findKeys(sql: Sql, hashes: readonly string[]): Promise<Fou
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
 }
 
-export type KeyCache = {
-  /** Finds the live key with this text: `current` asks the database, `cached` accepts a result up to a second old. */
-  find(text: string, freshness: 'current' | 'cached'): Promise<ApiKey | undefined>
-  /** Returns the live key with this text if it is cached (for up to a second); never reads the database. */
-  peek(text: string): ApiKey | undefined
-}
+export type KeyCache = ReturnType<typeof createKeyCache>
 
-/** How long a revoked or expired key can still read (ms). Without it a lookup costs as much as the read itself. */
+/** How long a revoked or expired key can still read (ms). Without a cache a lookup costs as much as the read itself. */
 export const CACHE_TTL_MS = 1_000
 
 const MAX_ENTRIES = 1_000
 
-/** Lookups that arrive while one is running share the next one. @param now monotonic clock (ms) */
-export function createKeyCache(sql: Sql, now = () => performance.now()): KeyCache {
+/** Lookups that come while one is running share the next one. @param now monotonic clock (ms) */
+export function createKeyCache(sql: Sql, now = () => performance.now()) {
   const lookups = createBatcher<string, ApiKey | undefined>(100, 100)
   const entries = new Map<string, { key: ApiKey; fetchedAt: number }>()
 
@@ -92,22 +84,23 @@ export function createKeyCache(sql: Sql, now = () => performance.now()): KeyCach
   }
 
   return {
-    async find(text, freshness) {
+    /** Finds the live key with this text. `current` asks the database, `cached` accepts a result up to a second old. */
+    async find(text: string, freshness: 'current' | 'cached'): Promise<ApiKey | undefined> {
       const hash = hashKey(text).toString('hex')
       return (freshness === 'cached' ? getCached(hash) : undefined) ?? (await fetchKey(hash))
     },
-    peek: (text) => getCached(hashKey(text).toString('hex')),
+    /** Returns the live key with this text if it is cached, without asking the database. */
+    peek: (text: string) => getCached(hashKey(text).toString('hex')),
   }
 }
 
-/** Hashes a key's text with SHA-256. Only the hash is stored. */
 export const hashKey = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** The chain of the keys that `API_KEY` had, and that of the demo's: each is one principal, whatever its text is. */
+/** The chains of the keys of `API_KEY` and of the demo. Each is one principal, whatever its text is. */
 export const SETTING_CHAIN = '5e771000-0000-4000-8000-000000000001'
 export const DEMO_CHAIN = 'de300000-0000-4000-8000-000000000002'
 
-/** Whether the row `k` of `actors` ends within a week without a successor. A text of `API_KEY` ends because of another. */
+/** Whether the row `k` of `actors` ends within a week without a successor. Keys of `API_KEY` end for a new text. */
 export const EXPIRING_SOON = `(k.ended_at is null and k.expires_at is not null and k.expires_at > now()
   and k.expires_at < now() + interval '7 days' and k.chain_id is distinct from '${SETTING_CHAIN}'
   and not exists (select from actors as n where n.replaces = k.id))`

@@ -19,27 +19,23 @@ import { narrowMerchants } from './authenticate.ts'
 import type { Scope } from './keys.ts'
 import type { Access } from './types.ts'
 
-/** What the rows of a list are read with. */
 export type ListingContext = { db: ReadDatabase; encryption: Pick<DataKeys, 'decrypt'> }
 
 type Filters<Query extends z.ZodRawShape> = z.output<z.ZodObject<Query>>
 
 export type Filter<Query extends z.ZodRawShape> = Filters<Query> & {
   merchants: readonly string[]
-  /** All accounts are asked for, and may be read: what belongs to none is in the list. */
+  /** Whether all accounts are asked for and may be read. Then the list includes what belongs to none. */
   coversAll: boolean
 }
 
-/**
- * A list: how it is filtered, read and written out. It stands once, beside its rows, so that the API, the console and
- * every export of it agree.
- */
+/** How a list is filtered, read and written. The API, the console and all exports of the list share its declaration. */
 export type Listing<Query extends z.ZodRawShape, Row extends object> = {
   name: string
   scope: Scope
-  /** The filters, as query parameters: those of the account and of the page come on top. */
+  /** The filters, as query parameters. Those of the account and of the page are added. */
   query: Query
-  /** Of the ids in its cursors, where the database type requires one. */
+  /** The form of the ids in its cursors, if their database type requires one. */
   idForm?: z.ZodType<string>
   schema: z.ZodType<Row>
   read(
@@ -52,17 +48,16 @@ export type Listing<Query extends z.ZodRawShape, Row extends object> = {
 
 export type ServingContext = { db: { reads: Reads }; encryption: Pick<DataKeys, 'decrypt'> }
 
-/** For whom a list is read: the accounts, and whose turn it is among the reads. */
+/** Who reads a list: which accounts, and in whose queue of reads. */
 export type Reader = Pick<Access, 'merchants' | 'coversAll' | 'chainId'>
 
-/** What a caller asks a list for: filters, one of the caller's accounts (all if left out), and which page. */
+/** What a caller asks a list for: filters, one of its accounts or by default all, and a page. */
 export type Asked<Query extends z.ZodRawShape> = Filters<Query> & {
   merchantCode?: string | undefined
   limit?: number | undefined
   cursor?: string | undefined
 }
 
-/** Reads a page of a list of the accounts that the caller may read. */
 export async function readListing<Query extends z.ZodRawShape, Row extends object>(
   { db: { reads }, encryption }: ServingContext,
   access: Reader,
@@ -80,11 +75,9 @@ export async function readListing<Query extends z.ZodRawShape, Row extends objec
 }
 
 /**
- * Reads a page whose cursors say which epoch they are from: behind one from before a restore there may be rows that
- * this database never had, or has no more.
- * @param idForm the form of the list's ids, where the database type requires one
- * @throws DomainError `cursor_expired` for a cursor from before a restore; `invalid_request` for one that was never
- *   issued
+ * Reads a page. Its cursors contain the epoch, as the rows after a cursor from before a restore may differ.
+ * @param idForm as in `Listing`
+ * @throws DomainError `cursor_expired` for a cursor from before a restore, `invalid_request` for any other text
  */
 export async function readPage<Row>(
   sql: Sql,
@@ -106,7 +99,6 @@ function openCursor(cursor: string, epoch: number): string {
   throw new DomainError('cursor_expired', detail)
 }
 
-/** Answers with a page of a list, in the form that the request prefers. */
 export async function serveListing<Query extends z.ZodRawShape, Row extends object>(
   ctx: ServingContext,
   c: HttpContext<HttpEnv>,
@@ -116,7 +108,7 @@ export async function serveListing<Query extends z.ZodRawShape, Row extends obje
   return respondPage(c, await readListing(ctx, c.get('access'), listing, asked), listing.schema)
 }
 
-/** Reads a list to its end, each page a turn among the reads. Rows added meanwhile are newer than where it began. */
+/** Reads a list to its end; each page queues by itself. Rows that are added meanwhile are newer and not included. */
 export async function* walkListing<Query extends z.ZodRawShape, Row extends object>(
   ctx: ServingContext,
   access: Reader,

@@ -9,14 +9,14 @@ import { EVERY_MERCHANT } from './keys.ts'
 import { foldName, LIVE_SESSION_SQL } from './principal.ts'
 import type { Access, Role } from './types.ts'
 
-/** The name of a person, as it stands in the audit log: 1 to 140 printable characters. */
+/** The name of a person, as in the audit log: 1 to 140 printable characters. */
 export const PersonName = z
   .string()
   .trim()
   .normalize('NFC')
   .regex(/^[^\p{Cc}\p{Cf}]{1,140}$/u)
   .refine((name) => name.isWellFormed())
-  // The key of the demo has this name.
+  // The demo's API key is called `demo`.
   .refine((name) => !['', 'demo'].includes(foldName(name)))
 
 export const PersonEmail = z.email().max(254)
@@ -38,7 +38,7 @@ export type NewPerson = Pick<Person, 'name' | 'email'> &
 
 type AddedPerson = ({ kind: 'added' } & Person) | { kind: 'taken'; by: 'name' | 'email' }
 
-/** Adds a person, who is one principal with the API keys that were created for them. */
+/** A person is the same principal as the API keys created for them. */
 export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> {
   const { id = randomUUID(), name, email, language = null, timeZone = null } = given
   const roles = [...new Set(given.roles)]
@@ -61,7 +61,7 @@ export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> 
   return { kind: 'taken', by: isName ? 'name' : 'email' }
 }
 
-/** Finds who has this name or this e-mail address now. Two are possible: one person's name may be another's address. */
+/** Finds people by name or e-mail address. There may be two: one person's name may be another's address. */
 export async function findPeople(sql: Sql | Tx, nameOrEmail: string): Promise<Person[]> {
   const folded = foldName(nameOrEmail)
   return await sql<Person[]>`
@@ -69,20 +69,18 @@ export async function findPeople(sql: Sql | Tx, nameOrEmail: string): Promise<Pe
     where kind = 'person' and ended_at is null and (folded_name = ${folded} or folded_email = ${folded}) order by id`
 }
 
-/** Times are ISO 8601; `sessions` are the live ones, and `lastUsedAt` is when one of them was last used. */
+/** Times are ISO 8601. `sessions` is the number of live ones, and `lastUsedAt` when one of them was last used. */
 export type ListedPerson = Person &
   Pick<Actor, 'createdAt' | 'endedAt' | 'lastUsedAt'> & { sessions: number }
 
-/** The accounts of an admin, who manages the people that have no others. */
 type Reach = Pick<Access, 'coversAll' | 'merchants'>
 
-/** Restricts the row `p` of `actors` to those whom an admin manages; without one, to no part of them. */
+/** Whether an admin manages the person `p`, in SQL; without an admin, everybody. */
 function isWithin(sql: Sql | Tx, reach: Reach | undefined) {
   if (reach === undefined || reach.coversAll) return sql`true`
   return sql`p.merchants <@ ${[...reach.merchants]}::text[]`
 }
 
-/** Finds a person whose access has not ended, by id. */
 export async function findPerson(sql: Sql | Tx, id: string, reach: Reach, mayHaveEnded = false) {
   const [found] = await sql<Person[]>`
     select ${sql.unsafe(PERSON)} from actors as p
@@ -90,7 +88,7 @@ export async function findPerson(sql: Sql | Tx, id: string, reach: Reach, mayHav
   return found
 }
 
-/** Lists people by name; those whose access has ended come last. A thousand at most. */
+/** Lists up to a thousand people by name, those whose access has ended last. */
 export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPerson[]> {
   const rows = await sql<ListedPerson[]>`
     select ${sql.unsafe(PERSON)}, p.created_at as "createdAt", p.ended_at as "endedAt", count(s.id) as sessions,
@@ -101,7 +99,7 @@ export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPe
   return rows.map((row) => withIso(row, ['createdAt', 'endedAt', 'lastUsedAt']))
 }
 
-/** Ends a person's access with every decision in progress, the sessions and the links. */
+/** Ends the access of a person, including sessions, links and decisions in progress. */
 export async function endPerson(tx: Tx, id: string): Promise<boolean> {
   const { count } = await tx`
     update actors set ended_at = now() where id = ${id} and kind = 'person' and ended_at is null`

@@ -5,32 +5,29 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { EVERY_MERCHANT, LIVE_SQL } from './keys.ts'
 import { type Access, hasScopeSql, listScopes } from './types.ts'
 
-/** Formats a name for comparison by the rules of Unicode: its case, its spaces and what is not seen do not count. */
+/** Folds a name for comparison by the rules of Unicode: case, spacing and invisible characters do not count. */
 export function foldName(text: string): string {
   const folded = text
     .normalize('NFKC')
     .replaceAll(/[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]/gu, '')
-    // Some letters are equal in capitals only: ß and SS, ς and σ. ẞ is one, and has no other than its small letter.
+    // Some letters are equal only as capitals: ß and SS, ς and σ. The capital ẞ has to become ß first.
     .toLowerCase()
     .toUpperCase()
     .toLowerCase()
-    // What is left of İ, whose small letter is i where it is used.
+    // What remains of İ, the capital of i in Turkish.
     .replaceAll(/i\u0307+/g, 'i')
   return folded.normalize('NFKC').replaceAll(/\s+/g, ' ').trim()
 }
 
-/** Whether the row `k` of `actors` covers a merchant account, in SQL. @param merchantCode an expression */
+/** Whether the row `k` of `actors` covers an account, in SQL. @param merchantCode an SQL expression */
 export const coversSql = (merchantCode: string) =>
   `k.merchants && array['${EVERY_MERCHANT}', ${merchantCode}]`
 
-/**
- * Whether a folded text names the row `k` of `actors`, in SQL: by its name, its principal or the person. The constraint
- * `refunds_decided_by_another` has the same rule.
- */
+/** Whether a folded text names the row `k` of `actors`, in SQL, as in the constraint `refunds_decided_by_another`. */
 export const namesActorSql = (folded: string) =>
   `coalesce(${folded} in (k.folded_name, k.principal, regexp_replace(k.principal, '^[a-z]+:', '')), false)`
 
-/** Lists the people who may decide for an account (scope `ops`) by name, as they were spelled first: 100 at most. */
+/** Lists the names of up to 100 people who may decide for an account (scope `ops`), as they were first spelled. */
 export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select distinct on (k.folded_person) k.person as name
@@ -43,13 +40,12 @@ export async function listDeciders(sql: Sql, merchantCode: string): Promise<stri
 
 export type Principal = Pick<Access, 'name' | 'principal'>
 
-/** Whether a text names somebody, by name, principal or person, however it is spelled. */
+/** Whether a text names somebody by name, principal or person, however it is spelled. */
 export function namesActor({ name, principal }: Principal, text: string | null): boolean {
   const names = [name, principal, principal.replace(/^[a-z]+:/, '')]
   return text !== null && names.map(foldName).includes(foldName(text))
 }
 
-/** @returns the refusal of a key that is used from outside its networks */
 export function findForeignUse({ networks }: Pick<Access, 'networks'>, address?: string) {
   if (networks === null || address === undefined) return undefined
   const isWithin = compileNetworks(networks.flatMap((one) => parseCidr(one) ?? []))
@@ -57,12 +53,11 @@ export function findForeignUse({ networks }: Pick<Access, 'networks'>, address?:
   return new DomainError('network_not_allowed', `This key may not be used from ${address}`)
 }
 
-/** What a row of `actors` grants at a moment. */
 type Granted = Pick<Access, 'scopes' | 'merchants' | 'networks' | 'principal'> & {
   roles?: string[]
 }
 
-/** Finds what a request was let in with and has been taken away since; `now` is undefined when the access has ended. */
+/** Finds what has been taken away since a request was admitted. @param now undefined if the access has ended */
 export function findLoss(access: Access, now: Granted | undefined): DomainError | undefined {
   if (!now || now.principal !== access.principal) {
     const what = 'The access of this person, or this session, has ended'
@@ -82,9 +77,9 @@ export function findLoss(access: Access, now: Granted | undefined): DomainError 
 }
 
 /**
- * Locks who acts until the commit: nothing is committed with a key, a session, a role, an account or a network once it
- * was taken away. Call it after the last lock that the unit of work waits for, and before any lock of webhook
- * endpoints: an end of access takes those after this one.
+ * Locks the actor until the commit, so that nothing is committed with a key, a session, a role, an account or a
+ * network that was taken away. Call it after the last lock that the unit of work waits for, but before it locks
+ * webhook endpoints: whatever ends an access locks them after the actor.
  * @throws DomainError of `findLoss`
  */
 export async function lockActor(tx: Tx, access: Access): Promise<void> {
@@ -97,11 +92,11 @@ export async function lockActor(tx: Tx, access: Access): Promise<void> {
   if (loss) throw loss
 }
 
-/** Whether the row `s` of `sessions` is live, in SQL: it ends after half an hour without a request. */
+/** Whether the row `s` of `sessions` is live, in SQL. A session ends after half an hour without a request. */
 export const LIVE_SESSION_SQL = `(s.ended_at is null and s.expires_at > now()
   and s.last_used_at > now() - interval '30 minutes')`
 
-/** Two writes of a session at once take turns: either may be the one that ends it. @returns whether it is live */
+/** Concurrent writes of a session take turns, as either may end it. @returns whether it is live */
 async function lockSession(tx: Tx, id: string): Promise<boolean> {
   const { count } = await tx`
     select from sessions as s where s.id = ${id} and ${tx.unsafe(LIVE_SESSION_SQL)} for no key update`
@@ -109,9 +104,8 @@ async function lockSession(tx: Tx, id: string): Promise<boolean> {
 }
 
 /**
- * Locks people in the order of their ids. A unit of work that opens or ends sessions begins with those whose sessions
- * they are and with who acts: two admins who end each other take turns, and the second finds that its own access has
- * ended.
+ * Locks people in the order of their ids. A unit of work that opens or ends sessions begins by locking their owners
+ * and the actor. So two admins who end each other's access take turns, and the second finds that its own has ended.
  */
 export async function lockPeople(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx`select from actors where id = any(${ids}::uuid[]) order by id for no key update`

@@ -12,21 +12,20 @@ import { type ApiKey, hashKey, listKeyColumns } from './keys.ts'
 import { LIVE_SESSION_SQL, lockPeople } from './principal.ts'
 import { listScopes, ROLES } from './types.ts'
 
-/** How long a session lasts at most, and how long a sign-in link is valid (minutes). */
+/** How long a session lasts at most, and for how long a sign-in link is valid (minutes). */
 export const SESSION_MINUTES = 12 * 60
 export const LINK_MINUTES = 10
 
 /**
- * Sign-ins that may fail from one network, and that one person may make. A link's token has 256 random bits, so this
- * limits the load and the log, not the chance of a guess.
+ * Failed sign-ins of a network, and all sign-ins of a person. As the token of a link has 256 random bits, this limits
+ * the load and the log, not the chance of a guess.
  */
 export const FAILURES_OF_NETWORK: Rate = { perMinute: 10, burst: 10 }
 export const SIGN_INS_OF_PERSON: Rate = { perMinute: 20, burst: 20 }
 
-/** A new sign-in link; the time is ISO 8601. */
 export type SignInLink = { token: string; expiresAt: string }
 
-/** Makes a session for a person that its link opens once. Only the hash of the link's token is stored. */
+/** Creates a session that its link opens once. Only the hash of the link's token is stored. */
 export async function createSignInLink(tx: Tx, personId: string): Promise<SignInLink> {
   const token = generateToken()
   const [row] = await tx<{ expiresAt: string }[]>`
@@ -37,16 +36,16 @@ export async function createSignInLink(tx: Tx, personId: string): Promise<SignIn
   return { token, expiresAt: toIso(row.expiresAt) }
 }
 
-/** @param baseUrl the origin of the console, as people see it */
+/** @param baseUrl the public origin of the console */
 export const formatSignInUrl = (baseUrl: string, { token }: SignInLink) =>
   `${baseUrl}/console/sign-in/${token}`
 
-/** Who presents the token of a link; `replaces` is the token of the session that this browser has, which ends. */
-export type SignInRequest = Record<'token' | 'address' | 'userAgent' | 'requestId', string> & {
+/** A request with the token of a link. `replaces` is the token of the browser's session so far, which ends. */
+type SignInRequest = Record<'token' | 'address' | 'userAgent' | 'requestId', string> & {
   replaces?: string | undefined
 }
 
-export type SignInResult =
+type SignInResult =
   | { kind: 'opened'; token: string; personId: string }
   | { kind: 'refused' }
   | { kind: 'limited'; waitMs: number }
@@ -54,15 +53,14 @@ export type SignInResult =
 type SignInContext = { db: Pick<Database, 'sql'>; log: Log; rates: RateLimiter }
 
 /**
- * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
- * one can know it beforehand; the session that the browser had ends.
- * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended
+ * Opens a session with the token of a link. Nobody knows the session's token in advance, as it is always new.
+ * @returns `refused` if the token is unknown, used or expired, or the access of its person has ended
  */
 export async function signIn(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
   const result = await tryLink(ctx, request)
   if (result.kind !== 'refused') return result
-  // Only failures count, and only against failures: behind a proxy that is not listed everybody is one network, and
-  // nobody's wrong links may keep the others out.
+  // Failures limit only failures: behind an unlisted proxy everybody is one network, and wrong links of one person
+  // must not keep the others out.
   const network = `network ${nameNetwork(request.address)}`
   const { ok, waitMs } = ctx.rates.take(network, FAILURES_OF_NETWORK)
   return ok ? result : { kind: 'limited', waitMs }
@@ -70,7 +68,7 @@ export async function signIn(ctx: SignInContext, request: SignInRequest): Promis
 
 async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
   const { db, rates, log } = ctx
-  // A guess costs one statement, and no transaction.
+  // This is no transaction, so that a guess costs only one statement.
   const [invited] = await db.sql<{ id: string; name: string; replacedId: string | null }[]>`
     select p.id, p.name,
       (select person_id from sessions where token_hash = ${hashKey(request.replaces ?? '')}) as "replacedId"
@@ -84,7 +82,7 @@ async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<Sign
   const token = generateToken()
   const isOpened = await runInTransaction(db.sql, async (tx) => {
     await lockPeople(tx, [personId, replacedId ?? personId])
-    // One conditional statement, so that a link opens once. An end of the access waits for the same lock.
+    // This statement is conditional, so a link opens only once. Whoever ends the access waits for the same lock.
     const [opened] = await tx<{ id: string }[]>`
       update sessions set token_hash = ${hashKey(token)}, signed_in_at = now(), last_used_at = now(),
         expires_at = now() + ${SESSION_MINUTES} * interval '1 minute', address = ${request.address},
@@ -104,7 +102,7 @@ async function tryLink(ctx: SignInContext, request: SignInRequest): Promise<Sign
   return isOpened ? { kind: 'opened', personId, token } : { kind: 'refused' }
 }
 
-/** Removes what could break a line, and cuts: the header comes from the client. */
+/** The header comes from the client: this truncates it and removes what could break a line. */
 const clean = (userAgent: string) =>
   userAgent
     .replaceAll(/\p{Cc}/gu, ' ')
@@ -112,17 +110,15 @@ const clean = (userAgent: string) =>
     .slice(0, 200)
     .toWellFormed()
 
-/** Generates 256 random bits. */
 const generateToken = () => randomBytes(32).toString('base64url')
 
 type Actor = typeof actors.$inferSelect
 
-/** The session that a token names, with what the person may do now. */
 export type StoredSession = NonNullable<Awaited<ReturnType<typeof findSession>>>
 
 /**
- * Finds the session with this token, also one that is over: it shows who worked in this browser. A session of a
- * person whose access has ended is not found. `person` is the person as an API key; its id is the person's.
+ * Finds a session by its token, even one that has ended, which tells who worked in this browser, but none of a person
+ * whose access has ended. `person` has the form of an API key, with the id of the person.
  */
 export async function findSession(sql: Sql, token: string) {
   type State = { sessionId: string; all: string[]; isLive: boolean; isDueForRecord: boolean }
@@ -139,14 +135,14 @@ export async function findSession(sql: Sql, token: string) {
   return { ...session, person: { ...person, scopes: listScopes(roles) } }
 }
 
-/** Records that a session is used, which keeps it from ending as idle. Once a minute is enough. */
+/** Records at most once a minute that a session is used, which keeps it from ending. */
 export async function recordUse(sql: Sql, id: string): Promise<void> {
   await sql`
     update sessions as s set last_used_at = now()
     where id = ${id} and last_used_at < now() - interval '1 minute' and ${sql.unsafe(LIVE_SESSION_SQL)}`
 }
 
-/** The caller has locked the person. @returns false if the person has no such session */
+/** The caller must have locked the person. @returns false if the person has no such session */
 export async function endSession(tx: Tx, personId: string, id: string): Promise<boolean> {
   await tx`
     update sessions set ended_at = now() where id = ${id} and person_id = ${personId} and ended_at is null`
@@ -157,10 +153,10 @@ export async function endSession(tx: Tx, personId: string, id: string): Promise<
 const TIMES = ['signedInAt', 'lastUsedAt', 'expiresAt'] as const
 const LISTED = ['id', ...TIMES, 'address', 'userAgent'] as const
 
-/** A live session, as its owner and admins see it. Times are ISO 8601. */
+/** Times are ISO 8601. */
 export type ListedSession = Record<(typeof LISTED)[number], string>
 
-/** Lists the live sessions of a person, the last used first: 500 at most. */
+/** Lists up to 500 live sessions of a person, the most recently used first. */
 export async function listSessions(sql: Sql | Tx, personId: string): Promise<ListedSession[]> {
   const rows = await sql<ListedSession[]>`
     select ${sql.unsafe(listColumns(sessions, 's', LISTED))} from sessions as s

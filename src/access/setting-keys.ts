@@ -19,9 +19,8 @@ type PrepareContext = LoggedDatabase & {
 }
 
 /**
- * Stores the key of `API_KEY`, ends the keys before it, and, outside demo mode, ends the access to a demo that ran on
- * this database. Logs what ended, or, without the setting, what stays valid. Call it before the process serves
- * requests.
+ * Stores the key of `API_KEY` and ends the keys before it. Outside demo mode, it also ends all access to a demo that
+ * ran on this database. Logs what has ended or, without the setting, what is still valid. Call it before serving.
  */
 export async function prepareAccess({ db, log, config }: PrepareContext): Promise<void> {
   const { API_KEY, API_KEY_GRACE_MS, demo } = config
@@ -38,7 +37,6 @@ export async function prepareAccess({ db, log, config }: PrepareContext): Promis
   if (!demo) await retireDemo({ db, log })
 }
 
-/** Ends all access to a demo that ran on this database: its keys, and its admin's sessions and links. */
 async function retireDemo({ db: { sql }, log }: LoggedDatabase): Promise<void> {
   const [demoAdmin, ended] = await runInTransaction(
     sql,
@@ -69,14 +67,14 @@ async function warnOfLeftKeys({ db: { sql }, log }: LoggedDatabase): Promise<voi
 }
 
 /**
- * Makes the text of `API_KEY` a key with every scope and merchant, at the end of the chain of the setting, and records
- * that. If it exists, it gets the scopes that this release has added. A key that is revoked stays so.
+ * Makes the text of `API_KEY` a key with every scope and account, in the chain of the setting, and records that. An
+ * existing key gets the scopes that this release has added; a revoked key stays revoked.
  *
- * A text that differs from that of the last start is a rotation: both keys are one principal, and every other key of
- * the chain expires after the grace period. If an earlier text is set again, its key is valid again.
- * @param graceMs for how long processes that still run with the predecessor, and their clients, can use it
- * @returns the other keys that are still valid, or end with this start
- * @throws ConfigError if the text is that of a key which was created otherwise
+ * A new text is a rotation: both keys are the same principal, and every other key of the chain expires after the
+ * grace period. If an earlier text is set again, its key is valid again.
+ * @param graceMs for how long processes that still run with the previous key, and their clients, can use it
+ * @returns the other live keys of the chain, with the time at which each of them ends
+ * @throws ConfigError if the text is that of a key that was created in another way
  */
 export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: number) {
   const { db, log } = of
@@ -109,7 +107,7 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
   })
 }
 
-/** A key that was created with fewer scopes must not end the only one that has them all. */
+/** Otherwise a key with fewer scopes could end the only one that has them all. */
 async function requireOwnKey({ log }: LoggedDatabase, tx: Tx, hash: Buffer): Promise<void> {
   const [key] = await tx<{ id: string; name: string; isOther: boolean; isRevoked: boolean }[]>`
     select id, name, chain_id is distinct from ${SETTING_CHAIN} as "isOther", ended_at is not null as "isRevoked"
@@ -126,5 +124,4 @@ async function requireOwnKey({ log }: LoggedDatabase, tx: Tx, hash: Buffer): Pro
   }
 }
 
-/** The demo's admin. */
 export const DEMO_ADMIN = 'de300000-0000-4000-8000-000000000001'

@@ -1,28 +1,27 @@
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/client.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
+import { byTransaction } from '../db/transaction-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
-/** The part of the context that the call limit needs. */
-export type CallLimitContext = {
+type CallLimitContext = {
   db: Pick<Database, 'sql'>
   config: Pick<Config, 'GATEWAY_RATE_PER_S'>
 }
 
 /**
- * Reads `GATEWAY_RATE_PER_S`: gateway calls per second and account, over all processes (GCRA). Each call moves
- * `merchant_accounts.paid_until` forward by one call's share of a second. An account whose time is ahead of
- * now by more than a small burst is throttled.
+ * `GATEWAY_RATE_PER_S` limits the gateway calls per second and account, over all processes (GCRA). Each call moves
+ * `merchant_accounts.paid_until` forward by its share of a second. An account that is too far ahead of now is
+ * throttled.
  */
 function readRate({ config: { GATEWAY_RATE_PER_S: rate } }: CallLimitContext) {
-  // A burst of a twentieth of a second: without it the sync would run one claim per call.
+  // Without a burst, here a twentieth of a second, the sync would run one claim per call.
   const burst = Math.max(1, Math.floor(rate / 20))
   return { rate, callMs: 1_000 / rate, aheadMs: (burst - 1) * (1_000 / rate) }
 }
 
 /**
- * Returns the fragments of the claim statement that apply the limit. Without a rate they are empty and the claim
- * locks no account row. A row locked by another process is skipped.
+ * Returns the parts of the claim statement that apply the limit. An account that another process has locked is
+ * skipped. Without a rate the parts are empty, and the claim locks no account.
  */
 export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) {
   const { sql } = ctx.db
@@ -31,14 +30,13 @@ export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) 
   const permits = sql`
     floor(extract(epoch from now() - until) * 1000 / ${callMs}::float8 + ${aheadMs / callMs}::float8)::int + 1`
   return {
-    /** The account rows, locked until the claim commits. */
     throttled: sql`
       throttled as materialized (
         select merchant_code, greatest(paid_until, now()) as until from merchant_accounts
         where merchant_code = any(${[...accounts]}::text[]) for no key update skip locked),`,
     most: sql`least(most, ${permits})`,
     share: sql`join throttled using (merchant_code) where ${permits} > 0`,
-    /** A due refund may be sent right after its query, so its call is counted with it. */
+    /** A due refund may be sent right after its query, so its call is counted at once. */
     consumed: sql`,
       consumed as (
         update merchant_accounts as a
@@ -47,18 +45,18 @@ export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) 
           select merchant_code, count(*) + count(*) filter (where (
             select true from refunds as r
             where r.status in ('pending', 'unknown') and r.due_at <= now()
-              and ${sql.unsafe(byKey('r', ['merchant_code', 'transaction_id'], 'claimed'))} limit 1)) as calls
+              and ${sql.unsafe(byTransaction('r', 'claimed'))} limit 1)) as calls
           from claimed group by merchant_code) as c
         where a.merchant_code = c.merchant_code)`,
   }
 }
 
-/** When the calls are paid for, counted from now on at the earliest. In UTC, as `addMs` of `clock.ts` does it. */
+/** Moves `paid_until` forward, from now at the earliest. It adds in UTC, as `addMs` of `clock.ts` does. */
 function takeCalls(sql: Sql, ms: ReturnType<Sql>) {
   return sql`(greatest(paid_until, now()) at time zone 'UTC' + ${ms} * interval '1 millisecond') at time zone 'UTC'`
 }
 
-/** Selects the earliest time of an account's next call, as SQL for `accounts as a`; null without a rate. */
+/** Selects when the next call of the account `a` may be made at the earliest; null without a rate. */
 export function selectNextPermit(ctx: CallLimitContext) {
   const { sql } = ctx.db
   const { rate, aheadMs } = readRate(ctx)
@@ -68,10 +66,7 @@ export function selectNextPermit(ctx: CallLimitContext) {
     where m.merchant_code = a.merchant_code)`
 }
 
-/**
- * Takes the permit for one call outside the sync.
- * @returns whether the call may be made now
- */
+/** Takes the permit for one call outside the sync. @returns whether the call may be made now */
 export async function takeCallPermit(
   ctx: CallLimitContext,
   merchantCode: string,

@@ -3,15 +3,12 @@ import { merchantAccounts } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
-/** Lists the configured merchant accounts. Only these can be queried, because only their secrets are known. */
+/** Lists the configured accounts. Only these can be queried, as only their secrets are known. */
 export function listMerchantCodes({ accounts }: Pick<Config, 'accounts'>): string[] {
   return accounts.map(({ merchantCode }) => merchantCode)
 }
 
-/**
- * Stores the configured accounts.
- * @returns every account that was ever configured
- */
+/** Stores the configured accounts. @returns every account that was ever configured */
 export async function registerMerchantCodes(
   sql: Sql,
   config: Pick<Config, 'accounts'>,

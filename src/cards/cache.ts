@@ -6,8 +6,8 @@ export type CardsContext = Context & { cardCache: ReturnType<typeof createCardCa
 const MAX_SIZE = 16 * 1024 * 1024
 
 /**
- * Caches answers for a short time. Equal reads at once share one load.
- * @param maxAgeMs counted from the start of the load; 0 caches none
+ * Caches answers for a short time. Equal reads at the same time share one load.
+ * @param maxAgeMs counted from the start of the load; 0 disables the cache
  */
 export function createCardCache(
   maxAgeMs: number,
@@ -35,10 +35,7 @@ export function createCardCache(
   }
 
   return {
-    /**
-     * @param key everything the answer depends on
-     * @throws whatever `load` throws, to all that wait for it; errors are never cached
-     */
+    /** @throws whatever `load` throws, to all who wait for it; errors are never cached */
     get(key: string, load: () => Promise<string>): Promise<string> {
       const found = cached.get(key)
       if (found && now() - found.loadedAt < maxAgeMs) return Promise.resolve(found.answer)

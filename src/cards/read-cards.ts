@@ -8,16 +8,15 @@ import { DomainError, type RefusalCode } from '../errors.ts'
 import type { CardOutcome, CardRequest } from '../gateway/cards.ts'
 import type { CardsContext } from './cache.ts'
 
-export type CardAccount = {
-  /** Whose token is sent; undefined where accounts share one. */
+type CardAccount = {
+  /** Whose token is sent; undefined if accounts share one. */
   merchantCode: string | undefined
-  /** Whose cards may be returned; `any` where there is one account, however the gateway spells its code. */
+  /** Whose cards may be returned; `any` if there is only one account, however the gateway spells its code. */
   owners: readonly string[] | 'any'
 }
 
 /**
- * The key's account, or the one that the request names. A shared token cannot separate accounts, so a key of one may
- * not use it.
+ * Finds the named account, or the only one of the key. Only keys for all accounts may use a shared token.
  * @throws DomainError `merchant_not_found`, `ambiguous_merchant`, `cards_token_shared` or `cards_not_configured`
  */
 export function resolveAccount(
@@ -57,9 +56,9 @@ export function resolveAccount(
 }
 
 /**
- * Reads from the gateway; nothing is stored but the cache. Another account's card is not found, and left out of lists.
+ * Reads cards, through the cache. A card of another account is not found, and is left out of lists.
  * @returns the JSON text of the gateway's envelope, masked
- * @throws DomainError `card_not_found`, or the reason for a failed read
+ * @throws DomainError `card_not_found`, or the reason why the read failed
  */
 export async function readCards(
   ctx: CardsContext,
@@ -86,10 +85,9 @@ export async function readCards(
   })
 }
 
-/** The `data` of a list, as it was read. */
 const CardPage = z.looseObject({ docs: z.array(z.unknown()) })
 
-/** Reads with a shared token count for no account. */
+/** Counts the call against the limit of its account; reads with a shared token belong to none. */
 async function requireCallPermit(ctx: CardsContext, { merchantCode }: CardAccount): Promise<void> {
   if (merchantCode === undefined || (await takeCallPermit(ctx, merchantCode))) return
   throw new DomainError('unavailable', 'This account has reached its limit GATEWAY_RATE_PER_S')
@@ -112,7 +110,7 @@ function refuseRead(
 ): DomainError {
   if (outcome.kind === 'missing')
     return new DomainError('card_not_found', outcome.message || NO_CARD)
-  // The breaker tells of a gateway that fails, and its caller of a request that is refused; a token is the operator's.
+  // The breaker reports a failing gateway, and the caller learns of a refusal. Only a token needs the operator.
   const level = outcome.kind === 'unauthorized' ? 'warn' : 'info'
   log[level]({ merchantCode, ...outcome, requestId }, 'cards could not be read')
   switch (outcome.kind) {
@@ -137,7 +135,6 @@ function refuseRead(
   }
 }
 
-/** What an error status of the gateway says about the request. */
 const REFUSALS: Partial<Record<number, RefusalCode>> = {
   400: 'invalid_request',
   422: 'invalid_request',

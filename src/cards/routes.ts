@@ -14,7 +14,7 @@ import { CardEnvelope, CardListEnvelope } from './view.ts'
 
 const shared = { tags: ['Virtual cards'], ...withScope('cards:read') }
 
-/** Some servers decode escapes, and some treat a backslash as a slash: an id with either could change the path. */
+/** Some servers decode escapes and take a backslash for a slash, so an id with either could change the path. */
 const CardId = Id.refine((id) => !/[/\\]/.test(id), 'must not contain a slash or backslash')
 
 const date = z.iso
@@ -22,7 +22,7 @@ const date = z.iso
   .optional()
   .describe('Cards created from `dateFr` to `dateTo`, e.g. `2026-11-21`, both days included')
 
-/** Passed on as it is written. */
+/** A whole number, passed on as it is written. */
 function number([minimum, maximum]: [number, number], description: string) {
   const isOne = (text: string) =>
     /^(0|[1-9]\d{0,8})$/.test(text) && Number(text) >= minimum && Number(text) <= maximum
@@ -33,7 +33,7 @@ function number([minimum, maximum]: [number, number], description: string) {
     .openapi({ type: 'integer', minimum, maximum, description })
 }
 
-/** The specification (4.2) leaves open whether `pageIndex` starts at 0 or 1, and how large a page may be: both are settings. */
+/** The first page and the largest page size are settings, because the specification (4.2) leaves them open. */
 function describeFilters(config: Config) {
   const { GATEWAY_CARDS_FIRST_PAGE: firstPage, GATEWAY_CARDS_MAX_PAGE_SIZE: maxSize } = config
   return z
@@ -98,7 +98,7 @@ const RESPONSE_HEADERS = {
   'cache-control': 'private, no-store',
 }
 
-/** Serves virtual cards at the gateway's own paths, reading through to the gateway. */
+/** Serves virtual cards at the gateway's own paths. */
 export function cardRoutes(ctx: CardsContext) {
   async function answer(
     c: HttpContext<HttpEnv>,
@@ -118,7 +118,7 @@ export function cardRoutes(ctx: CardsContext) {
     })
 }
 
-/** The preferred language of the specification; undefined selects the gateway's default. */
+/** Undefined stands for the gateway's default. */
 function pickLanguage(header: string | undefined): CardRequest['language'] {
   const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
   const languages = wanted.map(({ type }) => type.toLowerCase().split('-')[0])

@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { CARD_ENVELOPE } from '../gateway/card-answers.ts'
 
-// The gateway's objects (specification 2.1 to 2.3). They are passed on as they come, so that members may be missing or
-// null, and there may be others.
+// The gateway's objects (specification 2.1 to 2.3), passed on as they come: members may be missing, null or unknown.
 
 /** Some gateways write identifiers as numbers. */
 const Identifier = z.union([z.string(), z.number()]).nullish()
@@ -64,7 +63,7 @@ const states = {
   updatedAt: Time,
 }
 
-/** A card as it is read by itself (specification 2.2). */
+/** A single card (specification 2.2). */
 export const VirtualCard = z
   .looseObject({
     ...identifiers,
@@ -92,12 +91,11 @@ const CardPage = z.looseObject({
   totalPages: z.number().nullish().describe('How many pages there are'),
 })
 
-/** The gateway's envelope (specification 2.1) around a card. */
 export const CardEnvelope = z
   .looseObject({ ...CARD_ENVELOPE, data: VirtualCard })
   .openapi('CardEnvelope')
 
-/** The gateway's envelope (specification 2.1) around a page of cards. */
+/** The gateway's envelope (specification 2.1). */
 export const CardListEnvelope = z
   .looseObject({ ...CARD_ENVELOPE, data: CardPage })
   .openapi('CardListEnvelope')

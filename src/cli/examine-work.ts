@@ -1,6 +1,7 @@
 import { EVERY_MERCHANT, EXPIRING_SOON } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
 import { NO_WORKER } from '../db/processes.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import {
   isWaiting,
   LATE_MS,
@@ -12,7 +13,6 @@ import {
   readProcesses,
 } from '../health/overview.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
 /** Reads all accounts as the console's health page reads those of a person. */
@@ -79,8 +79,8 @@ export const OF_WORK: Examinations = {
 
   async discrepancies({ readWork }) {
     const work = await readWork()
-    const { all, since } = work.discrepancies
-    const ms = age(work, since)
+    const all = work.discrepancies.reduce((sum, { count }) => sum + count, 0)
+    const ms = Math.max(0, ...work.discrepancies.map(({ since }) => age(work, since)))
     return judge(
       `open disagreements with the gateway: ${all}${oldest(ms)}`,
       ms > OVERLOOKED_MS &&

@@ -1,4 +1,5 @@
 import type { Child } from 'hono/jsx'
+import { rateKind } from '../discrepancies/kinds.ts'
 import { type Figures, POINTS, readFigures } from '../health/figures.ts'
 import {
   isWaiting,
@@ -108,13 +109,18 @@ const LINES: readonly ((of: Measured) => Line)[] = [
       runbook: 'when-a-refund-waits',
     }
   },
-  ({ discrepancies: { all, severe } }) => ({
-    name: 'discrepancies',
-    tone: judge(severe > 0, all > 0),
-    now: t('health.discrepancies', { all, severe }),
-    path: '/console/discrepancies',
-    runbook: 'when-the-sides-disagree',
-  }),
+  ({ discrepancies }) => {
+    const sum = (some: typeof discrepancies) => some.reduce((n, { count: more }) => n + more, 0)
+    const all = sum(discrepancies)
+    const severe = sum(discrepancies.filter(({ kind }) => rateKind(kind) === 'high'))
+    return {
+      name: 'discrepancies',
+      tone: judge(severe > 0, all > 0),
+      now: t('health.discrepancies', { all, severe }),
+      path: '/console/discrepancies',
+      runbook: 'when-the-sides-disagree',
+    }
+  },
   ({ endpoints: { disabled, failing } }) => ({
     name: 'webhooks',
     tone: judge(false, disabled + failing > 0),

@@ -6,10 +6,9 @@ import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 
 /**
- * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to every
- * reader of payments, because the payments they concern may be wrong, those that name a refund only to readers of
- * refunds; listing discrepancies takes `ops`. Events of a webhook endpoint have its id in place of a transaction's:
- * that orders them.
+ * Every event type, with the scope that reads it. Every reader of payments gets the events of discrepancies, as the
+ * payments concerned may be wrong; those that name a refund need `refunds:read` as well. The events of a webhook
+ * endpoint have its id as their transaction id, which keeps them in order.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
@@ -37,42 +36,38 @@ export function isEventType(type: string): type is EventType {
 
 export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCOPES).filter(isEventType)
 
-/** Makes an event of an older version from one of the newest. */
-type Rewrite = (event: object) => object
-
 /**
- * The versions of events, the newest first: it is written as it is stored. A change that readers would notice adds one,
- * and says how an event of the version before is made of a newer one.
+ * The versions of events, newest first, with the function that rewrites a stored event. The newest needs none. Any
+ * change that readers would notice adds a version.
  */
-export const API_VERSIONS = new Map<string, Rewrite | undefined>([['2026-11', undefined]])
+export const API_VERSIONS = new Map<string, ((event: object) => object) | undefined>([
+  ['2026-11', undefined],
+])
 
-/** The version of the feed, and of endpoints that are registered now. */
 export function getApiVersion(): string {
   const [newest = ''] = API_VERSIONS.keys()
   return newest
 }
 
-/** An event as it is stored; `data` is JSON text, and the ids of the order are those in it. */
+/** `data` is JSON text, from which the ids of the order are taken. */
 export type EventRow = {
-  /** Its position in the feed, and the cursor that continues after it. */
+  /** The position in the feed, which is also the cursor that continues after it. */
   id: number
   merchantCode: string
   transactionId: string
   type: string
   data: string
   at: string
-  /** It is about a discrepancy that names a refund. */
   namesRefund: boolean
 } & OrderIds
 
-/** The columns of `OrderIds`, for statements that read `events` as `alias`. */
 export function listOrderIds(alias: string): string {
   return `${alias}.data ->> 'orderId' as "orderId", ${alias}.data ->> 'merchantTxnId' as "merchantTxnId"`
 }
 
 /**
- * Returns an event as readers and webhook endpoints get it, as JSON text. Its data is passed on unchanged,
- * except for a refund's receiver, which is encrypted at rest.
+ * Writes an event for readers and webhook endpoints, as JSON text. Its data is passed on unchanged, except for the
+ * receiver of a refund, which is encrypted at rest.
  */
 export function serializeEvent(
   encryption: Pick<Encryption, 'decrypt'>,
@@ -87,12 +82,11 @@ export function serializeEvent(
   return rewrite ? JSON.stringify(rewrite(JSON.parse(text))) : text
 }
 
-/** Where the encrypted receiver was stored that the events of a refund copy. */
 function placeShown(refundId: string): Place {
   return { column: 'refunds.receiver_shown', row: refundId }
 }
 
-/** Only a hint: a refund's metadata has names of the merchant's own. */
+/** Marks encrypted data, but other data may contain it too: merchants choose the names in a refund's metadata. */
 const SEALED_MEMBER = ',"sealed":"'
 
 const Sealed = z.looseObject({
@@ -100,11 +94,14 @@ const Sealed = z.looseObject({
   receiver: z.looseObject({ sealed: z.string() }),
 })
 
-/** Decrypts the receiver; one encrypted under another key is left out, what is stored in clear beside it stays. */
+function findSealed(data: string) {
+  return data.includes(SEALED_MEMBER) ? Sealed.safeParse(JSON.parse(data)).data : undefined
+}
+
+/** Decrypts the receiver. If it cannot be decrypted, only what is stored in clear beside it remains. */
 function decryptReceiver(encryption: Pick<Encryption, 'decrypt'>, data: string): string {
-  if (!data.includes(SEALED_MEMBER)) return data
-  const { success, data: object } = Sealed.safeParse(JSON.parse(data))
-  if (!success) return data
+  const object = findSealed(data)
+  if (!object) return data
   const { sealed, ...unreadable } = object.receiver
   const receiver = decrypt(encryption, sealed, object.id) ?? unreadable
   return JSON.stringify({ ...object, receiver })
@@ -112,12 +109,11 @@ function decryptReceiver(encryption: Pick<Encryption, 'decrypt'>, data: string):
 
 /**
  * Encrypts the receiver in the data of an event again, with the active key. Everything else keeps its bytes.
- * @returns undefined when there is nothing to encrypt again, null when the receiver cannot be read
+ * @returns undefined if there is nothing to do, null if the receiver cannot be decrypted
  */
 export function resealEvent(encryption: Encryption, data: string): string | undefined | null {
-  if (!data.includes(SEALED_MEMBER)) return undefined
-  const { success, data: object } = Sealed.safeParse(JSON.parse(data))
-  if (!success) return undefined
+  const object = findSealed(data)
+  if (!object) return undefined
   const { id, receiver } = object
   const sealed = Buffer.from(receiver.sealed, 'base64')
   const activeHead = encryption.getActiveHead()

@@ -11,15 +11,13 @@ const COLUMNS = {
   ...pickColumns(changes, 'before', 'after', 'callId', 'ipnEventId', 'cause'),
 }
 
-/** A row of `changes`: one field of a transaction, payment or refund, before and after. */
 export type ChangeRow = Pick<typeof changes.$inferInsert, keyof typeof COLUMNS>
 
-/** Records changes in the commit that makes them, in the order given. Sends no statement when there are none. */
 export async function recordChanges(tx: Tx, rows: readonly ChangeRow[]): Promise<void> {
   if (rows.length > 0) await tx`${insertRows(tx, changes, COLUMNS, rows)}`
 }
 
-/** An event to record. `data` is the object after the change, shaped as its own route returns it. */
+/** `data` is the object after the change, in the form that its own route returns. */
 export type NewEvent = {
   merchantCode: string
   transactionId: string
@@ -28,17 +26,14 @@ export type NewEvent = {
 }
 
 /**
- * Records events in the transaction that caused them, as its last statement, so that they show what it
- * commits. The caller has locked the rows of the transactions, so the events of each are in order.
+ * Records events as the last statement of the transaction that causes them, so that they show what it commits. The
+ * caller has locked the payment transactions concerned, so the events of each are in order.
  */
 export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   await prepareRecording(tx, events)?.()
 }
 
-/**
- * Builds the statement of `recordEvents`, for a caller that sends it with the commit.
- * @returns undefined when there are no events
- */
+/** Builds the statement of `recordEvents`, for a caller that sends it with the commit; undefined without events. */
 export function prepareRecording(tx: Tx, events: readonly NewEvent[]): LastStatement | undefined {
   if (events.length === 0) return undefined
   const statement = tx`

@@ -8,7 +8,6 @@ export const PreviousSecretValidUntil = Time.nullable().openapi({
     'Until then every webhook is also signed with the secret before the last rotation; null when only one is valid',
 })
 
-/** A webhook endpoint and its condition, in lists and in its own events. */
 export const Endpoint = z
   .strictObject({
     id: z.uuid(),

@@ -13,19 +13,18 @@ import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { type FeedPage, type FeedQuery, type FeedReader, readFeed, readNext } from './read-feed.ts'
 
 const STREAM_LIMITS = {
-  /** Each holds a connection. */
   streams: 1_000,
-  /** A client that leaks its streams must not use them all. */
+  /** So that a client that leaks streams does not use them all. */
   ofOneKey: 250,
-  /** Comments keep proxies from closing a quiet stream; the key is checked again at each (ms). */
+  /** A comment this often keeps proxies from closing a quiet stream; the key is checked again with each (ms). */
   heartbeatMs: 15_000,
-  /** Without reading a client is disconnected (ms). */
+  /** A client that does not read for this long is disconnected (ms). */
   stallMs: 30_000,
 }
 
 export type StreamLimits = typeof STREAM_LIMITS
 
-/** The streams of this process, by key. @param replaced replaces limits of production */
+/** Counts the streams of this process by key. @param replaced limits other than those of production */
 export function createStreams(replaced: Partial<StreamLimits> = {}) {
   const limits = { ...STREAM_LIMITS, ...replaced }
   return { open: createSlots(limits.streams, { perHolder: limits.ofOneKey }), limits }
@@ -33,13 +32,14 @@ export function createStreams(replaced: Partial<StreamLimits> = {}) {
 
 export type FeedContext = Context & FeedReader & { streams: ReturnType<typeof createStreams> }
 
-/** Sent as `retry`: how long a client waits before it reconnects (ms). */
+/** How long a client waits before it reconnects (ms). */
 const RETRY_MS = 2_000
 
 /**
- * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops reading, its
- * key ends, or the process stops. A slow client holds one page in memory.
- * @throws DomainError as `readFeed` does, and `unavailable` at the maximum of streams
+ * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops reading,
+ * its key ends, or the process stops. A slow client holds one page in memory.
+ * @param path the request field with the cursor, for the problem
+ * @throws DomainError as `readFeed` does, and `unavailable` if too many streams are open
  */
 export async function openStream(
   ctx: FeedContext,
@@ -63,7 +63,7 @@ export async function openStream(
       const cut = await withEitherSignal([gone.signal, ctx.lifecycle.stopping], (end) =>
         sendEvents(ctx, c, stream, { query, first, end }),
       )
-      // The written bytes would wait forever for a client that does not read.
+      // Otherwise the written bytes would wait forever for a client that does not read.
       if (cut) c.env.outgoing.destroy()
     } catch (err) {
       if (noteOutage(ctx.log, err, 'streams')) return
@@ -76,7 +76,7 @@ export async function openStream(
   return response
 }
 
-/** @returns whether the stream has to be cut because the client stopped reading */
+/** @returns whether the connection has to be cut because the client stopped reading */
 async function sendEvents(
   ctx: FeedContext,
   c: HttpContext<HttpEnv>,
@@ -92,7 +92,7 @@ async function sendEvents(
   let checkedAt = performance.now()
   let text = `retry: ${RETRY_MS}\n\n`
   while (!end.aborted) {
-    // Nothing is sent to a key once it was revoked or lost what the stream was opened with.
+    // Nothing is sent once the key was revoked or has lost what the stream was opened with.
     if (page.events.length > 0 || performance.now() - checkedAt >= heartbeatMs) {
       if (await isCut()) return false
       checkedAt = performance.now()
@@ -100,7 +100,7 @@ async function sendEvents(
     text += page.events.map((event) => writeMessage(ctx, event)).join('')
     if (text !== '' && !(await isWritten(stream.write(text), stallMs, end))) return !stream.aborted
     page = await readNext(ctx, query, page, heartbeatMs, end)
-    // A heartbeat. With its cursor a reconnect begins behind the events of others.
+    // The heartbeat has a cursor, so that a reconnect does not read the events of others again.
     text = page.events.length === 0 && page.atEnd ? `:\nid: ${page.next}\n\n` : ''
   }
   return false
@@ -110,7 +110,6 @@ function writeMessage({ encryption }: Pick<FeedContext, 'encryption'>, event: Ev
   return `id: ${event.id}\nevent: ${event.type}\ndata: ${serializeEvent(encryption, event)}\n\n`
 }
 
-/** @returns whether the write finished; false after `stallMs`, or when `end` aborts first */
 async function isWritten(writing: Promise<unknown>, stallMs: number, end: AbortSignal) {
   const written = new AbortController()
   const late = withEitherSignal([written.signal, end], (signal) =>

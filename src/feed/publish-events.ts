@@ -6,21 +6,19 @@ import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
-/** Rows per statement, which then takes milliseconds. */
 const BATCH = 1_000
 
 /** Events committed within this time share a statement (ms). */
 const PACE_MS = 20
 
 /**
- * Numbers committed events in the feed, in the order they were recorded. One process at a time, until its commit:
- * positions become visible in order, so no event ever appears behind a reader's cursor. What commits late is published
- * late.
+ * Gives committed events their positions in the feed, in the order in which they were recorded. One process at a time
+ * does so and holds the lock until its commit: positions become visible in order, so no event ever appears before a
+ * reader's cursor. While the database may have lost commits, nothing is published.
  *
- * A single statement, which the server finishes even if this process dies. Its snapshot may predate the lock: rows
- * published meanwhile are skipped, rows not visible yet are left. While the database may have lost commits nothing is
- * published.
- * @returns how many; `limit` when there may be more
+ * The server finishes a single statement even if this process dies. Its snapshot may be older than the lock: rows
+ * published since are skipped, and rows not visible yet are left for later.
+ * @returns how many were published; `limit` if there may be more
  */
 export async function publishEvents(sql: Sql, limit = BATCH): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
@@ -44,7 +42,7 @@ export async function publishEvents(sql: Sql, limit = BATCH): Promise<number> {
   return count
 }
 
-/** A batch that is not full counts as none, so that the loop rests. */
+/** Counts a batch that is not full as none, so that the loop rests. */
 export async function beginPublishing(
   ctx: Pick<Context, 'db' | 'lifecycle'>,
 ): Promise<WorkerRound> {

@@ -17,27 +17,25 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { refuseCursor } from './view.ts'
 
 export type FeedFilter = {
-  /** Undefined for every account, and events of none. */
+  /** Undefined stands for every account and for events of no account. */
   merchants: readonly string[] | undefined
   types: readonly string[]
-  /** Also discrepancies that name a refund. */
   withRefunds: boolean
 }
 
 export type FeedPage = {
   events: EventRow[]
-  /** The cursor to continue from, after every event that the read skipped. */
+  /** The cursor to continue from, after every event that the filter skipped. */
   next: number
   atEnd: boolean
 }
 
 export type FeedReader = {
   db: { reads: Reads }
-  /** Long polls and streams, by cursor. */
   feedWaiters: Waiters<FeedPage>
 }
 
-/** What a key may read, or the requested types of it. @throws DomainError `scope_missing` */
+/** Returns a filter for the requested types, or for all that a key may read. @throws DomainError `scope_missing` */
 export function filterByScope(
   access: Access,
   asked: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
@@ -58,7 +56,7 @@ export function filterByScope(
   return { merchants, types, withRefunds }
 }
 
-/** Not only accounts that this process knows: another may have been started with more of them. */
+/** A key for all accounts may name one that this process does not know: another may have more of them. */
 function nameAny(merchantCode: string | undefined): string[] | undefined {
   if (merchantCode === undefined) return undefined
   return merchantCode === EVERY_MERCHANT || merchantCode.includes('\0') ? [] : [merchantCode]
@@ -72,40 +70,36 @@ export function isWanted(event: EventRow, { merchants, types, withRefunds }: Fee
   )
 }
 
-/** Filters a page that was read for all, and cuts it. */
-export function filterPage(page: FeedPage, filter: FeedFilter, limit: number): FeedPage {
+function filterPage(page: FeedPage, filter: FeedFilter, limit: number): FeedPage {
   const wanted = page.events.filter((event) => isWanted(event, filter))
   const events = wanted.slice(0, limit)
   const last = wanted.length > limit ? events.at(-1)?.id : undefined
   return last === undefined ? { ...page, events } : { events, next: last, atEnd: false }
 }
 
-/** Rows one read scans: the cursor of a rare type advances all the same. */
+/** Rows that a read scans at most. The cursor moves past them even if the filter wants none. */
 const MAX_SCANNED = 10_000
 
-/** The cursor at the end of the feed. */
 export async function readEnd({ db: { reads } }: Pick<FeedReader, 'db'>): Promise<number> {
   const { head } = await reads.run(HOLDER, ({ sql }) => selectEvents(sql, undefined, undefined, 0))
   return head
 }
 
-/** For whom reads are that several readers share. */
+/** The name under which reads are queued that several readers share. */
 const HOLDER = 'feed'
 
 type Row = (EventRow | { id: null }) & {
   removed: number
   head: number
   reach: number | null
-  /** Nothing is published, because the database may have lost commits. */
   isStopped: boolean
 }
 
 /**
- * Reads the events after a cursor, oldest first; without one from the oldest kept, without a filter all.
- * @param path the request field that held the cursor, for the problem
- * @throws DomainError `cursor_expired` when events after it were deleted, or it is from before a restore;
- *   `invalid_request` for a cursor beyond the end: it was never issued, and an empty page would hide the events it
- *   skips
+ * Reads the events after a cursor, oldest first. Without a cursor it begins with the oldest event that is kept.
+ * @param path the request field with the cursor, for the problem
+ * @throws DomainError `cursor_expired` if events after the cursor were deleted, or it is from before a restore;
+ *   `invalid_request` if it is beyond the end: it was never issued, and an empty page would hide the events it skips
  */
 export async function readFeed(
   { db: { reads } }: Pick<FeedReader, 'db'>,
@@ -114,7 +108,7 @@ export async function readFeed(
   limit: number,
   path = 'after',
 ): Promise<FeedPage> {
-  // A reader that searches far back for a rare type delays none of another account.
+  // Readers of each account queue by themselves: one that searches far for a rare type delays only its own.
   const holder = filter ? `${HOLDER} ${filter.merchants?.join() ?? EVERY_MERCHANT}` : HOLDER
   const { removed, head, isStopped, ...page } = await reads.run(holder, ({ sql }) =>
     selectEvents(sql, filter, after, limit),
@@ -124,7 +118,7 @@ export async function readFeed(
     throw new DomainError('cursor_expired', detail)
   }
   if (after !== undefined && after > head) {
-    // It may be of before the restore: then it is 410 as soon as an operator has confirmed that.
+    // The cursor may be from before a restore. It is answered 410 once an operator has confirmed the restore.
     if (isStopped) {
       throw new DomainError('unavailable', 'The feed is stopped after a restore of the database')
     }
@@ -133,7 +127,7 @@ export async function readFeed(
   return page
 }
 
-/** What `readFeed` reads, whatever was deleted there. */
+/** Reads as `readFeed` does, whatever was deleted after the cursor. */
 export async function selectEvents(
   sql: Sql,
   filter: FeedFilter | undefined,
@@ -141,7 +135,7 @@ export async function selectEvents(
   limit: number,
 ): Promise<FeedPage & Pick<Row, 'removed' | 'head' | 'isStopped'>> {
   const [only, second] = filter?.merchants ?? []
-  // Reads by the index of the account, or by the primary key.
+  // One account is read by its index, several by the primary key.
   const ofOne = only !== undefined && second === undefined
   const behind = sql`
     select id, merchant_code, type, data from events
@@ -180,7 +174,7 @@ export async function selectEvents(
 
 export type FeedQuery = { filter: FeedFilter; after: number | undefined; limit: number }
 
-/** Waits for the next events: an empty page after `ms` or when `signal` aborts. @throws DomainError as `readFeed` does */
+/** Reads events, and waits for some for up to `ms` or until `signal` aborts. @throws DomainError as `readFeed` does */
 export async function longPoll(
   ctx: FeedReader,
   query: FeedQuery,
@@ -195,8 +189,8 @@ export async function longPoll(
 const SHARED_LIMIT = 200
 
 /**
- * The same behind a page. At the end of the feed waiting costs no statement, and new events are read once for all
- * readers with the same cursor, whatever their filters.
+ * Waits for the events after a page. At the end of the feed this costs no statement, and new events are read once for
+ * all readers with the same cursor, whatever their filters.
  */
 export async function readNext(
   ctx: FeedReader,

@@ -57,10 +57,8 @@ const follow = createRoute({
   },
 })
 
-/** Events written to a stream at once. */
 const STREAM_PAGE = 100
 
-/** Serves the merchants' routes on the change feed. */
 export function feedRoutes(ctx: FeedContext) {
   return createRouter()
     .openapi(list, async (c) => {
@@ -83,7 +81,7 @@ export function feedRoutes(ctx: FeedContext) {
     .openapi(follow, async (c) => {
       const { after, ...requested } = c.req.valid('query')
       const filter = filterByScope(c.get('access'), requested)
-      // A response to HEAD has no body: nothing would ever end the stream.
+      // A response to HEAD has no body, so nothing would ever end the stream.
       if (c.req.method === 'HEAD') {
         return c.body(null, 200, { 'content-type': 'text/event-stream' })
       }

@@ -9,7 +9,7 @@ import { ExternalRefund } from '../refunds/external-view.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
 
-/** `data` is the object as the event's commit left it, as its own route returns it. */
+/** Describes an event; `data` is the object as the commit left it, in the form that its own route returns. */
 function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
   return z.strictObject({
     id: z
@@ -54,7 +54,7 @@ export type EventView = z.infer<typeof Event>
 
 const { shape: HEAD } = eventOf('payment.created', Payment)
 
-/** As CSV the object is JSON, because each type has other members. */
+/** In CSV, `data` is JSON text, because its members depend on the type. */
 export const CsvEvent = z.strictObject({ ...HEAD, data: z.unknown() })
 
 export const EventPage = z.strictObject({ data: z.array(Event), nextCursor: z.string() })
@@ -93,5 +93,5 @@ export const After = z
     description: `${LAST_READ}, and with \`latest\` only events from now on`,
   })
 
-/** The refusal of a cursor that this feed never issued; `path` is the request field that held it. */
+/** Refuses a cursor that this feed never issued. @param path the request field with the cursor */
 export const refuseCursor = (path: string, hint: string) => invalidField(path, NOT_ISSUED + hint)

@@ -1,18 +1,17 @@
 import type { Context } from '../context.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
 
-/** How long figures are kept: a day, and as long as the plots of a day need to reach back. */
+/** How long figures are kept: the plots show a day. */
 const KEPT = '25 hours'
 
-/** What is due is counted up to here; the plot shows no more. */
 const MAX_OPEN = 10_000
 
 const OPEN = isUnendedSql('r')
 
 /**
- * Writes what happened to each account since the figures before, once a minute, whichever process comes first, and
- * deletes those of the day before yesterday. What happened while nobody wrote any belongs to the next.
+ * Records what has happened to each account since the last figures, and deletes old ones. Every process calls it each
+ * minute, and the first one writes. What happens while nobody writes is counted in the next figures.
  */
 export async function recordFigures({ db: { sql } }: Pick<Context, 'db'>): Promise<number> {
   await sql`delete from minute_figures where at < now() - ${KEPT}::interval`
@@ -53,24 +52,23 @@ export async function recordFigures({ db: { sql } }: Pick<Context, 'db'>): Promi
   return count
 }
 
-/** What happened within a part of the day; amounts of several accounts are added up. */
 export type Figures = {
-  /** How many parts ago it was: 0 is the one that has not ended. */
+  /** How many points ago it was: 0 is the current one. */
   ago: number
   notifications: number
   answered: number
   unanswered: number
-  /** The longest that something has waited (ms). */
+  /** The longest time that a due transaction has waited (ms). */
   lagMs: number
   refundsOpen: number
   refundsToDecide: number
 }
 
-/** A point of a plot (minutes), and how many there are: a day. */
-export const POINT_MINUTES = 10
+/** The length of a point (minutes), and the number of points, which make a day. */
+const POINT_MINUTES = 10
 export const POINTS = (24 * 60) / POINT_MINUTES
 
-/** Reads the figures of the last 24 hours, those without any left out. */
+/** Reads the figures of the last 24 hours; points without any are left out. */
 export async function readFigures(sql: Sql, merchants: readonly string[]): Promise<Figures[]> {
   return await sql<Figures[]>`
     select ago, sum(notifications)::float8 as notifications, sum(answered)::float8 as answered,

@@ -1,61 +1,54 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
-import { EXPIRING_SOON } from '../access/keys.ts'
-import { listMerchantCodes } from '../accounts/merchant-codes.ts'
-import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { MISSING_WORK_SQL } from '../maintenance/missing-accounts.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import { shareRuns } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
-import { countPendingSql } from '../webhooks/endpoints.ts'
 
 export type HealthContext = Context & {
-  /** Counts succeeded and failed refunds, for the metrics. */
   countEndedRefunds: () => Promise<readonly StoredValue[]>
+  /** The gauges that count by the rules of other folders. */
+  sharedGauges: readonly StoredGauge[]
   /** Sets the gauges of what this process holds. */
   measure: () => void
 }
 
-/** If a count of the whole table takes longer, its gauges keep the last value (ms). */
+/** If counting the ended refunds takes longer, their gauges keep the last values (ms). */
 const COUNT_TIMEOUT_MS = 250
-/** Counting stops here to stay cheap: beyond it the exact number does not matter. */
+/** Counting stops here to remain cheap: beyond it the exact number does not matter. */
 const MAX_COUNTED = 10_000
 
 const OPEN_REFUND = isUnendedSql('refunds')
 const PUBLIC_STATUS = "case status when 'sending' then 'pending' else status end as status"
-/** The public statuses of refunds that have not ended. */
 const OPEN_STATUS = {
   name: 'status',
   values: ['awaiting_approval', 'pending', 'accepted', 'unknown', 'needs_review'],
 }
 
-type StoredGauge = {
-  /** The name of the metric. */
+export type StoredGauge = {
   gauge: string
   /** Selects `value`, and a column for each label. */
   sql: string
-  parameters?: (config: Config) => string[][]
-  /** What is no longer selected is no longer shown. */
-  isList?: boolean
-  /** Its label with the values that are always shown, as 0 without a row. */
+  /** Whether `$1` in the SQL stands for the codes of the configured accounts. */
+  takesAccounts?: true
+  /** Whether a series that is no longer selected is removed. */
+  isList?: true
+  /** A label with the values that are always shown, as 0 if no row has them. */
   label?: { name: string; values: readonly string[] }
 }
 
-/** Nobody asks about those of other accounts, which `missing_account_work` tells of. */
-const listAccounts = (config: Config) => [listMerchantCodes(config)]
-
+/** Work of accounts that are not configured is counted by `missing_account_work` instead. */
 const STORED_GAUGES: readonly StoredGauge[] = [
   {
     gauge: 'sync_due',
     sql: 'select count(*) as value from transactions where due_at <= now() and merchant_code = any($1)',
-    parameters: listAccounts,
+    takesAccounts: true,
   },
   {
     gauge: 'sync_lag_seconds',
     sql: `select coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as value
       from transactions as t where due_at <= now() and t.merchant_code = any($1)`,
-    parameters: listAccounts,
+    takesAccounts: true,
   },
   {
     gauge: 'refunds',
@@ -69,24 +62,8 @@ const STORED_GAUGES: readonly StoredGauge[] = [
     label: OPEN_STATUS,
   },
   {
-    gauge: 'missing_account_work',
-    sql: MISSING_WORK_SQL,
-    isList: true,
-    parameters: listAccounts,
-  },
-  {
-    gauge: 'api_keys_expiring',
-    sql: `select count(*) as value from actors as k where ${EXPIRING_SOON}`,
-  },
-  {
     gauge: 'events_unpublished',
     sql: `select count(*) as value from (select from event_outbox limit ${MAX_COUNTED}) as waiting`,
-  },
-  {
-    // What waits for disabled ones, however much, is never read.
-    gauge: 'webhook_pending',
-    sql: `select least(${MAX_COUNTED}, coalesce(sum(${countPendingSql('e', MAX_COUNTED)}), 0))::int as value
-      from webhook_endpoints as e where e.disabled_at is null`,
   },
   {
     gauge: 'webhook_endpoints_disabled',
@@ -103,7 +80,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
   },
 ]
 
-/** Beside those that have not ended; counted less often. */
+/** The other statuses, which are counted less often. */
 const ENDED_REFUNDS: StoredGauge = {
   gauge: 'refunds',
   sql: `select status, count(*) as value from refunds
@@ -113,34 +90,31 @@ const ENDED_REFUNDS: StoredGauge = {
 
 type StoredValue = { value: number } & Record<string, string | number>
 
-/**
- * Sets all gauges of what is stored.
- * @throws database errors; the gauges keep their values
- */
+/** @throws database errors; the gauges keep their values */
 export async function setStoredGauges(sql: Sql, ctx: HealthContext): Promise<void> {
-  const { config, metrics, countEndedRefunds } = ctx
   const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
+  const accounts = ctx.config.accounts.map(({ merchantCode }) => merchantCode)
+  const gauges = [...STORED_GAUGES, ...ctx.sharedGauges]
   const [ended, ...values] = await Promise.all([
-    Promise.race([countEndedRefunds(), timeout]),
-    ...STORED_GAUGES.map(({ sql: text, parameters }) =>
-      sql.unsafe<StoredValue[]>(text, parameters?.(config)),
+    Promise.race([ctx.countEndedRefunds(), timeout]),
+    ...gauges.map(({ sql: text, takesAccounts }) =>
+      sql.unsafe<StoredValue[]>(text, takesAccounts && [accounts]),
     ),
   ])
-  for (const [index, gauge] of STORED_GAUGES.entries()) {
-    setGauge(metrics, gauge, values[index] ?? [], 0)
-  }
-  if (ended) setGauge(metrics, ENDED_REFUNDS, ended, 0)
+  for (const [index, gauge] of gauges.entries()) setGauge(ctx, gauge, values[index] ?? [], 0)
+  if (ended) setGauge(ctx, ENDED_REFUNDS, ended, 0)
 }
 
-/** Sets all gauges of what is stored to NaN, so that no stale value is shown while the database is unavailable. */
-export function clearStoredGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
-  for (const gauge of [...STORED_GAUGES, ENDED_REFUNDS]) setGauge(metrics, gauge, [], Number.NaN)
+/** Sets the gauges to NaN, so that no stale value is shown while the database is unavailable. */
+export function clearStoredGauges(ctx: HealthContext): void {
+  const gauges = [...STORED_GAUGES, ...ctx.sharedGauges, ENDED_REFUNDS]
+  for (const gauge of gauges) setGauge(ctx, gauge, [], Number.NaN)
 }
 
-/** @param missing the value of what no row has */
+/** @param missing the value of a series without a row */
 function setGauge(
-  { registry }: Pick<HealthContext['metrics'], 'registry'>,
-  { gauge: name, label, isList = false }: StoredGauge,
+  { metrics: { registry } }: Pick<HealthContext, 'metrics'>,
+  { gauge: name, label, isList }: StoredGauge,
   rows: readonly StoredValue[],
   missing: number,
 ): void {
@@ -153,9 +127,8 @@ function setGauge(
 }
 
 /**
- * Counts refunds that have ended. A count scans the whole table, and is reused for 20 times the time it took: in a
- * small installation the numbers are current, with some millions of rows they are a minute old. It throws database
- * errors.
+ * Counting scans the whole table, so a count is reused for 20 times as long as it took: in a small installation the
+ * numbers are current, with some millions of rows they are up to a minute old.
  */
 export function createEndedRefundCounter(sql: Sql): HealthContext['countEndedRefunds'] {
   const count = async () => await sql.unsafe<StoredValue[]>(ENDED_REFUNDS.sql)

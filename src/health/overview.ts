@@ -1,13 +1,10 @@
-import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Config } from '../config/config.ts'
 import { findStop, type Stop } from '../db/installation.ts'
 import { UNSEEN_MS } from '../db/processes.ts'
-import { rateKind } from '../discrepancies/kinds.ts'
-import { toIso } from '../platform/postgres/row-set.ts'
+import { isUnendedSql } from '../db/schema.ts'
+import { withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
 
-/** A process that has been seen lately. Times are ISO 8601. */
 export type SeenProcess = {
   id: string
   role: string
@@ -17,66 +14,54 @@ export type SeenProcess = {
   seenAt: string
 }
 
-/** How some accounts stand now; `processes` and `stop` are those of the whole installation. */
+/** The state of some accounts. `processes` and `stop` are those of the whole installation, and times are ISO 8601. */
 export type Overview = {
-  /** When it was read, by the database's clock (ISO 8601): ages are counted from it. */
+  /** When it was read, by the database's clock: ages are counted from it. */
   at: string
   processes: SeenProcess[]
-  /** Why refunds and webhooks are not sent, if so. */
+  /** Why refunds and webhooks are not sent; undefined if they are. */
   stop: Stop | undefined
-  /** The end of the last minute with a notification (ISO 8601); null when there was none for a day. */
+  /** The end of the last minute with a notification; null if there was none for a day. */
   lastNotificationAt: string | null
-  /** Transactions of configured accounts that are due, as far as they are counted, and how long the oldest has waited (ms). */
+  /** Transactions of configured accounts that are due, and how long the oldest has waited (ms). */
   due: number
   lagMs: number
-  /** The calls of the last hour, by whether they were answered. */
   answered: number
   unanswered: number
-  /** Refunds that have not ended, and since when the oldest of a status waits (ISO 8601). */
+  /** Refunds that have not ended, and when the oldest of each status was requested. */
   refunds: { status: string; count: number; since: string }[]
-  /** Open discrepancies, those of them about money, and when the oldest was found (ISO 8601). */
-  discrepancies: { all: number; severe: number; since: string | null }
-  /** Webhook endpoints, and since when the one has failed that has failed for longest (ISO 8601). */
+  /** Open discrepancies, and when the oldest of each kind was found. */
+  discrepancies: { kind: string; count: number; since: string }[]
+  /** Webhook endpoints, and since when the first of those that fail has failed. */
   endpoints: { all: number; disabled: number; failing: number; since: string | null }
-  /** Accounts whose refunds are held. */
   held: string[]
 }
 
-/** Something that is due waits for a second; a minute is late, and ten are an outage (ms). */
+/** What is due usually waits for a second; after a minute it is late, and after ten there is an outage (ms). */
 export const LATE_MS = 60_000
 export const OUTAGE_MS = 600_000
-/** What waits for a person longer than this has been overlooked (ms). */
+/** What has waited for a person for longer than this was overlooked (ms). */
 export const OVERLOOKED_MS = 86_400_000
 
-/** Whether workers are missing, and whether versions are mixed. */
 export function rateProcesses(processes: readonly SeenProcess[]) {
   const versions = new Set(processes.map(({ version, commit }) => `${version} ${commit}`))
   return { hasWorker: processes.some(({ role }) => role !== 'web'), isMixed: versions.size > 1 }
 }
 
-/** Of refunds that have not ended, those that somebody has to look at. */
+/** Whether somebody has to look at refunds with this status. */
 export const isWaiting = ({ status }: { status: string }) =>
   status === 'needs_review' || status === 'unknown'
 
-/** Reads the processes that have been seen lately. */
 export async function readProcesses(sql: Sql): Promise<SeenProcess[]> {
   const rows = await sql<SeenProcess[]>`
     select id, role, version, commit, started_at as "startedAt", seen_at as "seenAt" from processes
     where seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond' order by role, started_at, id`
-  return rows.map((one) => ({
-    ...one,
-    startedAt: toIso(one.startedAt),
-    seenAt: toIso(one.seenAt),
-  }))
+  return rows.map((row) => withIso(row, ['startedAt', 'seenAt']))
 }
 
-/** Nobody needs to know how many more there are. */
 const MOST = 10_000
 
-/**
- * Reads how accounts stand. Every part looks rows up by account, and counts at most `MOST` of them.
- * @param owners of webhook endpoints, as the person may see them
- */
+/** Every part reads at most `MOST` rows of each account. @param owners whose webhook endpoints are counted */
 export async function readOverview(
   sql: Sql,
   config: Config,
@@ -84,8 +69,9 @@ export async function readOverview(
   owners: readonly string[],
 ): Promise<Overview> {
   const codes = [...merchants]
+  const configured = config.accounts.map(({ merchantCode }) => merchantCode)
   const accounts = sql`unnest(${codes}::text[]) as a (merchant_code)`
-  const [processes, refunds, kinds, stop, [endpoints], [row]] = await Promise.all([
+  const [processes, refunds, discrepancies, stop, [endpoints], [row]] = await Promise.all([
     readProcesses(sql),
     sql<Overview['refunds']>`
       select case status when 'sending' then 'pending' else status end as status, count(*)::int as count,
@@ -98,7 +84,7 @@ export async function readOverview(
           where r.merchant_code = a.merchant_code and r.status not in ('needs_review', 'unknown')
             and ${sql.unsafe(isUnendedSql('r'))} limit ${MOST})) as r
       group by 1 order by 1`,
-    sql<{ kind: string; count: number; since: string }[]>`
+    sql<Overview['discrepancies']>`
       select kind, count(*)::int as count, min(at) as since from ${accounts} cross join lateral (
         select kind, at from discrepancies as d
         where d.merchant_code = a.merchant_code and d.resolved_at is null limit ${MOST}) as d
@@ -123,7 +109,7 @@ export async function readOverview(
         from ${accounts} cross join lateral (
           select due_at from transactions as t where t.merchant_code = a.merchant_code and t.due_at <= now()
           order by due_at limit ${MOST}) as t
-        where a.merchant_code = any(${listMerchantCodes(config)}::text[])
+        where a.merchant_code = any(${configured}::text[])
       ) as due, (
         select max(at) filter (where notifications > 0) as "lastNotificationAt",
           coalesce(sum(answered) filter (where at > now() - interval '1 hour'), 0)::int as answered,
@@ -132,18 +118,12 @@ export async function readOverview(
       ) as calls`,
   ])
   if (!endpoints || !row) throw new Error('the database returned no row')
-  const sum = (some: readonly { count: number }[]) =>
-    some.reduce((total, { count }) => total + count, 0)
-  const severe = kinds.filter(({ kind }) => rateKind(kind) === 'high')
-  const [oldest = null] = kinds.map(({ since }) => toIso(since)).sort()
   return {
-    ...row,
-    at: toIso(row.at),
-    lastNotificationAt: row.lastNotificationAt && toIso(row.lastNotificationAt),
+    ...withIso(row, ['at', 'lastNotificationAt']),
     processes,
-    refunds: refunds.map((one) => ({ ...one, since: toIso(one.since) })),
-    discrepancies: { all: sum(kinds), severe: sum(severe), since: oldest },
-    endpoints: { ...endpoints, since: endpoints.since && toIso(endpoints.since) },
+    refunds: refunds.map((one) => withIso(one, ['since'])),
+    discrepancies: discrepancies.map((one) => withIso(one, ['since'])),
+    endpoints: withIso(endpoints, ['since']),
     stop,
   }
 }

@@ -2,8 +2,8 @@ import { ConfigError } from '../config/environment.ts'
 import { askHealth, HEALTH_PATHS, readHealthUrl } from './ask-health.ts'
 
 /**
- * The health check of the image: `node dist/health/probe.js [/readyz|/healthz]`. Exit code 0 if the service of the same
- * container answers 200, 1 if not, 2 for wrong use.
+ * The health check of the image: `node dist/health/probe.js [/readyz|/healthz]`. The exit code is 0 if the service in
+ * the same container answers 200, 1 if not, 2 for wrong usage.
  */
 async function main(args: readonly string[]): Promise<void> {
   const [asked = '/readyz', ...others] = args

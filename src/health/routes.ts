@@ -18,19 +18,19 @@ const PHASE_REASONS = {
   stopping: 'the process is stopping',
 }
 
-/** While a database server starts up, the driver delays queries until it accepts connections (ms). */
+/** While a database server starts up, the driver delays queries: no probe waits longer than this (ms). */
 const PROBE_TIMEOUT_MS = 2_000
 
 const OTHER_REASON =
   'the database does not answer in time, reports commits that are not durable, or its schema is older than this version'
 
-/** The outage in which some statements still succeed, so that the probe alone does not always show it. */
+/** In this outage some statements still succeed, so the probe alone does not always show it. */
 const STOPS_WRITES = 'disk'
 
 /**
- * Serves orchestrators and Prometheus, without an API key. However many ask, the database is asked at most once every
- * `healthReuseMs`, and the text of the metrics is built as often.
- * @param showsMetrics false where another listener has `/metrics`
+ * Serves orchestrators and Prometheus, without an API key. However many requests come, the database is asked and the
+ * metrics are written at most once every `healthReuseMs`.
+ * @param showsMetrics false if another listener serves `/metrics`
  */
 export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const { healthReuseMs } = ctx.config
@@ -41,12 +41,12 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   return createRouter()
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
-      // The signal to stop may arrive while the database is being asked.
+      // The phase is read again at the end, as the signal to stop may arrive while the database is being asked.
       const starting = describePhase()
       const { why: fault, stopped } = starting === undefined ? await checkDatabase() : {}
       const why = starting ?? fault ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
-      // An unresponsive gateway does not make this process unready: other processes use the same gateway.
+      // An unresponsive gateway does not make this process unready, because all others use the same gateway.
       const paused = ctx.gateway.breakers.listPaused()
       const { verbose } = c.req.valid('query')
       const notes = verbose === undefined ? [] : await checkWorkers()
@@ -60,10 +60,9 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     })
 }
 
-/** Why the database cannot take requests, and why nothing is sent, if so. */
 type Fault = { why?: string | undefined; stopped?: string | undefined }
 
-/** Finds what the probe meets, or what other statements met and still lasts. */
+/** Finds a fault that the probe meets, or that other statements have met and that still lasts. */
 async function findFault({ db: { sql }, log }: Pick<HealthContext, 'db' | 'log'>): Promise<Fault> {
   const probe = async () => {
     await proveWrites(sql)
@@ -80,7 +79,7 @@ async function findFault({ db: { sql }, log }: Pick<HealthContext, 'db' | 'log'>
   }
 }
 
-/** What does not make this process unready, but somebody should know. */
+/** Finds what somebody should know although it does not make this process unready. */
 async function findNotes(ctx: HealthContext): Promise<string[]> {
   try {
     return (await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx))) ? [NO_WORKER] : []
@@ -173,26 +172,21 @@ const metrics = createRoute({
   },
 })
 
-/** Renders the metrics in Prometheus text format; the gauges of a silent database are NaN. */
+/** Writes the metrics in Prometheus text format. If the database does not answer, its gauges are NaN. */
 async function renderMetrics(ctx: HealthContext): Promise<string> {
-  const isUp = await refreshDatabaseGauges(ctx)
-  ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-  ctx.measure()
-  return await ctx.metrics.registry.metrics()
-}
-
-/** @returns whether the database answered in time */
-async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
+  const { metrics, log } = ctx
   const reads = ctx.db.reads.run('metrics', ({ sql }) => setStoredGauges(sql, ctx))
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
-    return true
+    metrics.databaseUp.set(1)
   } catch (err) {
-    // Metrics matter most while the database is unavailable: still serve the rest.
+    // Metrics matter most while the database is unavailable, so the rest is still served.
     clearStoredGauges(ctx)
-    if (!noteOutage(ctx.log, err, 'scrapes')) {
-      ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    metrics.databaseUp.set(0)
+    if (!noteOutage(log, err, 'scrapes')) {
+      log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
     }
-    return false
   }
+  ctx.measure()
+  return await metrics.registry.metrics()
 }

@@ -1,7 +1,5 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
-import type { Operation } from '../gateway/breakers.ts'
-import { InboxFullError } from '../ipn/inbox.ts'
 import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
 import { BACKLOG, describeOutage } from '../platform/postgres/describe-outage.ts'
@@ -9,11 +7,12 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
 
 const WATCH_EVERY_MS = 1_000
-/** An outage has ended when a commit succeeds and nothing has failed for so long (ms). */
+/** An outage has ended once a commit succeeds and nothing has failed for this long (ms). */
 const QUIET_MS = 5_000
+
 /**
- * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
- * those of the gateway while calls are paused.
+ * Watches the outages that this process meets. One of the database lasts from the first error until a write succeeds,
+ * one of the gateway as long as calls are paused.
  */
 export function watchOutages({ db, log, gateway, lifecycle, config }: Context): WorkerLoop {
   const isEmbedded = config.DATABASE_URL === undefined
@@ -51,7 +50,7 @@ export function watchOutages({ db, log, gateway, lifecycle, config }: Context): 
     stopping: lifecycle.stopping,
     begin: async () => {
       watchGateway()
-      // A commit may wait for a standby without end: one probe at a time, and the reminders go on.
+      // A commit may wait for a standby forever, so only one probe runs at a time, and nothing waits for it.
       if (!probing && outages.list().some((one) => !isOfGateway(one))) void probe()
       outages.remind()
       return { count: 0, finished: Promise.resolve() }
@@ -61,10 +60,9 @@ export function watchOutages({ db, log, gateway, lifecycle, config }: Context): 
 }
 
 /**
- * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then
- * opens its sessions anew. A server without free space accepts it, and goes on committing while its log has room: so
- * the rows of a count, 280 kB or more than is left where a table cannot grow, spill into a temporary file, which leaves
- * nothing behind.
+ * Fails if the database cannot write. A read-only server refuses an update even of no row, and the pool then opens
+ * its sessions anew. A server whose disk is full accepts it and commits as long as its log has room. So the rows of a
+ * count also spill into a temporary file of 280 kB, more than is left where a table cannot grow.
  * @throws database errors
  */
 export async function proveWrites(sql: Sql): Promise<void> {
@@ -74,27 +72,26 @@ export async function proveWrites(sql: Sql): Promise<void> {
     select count(*) from generate_series(1, 20000)`,
   )
   await proof.catch((error: unknown) => {
-    // A file that `temp_file_limit` cuts off (configuration_limit_exceeded) was written.
+    // configuration_limit_exceeded: `temp_file_limit` cut the file off, so the disk has room.
     if (!(error instanceof postgres.PostgresError && error.code === '53400')) throw error
   })
 }
 
-/** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */
+/** Commits only a transaction id: the server writes and flushes its log, and waits for its standby. */
 async function commitNothing(sql: Sql): Promise<void> {
   await sql`select pg_current_xact_id()`
 }
 
 /**
- * Says what an error is a sign of, of a server elsewhere or of the embedded one. A database that cannot be used is also
- * late: that is no second condition.
+ * A database that cannot be used is also late, which is not a second condition.
+ * @param isEmbedded whether the server is the embedded one
  */
 export function classifyOutage(
   error: unknown,
   lasting: readonly Condition[],
   isEmbedded = false,
 ): Condition | undefined {
-  const isLate = error instanceof TimeoutError || error instanceof InboxFullError
-  const found = describeOutage(error) ?? (isLate ? BACKLOG : undefined)
+  const found = describeOutage(error) ?? (error instanceof TimeoutError ? BACKLOG : undefined)
   if (found?.name === 'database' && isEmbedded)
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
@@ -106,7 +103,7 @@ const GATEWAY = 'gateway'
 
 const isOfGateway = ({ name }: { name: string }) => name.startsWith(GATEWAY)
 
-function describePause(merchantCode: string, operation: Operation): Condition {
+function describePause(merchantCode: string, operation: string): Condition {
   return {
     name: `${GATEWAY} ${operation} ${merchantCode}`,
     what: `the gateway does not answer calls of account ${merchantCode} (${operation})`,

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
+import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { formatRegistered } from '../transactions/due.ts'
@@ -13,7 +14,7 @@ export type Inbox = ReturnType<typeof createInbox>
 export type IpnContext = Context & { inbox: Inbox }
 
 /** To be sent again. One whose commit was already running may be stored all the same, and is counted twice. */
-export class InboxFullError extends Error {}
+export class InboxFullError extends TimeoutError {}
 
 const MAX_BATCH = 500
 const MAX_WAITING = 5_000

@@ -1,16 +1,16 @@
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/client.ts'
 import { EXPIRY_LOCK } from '../db/names.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
+import { isUnendedSql } from '../db/schema.ts'
 
-/** Rows per statement, which then takes milliseconds; it locks only what it deletes. */
+/** Rows per statement, which locks only what it deletes. */
 const BATCH = 1_000
 
 const UNENDED = isUnendedSql('r')
 
 /**
- * Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. What is `kept`
- * may decide a refund that is open, or one that is not known yet.
+ * Tables that serve only as evidence and for debugging, with the columns that date a row. A row that is `kept` may
+ * still decide a refund that is open, or one that is not known yet.
  */
 const TABLES = [
   {
@@ -31,11 +31,10 @@ const TABLES = [
 type Retention = { db: Pick<Database, 'sql'>; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
- * Makes a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per
- * round, oldest first, each in its own commit. A round continues by primary key where the last one stopped, and starts
- * over at a younger row.
- * @returns the pass, which returns the number of events deleted and of other old rows seen: as long as there are any,
- *   it goes on
+ * Creates a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per
+ * round, oldest first, each in its own commit. A round continues by primary key where the last one stopped, and
+ * starts over after a younger row.
+ * @returns the pass, which goes on as long as it finds old rows
  */
 export function createDeleteExpired({ db, config }: Retention): () => Promise<number> {
   const { sql } = db
@@ -65,8 +64,8 @@ export function createDeleteExpired({ db, config }: Retention): () => Promise<nu
 }
 
 /**
- * Deletes the oldest events, and records in the same statement how far: a cursor before that has missed some. One
- * process at a time.
+ * Deletes the oldest events, and records in the same statement up to which one: a cursor before it has missed events.
+ * Only one process at a time does so.
  */
 async function deleteEvents({ db: { sql }, config }: Retention): Promise<number> {
   const [row] = await sql<{ removed: number }[]>`
@@ -88,12 +87,12 @@ async function deleteEvents({ db: { sql }, config }: Retention): Promise<number>
   return row?.removed ?? 0
 }
 
-/** How long sessions are kept after their end, and attempts to deliver webhooks if `RETENTION_DAYS` is not less. */
+/** How long ended sessions are kept, and attempts to deliver webhooks unless `RETENTION_DAYS` is less. */
 const KEPT_DAYS = 30
 
-/** What one statement deletes or erases, a batch at a time; `$1` is the number of days a row is kept. */
+/** Statements that delete or erase a batch. `$1` is the number of days for which attempts are kept. */
 const ERASURES = {
-  /** The oldest attempts of every webhook endpoint's log, by primary key. */
+  /** The oldest attempts of each webhook endpoint, by primary key. */
   attempts: `
     with expired as materialized (
       select a.place from webhook_endpoints as e cross join lateral (
@@ -103,28 +102,26 @@ const ERASURES = {
       where a.sent_at < now() - $1::int * interval '1 day'
     )
     delete from webhook_attempts where ctid = any(array(select place from expired))`,
-  /** Sign-in links that can no longer be used, and sessions that are long over: the audit log tells of them. */
+  /** Unusable sign-in links and sessions that ended long ago: the audit log tells of them. */
   sessions: `
     delete from sessions where id in (
       select id from sessions
       where least(expires_at, ended_at) < now() - ${KEPT_DAYS} * interval '1 day'
         or (signed_in_at is null and link_until < now() - interval '1 day')
       limit ${BATCH})`,
-  /** The receivers of refunds whose outcome can no longer be revised. The masked one, which people are shown, stays. */
+  /** The receivers of refunds whose outcome can no longer be revised. The masked receiver, which people see, stays. */
   receivers: `
     update refunds set receiver = null
     where (merchant_code, refund_id) in (
       select merchant_code, refund_id from refunds
       where receiver is not null and forget_receiver_at <= now() limit 500 for update skip locked)`,
-  /** The webhook secrets from before a rotation whose time has come: they no longer sign anything. */
+  /** Previous webhook secrets that no longer sign anything. */
   secrets: `
     update webhook_endpoints set previous_secret = null, previous_secret_until = null
     where previous_secret_until <= now()`,
-  /** Processes that died: they hold nothing any more. */
   processes: `delete from processes where seen_at < now() - interval '1 day'`,
 }
 
-/** Deletes or erases a batch of what is no longer needed. @returns the number of rows */
 export async function erase(
   { db: { sql }, config }: Retention,
   what: keyof typeof ERASURES,

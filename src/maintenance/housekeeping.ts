@@ -12,7 +12,7 @@ import { CLI } from '../version.ts'
 
 const ORDERS = 100
 
-/** Checks the orders that a process left unchecked when it stopped after its commit. A failure leaves the others. */
+/** Checks the orders that a process left unchecked when it stopped after a commit. One failure leaves the others. */
 export async function checkOrders(ctx: Pick<Context, 'db' | 'log' | 'metrics'>): Promise<number> {
   const due = await ctx.db.sql<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from transactions
@@ -26,12 +26,11 @@ export async function checkOrders(ctx: Pick<Context, 'db' | 'log' | 'metrics'>):
   return due.length
 }
 
-/** Transactions or notifications per statement. */
 const BATCH = 500
 
 /**
- * Deletes transactions that were only ever asked for, and not for `SYNC_REPOLL_FOR_MS`, with their calls: mistyped ids.
- * One that was never queried, or is being queried, is left.
+ * Deletes transactions, with their calls, that were only ever asked for, such as mistyped ids, and not since
+ * `SYNC_REPOLL_FOR_MS`. One that was not queried yet, or is being queried, stays.
  */
 export async function forgetUnconfirmed({
   db: { sql },
@@ -57,12 +56,12 @@ export async function forgetUnconfirmed({
   return forgotten.length
 }
 
-/** A younger notification is still being handled in the normal way (ms). */
+/** A younger notification is probably still being handled (ms). */
 const MIN_AGE_MS = 5_000
 
 /**
- * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is stored
- * for the first time is seen neither by the intake nor by that commit.
+ * Makes transactions due whose refund notifications were not handled. Neither the intake nor the commit that first
+ * stores a payment sees a notification that arrives during that commit.
  */
 export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Promise<number> {
   const [row] = await sql<{ requeued: number }[]>`
@@ -85,10 +84,10 @@ export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Pr
   return requeued
 }
 
-/** Longer than any lease or pause of a webhook endpoint, and than any account's calls are paid for (ms). */
+/** Longer than any lease or pause of a webhook endpoint, and than calls of an account are ever paid in advance (ms). */
 const LONGEST_AHEAD_MS = 120_000
 
-/** Makes due now what stands still because the database's clock went back, as after a failover to a slower server. */
+/** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */
 export async function followClock({ db: { sql } }: Pick<Context, 'db'>): Promise<void> {
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`

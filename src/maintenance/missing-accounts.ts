@@ -1,5 +1,6 @@
 import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import {
   buildDiscrepancyEvents,
@@ -10,13 +11,12 @@ import {
 import { recordEvents } from '../events/record-events.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 const MAX_COUNTED = 10_000
 const BATCH = 500
 const UNENDED = isUnendedSql('r')
 
-/** Counts the open work of each account that has some and is not among `$1`, up to a bound. */
+/** Counts the open work of each account that has some and is not among `$1`, up to `MAX_COUNTED`. */
 export const MISSING_WORK_SQL = `
   select merchant, work, value from (
     select merchant, work, value, sum(value) over (partition by merchant) as total
@@ -30,7 +30,7 @@ export const MISSING_WORK_SQL = `
     ) as counted) as work
   where total > 0 order by merchant, work`
 
-/** Warns at the start of open work that can neither be queried nor sent. */
+/** Warns at the start of open work that can be neither queried nor sent. */
 export async function warnOfMissingAccounts({
   db: { sql },
   config,
@@ -48,8 +48,8 @@ export async function warnOfMissingAccounts({
 }
 
 /**
- * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, and
- * resolves those that are over.
+ * Records `account_missing` for each transaction with open refunds whose account is no longer configured, and
+ * resolves it where the account is configured again or the refunds have ended.
  */
 export async function checkMissingAccounts(
   ctx: Pick<Context, 'db' | 'config' | 'log' | 'metrics'>,
@@ -66,20 +66,16 @@ export async function checkMissingAccounts(
 }
 
 function describe(keys: readonly TransactionKey[]) {
+  const ours = 'has refunds that have not ended'
   const theirs = 'the merchant account is not configured'
-  const found = {
-    kind: 'account_missing',
-    ours: 'has refunds that have not ended',
-    theirs,
-  } as const
-  return keys.map((key) => ({ ...key, ...found }))
+  return keys.map((key) => ({ ...key, kind: 'account_missing' as const, ours, theirs }))
 }
 
-/** Discrepancies that still apply: open, or resolved by a person while both sides differ as before. */
+/** Discrepancies that still apply: they are open, or a person resolved them while both sides still differ. */
 const STANDING = `d.kind = 'account_missing'
   and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))`
 
-/** The transactions to record, locked; one that another process holds waits for the next round. */
+/** Selects and locks the transactions to record. One that another process has locked waits for the next round. */
 async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
   return await tx<TransactionKey[]>`
     with work as materialized (
@@ -96,7 +92,6 @@ async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<Trans
     limit ${BATCH}`
 }
 
-/** Transactions whose account is configured again, or whose refunds have all ended. */
 async function selectOver(tx: Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
   return await tx<TransactionKey[]>`
     select d.merchant_code as "merchantCode", d.transaction_id as "transactionId"

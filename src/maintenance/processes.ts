@@ -9,7 +9,7 @@ import { leaseMs } from '../sync/claim-due.ts'
 
 type OwnProcess = Pick<Context, 'db' | 'log' | 'config' | 'lifecycle'>
 
-/** Makes the pass that writes that this process lives. One that only serves HTTP says once when it sees no worker. */
+/** Creates the pass that records that this process lives. One that only serves HTTP warns once if no worker lives. */
 export function createPresence(ctx: OwnProcess): () => Promise<void> {
   let isWarned = false
   return async () => {
@@ -23,14 +23,13 @@ export function createPresence(ctx: OwnProcess): () => Promise<void> {
 }
 
 /**
- * Makes due at once what a process holds that has not been seen for `UNSEEN_MS`: its claims of transactions and
- * endpoints.
+ * Releases the transactions and endpoints claimed by processes that were not seen for `UNSEEN_MS`.
  *
- * It may be alive, paused or cut off. No commit of it writes anything without its lease, but nothing stops the call of
- * a refund whose attempt it has recorded: a transaction with a refund that may be sent, or is being sent, keeps its
- * lease. That is looked up in a statement of its own, under the lock of the row, under which refunds are requested and
- * attempts recorded. Nobody is declared dead while the database takes no writes: this process must have written all
- * that time.
+ * Such a process may still be alive, paused or cut off. Without its lease none of its commits writes anything, but
+ * nothing stops the call of a refund whose attempt it has recorded. So a transaction with a refund that may be sent,
+ * or is being sent, keeps its lease. A statement of its own looks that up under the lock of the transaction's row,
+ * which is also held when refunds are requested and attempts recorded. While the database takes no writes, no process
+ * counts as dead: this process must have written during all that time.
  */
 export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   const { sql } = ctx.db
@@ -48,7 +47,7 @@ export async function releaseUnseen(ctx: OwnProcess): Promise<number> {
   return released
 }
 
-/** The processes that are unseen, as `dead`; none while this process could not write. Long dead ones hold no lease. */
+/** Selects unseen processes as `dead`, or none while this process could not write. Long dead ones hold no lease. */
 function selectDead(sql: Sql | Tx, { config, lifecycle }: OwnProcess) {
   const ms = (value: number) => sql`${value} * interval '1 millisecond'`
   const longest = UNSEEN_MS + 2 * leaseMs(config.GATEWAY_TIMEOUT_MS)
@@ -59,7 +58,6 @@ function selectDead(sql: Sql | Tx, { config, lifecycle }: OwnProcess) {
       and own.writing_since <= now() - ${ms(UNSEEN_MS)}) as dead`
 }
 
-/** Locks what unseen processes hold; what a commit of theirs has locked is skipped. */
 async function lockUnseen(tx: Tx, ctx: OwnProcess) {
   return await tx<TransactionKey[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId"
@@ -71,7 +69,6 @@ async function lockUnseen(tx: Tx, ctx: OwnProcess) {
       order by t.due_at for update skip locked) as t`
 }
 
-/** Releases locked transactions, except those with a refund whose call may be under way or may still begin. */
 async function releaseTransactions(tx: Tx, held: readonly TransactionKey[]): Promise<number> {
   const { count } = await tx`
     update transactions as t set lease_id = null, due_at = now()

@@ -1,6 +1,7 @@
 import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { recheckTransaction } from '../decisions/unit-of-work.ts'
 import type { NewDiscrepancy, RecordedDiscrepancy } from '../discrepancies/kinds.ts'
@@ -15,18 +16,16 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
-import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { looksDifferent } from '../refunds/save.ts'
 import { makeDue, selectKey } from '../transactions/due.ts'
 
-/** So that new ones are not held up. */
+/** Due transactions beyond which no final ones are added, so that new ones are not delayed. */
 const MAX_DUE = 100
 
 /**
  * Makes transactions due once more that became final or were abandoned `RECONCILE_FINAL_FOR_MS` ago: the gateway may
- * have changed its answer without a notification. One that is final and was never notified is recorded as
- * `ipn_missing`.
+ * have changed its answer without a notification. Final ones without any notification are recorded as `ipn_missing`.
  * @returns the number of transactions made due
  */
 export async function recheckFinal(ctx: Context): Promise<number> {
@@ -67,18 +66,17 @@ function describeUnnotified({ merchantCode, transactionId, state }: Rechecked): 
 
 type UnqueriedContext = RefundsContext & Pick<Context, 'db' | 'metrics'>
 
-/** Transactions per round: each has a commit of its own. */
 const BATCH = 100
 
 /**
- * Applies the deadlines of refunds that no query's commit applies: those that nobody approved or that were not sent in
- * time, and all that are due of an account that is no longer configured. One that fails leaves the others.
+ * Applies the deadlines of refunds that no query's commit reaches: those not approved or not sent in time, and all
+ * due ones of accounts that are no longer configured. One failure leaves the others.
  * @returns the number of transactions with such refunds
- * @throws the first failure, after all have had their turn
+ * @throws the first failure, after all transactions have had their turn
  */
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
-  // Each has a part of the round, so that many refunds of accounts that left hold up no approval.
+  // Each kind has its share of the round, so that many refunds of removed accounts do not delay expired approvals.
   const keys = await ctx.db.sql<TransactionKey[]>`
     (select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where ${ctx.db.sql.unsafe(isUnendedSql('refunds'))} and (
@@ -103,7 +101,7 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   return keys.length
 }
 
-/** A transaction that a worker has claimed is left to it: its commit does the same. */
+/** Leaves a claimed transaction to its worker, whose commit does the same. */
 async function reconcileOne(
   ctx: UnqueriedContext,
   tx: Tx,
@@ -116,8 +114,7 @@ async function reconcileOne(
       where (t.lease_id is null or t.due_at <= now()) and ${tx.unsafe(byTransaction('t'))}
       limit 1 for update skip locked) as t`
   if (free.length === 0) return []
-  const unanswered = { snapshot: undefined, changed: false, answered: false }
-  const input = { ...unanswered, sending: { pausedMs: 0 } }
+  const input = { snapshot: undefined, changed: false, answered: false, sending: { pausedMs: 0 } }
   const { drafts, found, changed, externalChanges } = await reconcileRefunds(ctx, tx, key, input)
   if (changed) await recheckTransaction(tx, key)
   const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)

@@ -4,31 +4,24 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { placeReceiver } from '../refunds/receiver.ts'
 import { placeSecret } from '../webhooks/send.ts'
 
-/** How many values were encrypted again, and how many cannot be read with any key. */
-export type Resealed = { receivers: number; endpoints: number; events: number; unreadable: number }
-
-const BATCH = 200
+type Resealed = { receivers: number; endpoints: number; events: number; unreadable: number }
 
 /**
- * Encrypts receivers, webhook secrets and the receivers in events again, with the key in use, while the service runs,
- * until nothing is left under an older key. A value is replaced only if it is still the one that was read; one that no
- * key can decrypt stays as it is, and is counted.
+ * Encrypts receivers, webhook secrets and the receivers in events again with the active key, until nothing is left
+ * under an older one. The service may run meanwhile: a value is replaced only if it is still the one that was read. A
+ * value that no key can decrypt stays as it is and is counted as `unreadable`.
  */
-export async function resealData(
-  sql: Sql,
-  encryption: Encryption,
-  batch: number = BATCH,
-): Promise<Resealed> {
+export async function resealData(sql: Sql, encryption: Encryption, batch = 200): Promise<Resealed> {
   const done: Resealed = { receivers: 0, endpoints: 0, events: 0, unreadable: 0 }
   const pass = { sql, encryption, batch, done }
   for (let isLeft = true; isLeft; ) {
     const before = done.receivers + done.endpoints + done.events
     done.unreadable = 0
     for (const sealed of SEALED) await resealColumn(pass, sealed)
-    // The publisher moves events from the first table to the end of the second.
+    // This order matters: the publisher moves events from the first table to the end of the second.
     await resealEvents(pass, 'event_outbox')
     await resealEvents(pass, 'events')
-    // Processes that were writing as the key came into use may have written under the one before.
+    // Processes that were writing when the key became active may have used the one before it.
     isLeft = done.receivers + done.endpoints + done.events > before
   }
   return done
@@ -36,7 +29,7 @@ export async function resealData(
 
 type Pass = { sql: Sql; encryption: Encryption; batch: number; done: Resealed }
 
-/** An encrypted column, of rows that a merchant and a UUID name. */
+/** An encrypted column. A merchant and a UUID are the key of its rows. */
 type Sealed = {
   table: string
   key: string
@@ -104,7 +97,6 @@ async function resealEvents(
   }
 }
 
-/** @returns undefined for what no key can decrypt */
 function reseal({ encryption, done }: Pass, before: Buffer, place: Place): Buffer | undefined {
   try {
     return encryption.encrypt(encryption.decrypt(before, place), place)

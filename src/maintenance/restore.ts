@@ -21,8 +21,7 @@ import { listStatusesSql } from '../refunds/lifecycle.ts'
 
 type RestoreContext = Parameters<typeof changeHold>[0]
 
-/** What a restore led to: how many refunds are held for a person, and transactions asked about. */
-export type Restored = { epoch: number; held: number; asked: number }
+type Restored = { epoch: number; held: number; asked: number }
 
 const OPERATION = 'restored'
 const UNSENT = listStatusesSql('unsent')
@@ -31,14 +30,14 @@ const REASON =
   'the database was restored: before you release it, make sure that this refund was not sent, cancelled or declined since'
 
 /**
- * Ends a stop after commits were lost. The gateway is asked about all refunds that have not ended, the epoch is raised,
- * and every refund that was not sent until then is held for a person. Until the end nothing is sent, and a call that
- * was interrupted is repeated.
+ * Ends a stop after commits were lost. The gateway is asked about all refunds that have not ended, the epoch is
+ * raised, and every refund not sent before is held for a person. Nothing is sent until all of it is done. Repeat it
+ * if it was interrupted.
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql } = ctx.db
   await compareServer(sql)
-  // A folder that was copied back is the same server at an earlier moment, which nothing shows.
+  // A data folder that was copied back is the same server at an earlier moment, which cannot be detected.
   await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
   const asked = await askAboutOpen(sql)
   const epoch = await runInTransaction(sql, raiseEpoch)
@@ -50,7 +49,7 @@ export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise
   return { epoch, held, asked }
 }
 
-/** Ends a stop after which nothing was lost, such as a move of the database while nothing ran. */
+/** Ends a stop without a loss, such as after the database was moved while nothing ran. */
 export async function confirmNothingLost(
   sql: Sql,
   log: Log,
@@ -70,13 +69,12 @@ const describe = (objectId: string) => ({ operation: OPERATION, merchantCode: nu
 type UnsentRefund = TransactionKey & {
   refundId: string
   paymentId: string
-  /** The reason of a hold that it has already. */
   before: string | null
 }
 
 /**
- * Holds the unsent refunds, also those that were asked for since: one may repeat a request whose row was lost. One that
- * is held is held anew: whoever set that hold could release it, and knew nothing of a restore.
+ * Holds the unsent refunds, including those requested since the restore, which may repeat a request whose row was
+ * lost. A held one is held again: whoever set the first hold may release it, and did not know of the restore.
  */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
   const [{ newest } = { newest: '0' }] = await ctx.db.sql<{ newest: string }[]>`
@@ -101,14 +99,13 @@ async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
         await changeHold(ctx, actor, subject, hold)
         held += 1
       } catch (error) {
-        // Its payment moves meanwhile: it is read again.
+        // Its payment is being moved to another transaction, so it is read again.
         if (!(error instanceof DomainError && error.code === 'unavailable')) throw error
       }
     }
   }
 }
 
-/** Has the gateway asked about every transaction with a refund that has not ended. */
 async function askAboutOpen(sql: Sql): Promise<number> {
   const keys = await sql<TransactionKey[]>`
     select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
@@ -127,14 +124,12 @@ async function askAboutOpen(sql: Sql): Promise<number> {
   return keys.length
 }
 
-const SAY_EVERY_MS = 60_000
-
 /**
- * Makes a pass that finds out whether the database is another server, or continues from an earlier moment: then nothing
- * is sent, which the log says when it is found, and once a minute.
+ * Creates a pass that detects that the database is another server, or continues from an earlier moment. From then on
+ * nothing is sent, which the log says at once and then every minute.
  */
 export function createServerWatch({ db, log }: Pick<Context, 'db' | 'log'>): () => Promise<void> {
-  const throttle = createThrottle(SAY_EVERY_MS)
+  const throttle = createThrottle(60_000)
   const sighting: Sighting = { seenAt: undefined }
   let isStopped = false
   return async () => {

@@ -96,14 +96,6 @@ export function listStatusesSql(meaning: keyof StateOfRefund): string {
   return `(${names.map(([name]) => `'${name}'`).join(', ')})`
 }
 
-/**
- * The condition in SQL that a refund has not ended. The planner finds the index of open refunds by the first part.
- * @param from the table's name or alias in the statement
- */
-export function isUnendedSql(from: string): string {
-  return `${from}.status not in ('succeeded', 'failed') and ${from}.status <> 'returned'`
-}
-
 const UNSENT = ['awaiting_approval', 'pending'] as const
 const SENT = ['sending', 'unknown'] as const
 const AWAITED = ['accepted', 'unknown'] as const

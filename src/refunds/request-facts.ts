@@ -1,6 +1,7 @@
 import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import { requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import type { Fingerprint } from '../platform/crypto/encryption.ts'
@@ -8,7 +9,6 @@ import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
-import { isUnendedSql } from './lifecycle.ts'
 import type { RefundSubject } from './request-schema.ts'
 
 /** What a refund was asked for: a payment, or a transaction of whose order more than one success was paid. */

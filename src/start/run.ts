@@ -3,20 +3,16 @@ import type { Environment } from '../config/settings.ts'
 import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { formatVersion } from '../version.ts'
 
-/** What the program reads and writes besides the log. */
-export type MainStreams = {
-  /** The environment variables; this process's own if left out. */
+type MainStreams = {
+  /** The environment variables, by default those of this process. */
   env?: Environment
-  /** Data, for standard output. */
   print: (text: string) => void
-  /** Messages, for standard error. */
   printError: (text: string) => void
 }
 
 /**
- * Runs the program. Never rejects.
- * @param args what follows the program's name
- * @returns the exit code: 0 done, 1 the start or a check failed, 2 wrong usage; undefined while the service runs
+ * Never rejects.
+ * @returns the exit code: 0 done, 1 the start or a check failed, 2 wrong usage; undefined if the service runs
  */
 export async function runMain(
   args: readonly string[],
@@ -35,7 +31,7 @@ export async function runMain(
         print(`${formatVersion()}\n`)
         return 0
       case 'check': {
-        // The check that waits for the connection reports its loss.
+        // The check that waits for the connection reports that it was lost.
         tolerateLostConnections()
         const { presentFinding, runCheck } = await import('../cli/check.ts')
         const result = await runCheck(env, {
@@ -45,7 +41,7 @@ export async function runMain(
         return result.ok ? 0 : 1
       }
       case 'serve': {
-        // First: loading the service takes most of a second, and it may be stopped meanwhile.
+        // This comes first: loading the service takes most of a second, and it may be stopped meanwhile.
         const onSignal = catchSignals()
         const { start } = await import('./start.ts')
         await start(onSignal, env)
@@ -59,13 +55,12 @@ export async function runMain(
 }
 
 /**
- * Handles the signals that stop a process: without a handler each of them ends it as if it had crashed. Until a stop is
- * attached nothing runs that has to be stopped, so a signal ends the process with 0.
- * @returns attaches what a signal does
+ * Handles the signals that stop a process; without a handler they end it as if it had crashed. Until a stop is
+ * attached, nothing runs that has to be stopped, and a signal exits with 0.
  */
 function catchSignals(): (stop: (signal: NodeJS.Signals) => void) => void {
   let stop: (signal: NodeJS.Signals) => void = () => process.exit(0)
-  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
+  // Not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
     process.on(signal, () => stop(signal))
   return (attached) => {
@@ -73,7 +68,6 @@ function catchSignals(): (stop: (signal: NodeJS.Signals) => void) => void {
   }
 }
 
-/** What the command line asks for; `refuse` names the argument that is not known. */
 export type Command =
   | { action: 'serve' | 'version' | 'help' }
   | { action: 'check'; json: boolean }
@@ -93,13 +87,12 @@ Without an argument the service starts, with the settings of the environment (do
   --help      print this help
 `
 
-/** Reads the arguments of the program. */
 export function readArguments(args: readonly string[]): Command {
   for (const arg of args) {
     const [name = ''] = arg.split('=')
     if (KNOWN.includes(arg)) continue
     if (KNOWN.includes(name)) return refuse(`${name} takes no value`)
-    // Of an option the value may be a secret.
+    // The value of an option may be a secret.
     const shown = arg.startsWith('-') ? name : arg
     return refuse(`unknown argument ${JSON.stringify(shown.slice(0, 100))}`)
   }

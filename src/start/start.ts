@@ -17,10 +17,10 @@ import { startService } from '../service.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 
 /**
- * Starts everything that the settings ask for, and returns while it runs, or when a stop that came during the start has
- * ended; a stop ends the process.
+ * Starts everything that the settings ask for, and returns once it runs. A stop, also during the start, ends the
+ * process.
  * @param onSignal attaches what a signal that stops the process does
- * @param env the environment variables; this process's own if left out
+ * @param env the environment variables, by default those of this process
  * @throws ConfigError, or the error of the part that could not start, after stopping the others
  */
 export async function start(
@@ -40,7 +40,7 @@ export async function start(
   try {
     await startParts(config, log, parts)
   } catch (error) {
-    // What fails after a stop has begun fails because of it.
+    // Once a stop has begun, it is the cause of any failure.
     const stopped = stop.begun()
     if (stopped) return await stopped
     await parts.stop()
@@ -48,7 +48,7 @@ export async function start(
   }
 }
 
-/** Starts the parts in order. What was started is added to `parts` at once, also when a later part fails. */
+/** Starts the parts in order, and adds each to `parts` at once, so that it is stopped if a later one fails. */
 async function startParts(config: Config, log: Log, parts: Parts): Promise<void> {
   const server = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
   const databaseUrl = inSchema(server, config.DATABASE_SCHEMA)
@@ -81,7 +81,7 @@ async function startDatabase(config: Config, log: Log, parts: Parts): Promise<st
   return database.url
 }
 
-/** Logs what is doubtful about valid settings. The signing secret of the demo is published. */
+/** Logs what is doubtful about valid settings. The demo's signing secret is public anyway. */
 function warnOfSettings(config: Config, log: Log): void {
   if (config.TRUSTED_PROXIES.some(({ prefix }) => prefix === 0)) {
     log.warn(
@@ -95,7 +95,7 @@ function warnOfSettings(config: Config, log: Log): void {
       'these settings have no effect: people sign in with the links of cli people link, and everything is read from DATABASE_URL',
     )
   }
-  // Random ones have many different characters.
+  // A random key has many different characters.
   if (config.API_KEY && new Set(config.API_KEY).size < 10) {
     log.warn('API_KEY may be guessed; set it to the output of: openssl rand -hex 32')
   }
@@ -107,10 +107,10 @@ function warnOfSettings(config: Config, log: Log): void {
   }
 }
 
-/** The connections of a process beside its pool: one listens, one looks up keys. */
+/** Connections of a process beside its pool: one listens, one looks up keys. */
 const BESIDE_POOL = 2
 
-/** Warns of a pool that the server cannot fill. Never rejects: the process serves already. */
+/** Never rejects, as the process serves already. */
 async function warnOfFewConnections(
   { DATABASE_POOL: pool }: Config,
   sql: Sql,
@@ -126,7 +126,7 @@ async function warnOfFewConnections(
   )
 }
 
-/** Says how the sessions plan, each of which finds out by itself. Never rejects: the process serves already. */
+/** Never rejects, as the process serves already. */
 async function noteCitus(sql: Sql, log: Log): Promise<void> {
   const [citus] = await sql<{ version: string }[]>`
     select extversion as version from pg_extension where extname = 'citus'`.catch(() => [])
@@ -136,8 +136,8 @@ async function noteCitus(sql: Sql, log: Log): Promise<void> {
 type Started = { config: Config; sql: Sql; gatewayBaseUrl: string; encryptionKey: string }
 
 /**
- * Describes a start that succeeded, for the line that is logged: of keys it has the ids, of no secret anything. Never
- * rejects: without the database, which may be lost by now, what it stores is left out.
+ * Describes a successful start for the log, with the ids of keys and no secret. Never rejects: if the database has
+ * been lost meanwhile, what it stores is left out.
  */
 export async function describeStart({ config, sql, gatewayBaseUrl, encryptionKey }: Started) {
   const { API_KEY, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
@@ -164,44 +164,39 @@ export async function describeStart({ config, sql, gatewayBaseUrl, encryptionKey
   }
 }
 
-/** A part of this process that has to be stopped. `drain` reports it as not ready from now on, and changes nothing else. */
+/** A part of this process that has to be stopped. `drain` only makes it report that it is not ready. */
 export type Part = { drain?(): void; stop(): Promise<void> }
 
-/** The parts of this process that have been started. */
-type Parts = {
-  /** Adds a part as soon as it is started. After a stop has begun it is stopped, too. */
-  add(part: Part): void
-  list(): readonly Part[]
-  /** Stops them, the last one started first. May be called again. */
-  stop(): Promise<void>
-}
+type Parts = ReturnType<typeof createParts>
 
-export function createParts(): Parts {
+export function createParts() {
   const running: Part[] = []
   let stopped: Promise<void> | undefined
   async function stopAll(): Promise<void> {
     for (let part = running.pop(); part; part = running.pop()) await part.stop()
   }
   return {
-    add(part) {
+    /** Adds a started part. If a stop has begun, it is stopped as well. */
+    add(part: Part): void {
       running.push(part)
       if (stopped) stopped = stopped.then(stopAll)
     },
-    list: () => running,
-    stop() {
+    list: (): readonly Part[] => running,
+    /** Stops the parts, the last one first. It may be called again. */
+    stop(): Promise<void> {
       stopped ??= stopAll()
       return stopped
     },
   }
 }
 
-/** After this time, counted from the end of `DRAIN_MS`, the process exits even if it has not stopped cleanly (ms). */
+/** This long after `DRAIN_MS` has passed, the process exits even if it has not stopped cleanly (ms). */
 const STOP_TIMEOUT_MS = 9_500
 
 /**
- * Creates what drains and stops the parts once, however often it is requested, and then ends the process with 0.
- * @param drainMs how long everything is still served while the process reports that it is not ready; skipped by a
- *   process that never was
+ * Creates a stop that, however often it is requested, drains and stops the parts once and then exits with 0.
+ * @param drainMs how long everything is still served while the process reports that it is not ready; a process that
+ *   has not started to serve skips this
  */
 export function createStop(parts: Parts, drainMs: number, log: Log) {
   let begun: Promise<void> | undefined

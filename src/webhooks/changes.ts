@@ -6,7 +6,7 @@ import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, REGISTRATION_LOCK } from '../db/names.ts'
 import { DomainError, invalidField } from '../errors.ts'
-import { type EventType, getApiVersion } from '../events/event.ts'
+import { getApiVersion } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'
 import { AddressError, formatOrigin } from '../platform/outbound/addresses.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
@@ -21,7 +21,13 @@ import {
   requireReadable,
   type StoredEndpoint,
 } from './endpoints.ts'
-import type { RegisteredEndpoint, RotatedSecret, SecretRotation } from './schemas.ts'
+import type {
+  EndpointChange,
+  NewEndpoint,
+  RegisteredEndpoint,
+  RotatedSecret,
+  SecretRotation,
+} from './schemas.ts'
 import { generateSecret, openSecrets, placeSecret, type WebhooksContext } from './send.ts'
 
 export const ENDPOINTS_PATH = '/v1/webhook-endpoints'
@@ -30,11 +36,10 @@ export const ENDPOINT_PATH = `${ENDPOINTS_PATH}/{endpointId}`
 export type ChangeContext = Pick<Context, 'db' | 'log'>
 
 /**
- * Locks the endpoint, changes it and writes the audit record, in one commit. The lock comes first, and takes the lease
- * away: what is being sent is not recorded, and is sent again after the change, once those calls have ended.
- * @returns the result of the change
- * @throws DomainError `webhook_endpoint_not_found`; `scope_missing` when the key may not read what the endpoint gets;
- *   whatever the change throws
+ * Locks an endpoint, changes it and writes the audit record in one commit. The lease is taken away, so the results of
+ * calls in flight are not recorded; their events are sent again once the calls have ended.
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` if the key may not read what the endpoint gets,
+ *   and what the change throws
  */
 export async function changeEndpoint<T>(
   ctx: ChangeContext,
@@ -45,7 +50,7 @@ export async function changeEndpoint<T>(
 ): Promise<T> {
   const { access, id } = request
   const result = await runInTransaction(ctx.db.sql, async (tx) => {
-    // Before the endpoint, as whoever ends a key does.
+    // The actor is locked before the endpoint, in the same order as when a key ends.
     await lockActor(tx, access)
     const before = await readEndpoint(tx, request, 'for update of e')
     if (!mayBeUnreadable) requireReadable(access, before)
@@ -64,20 +69,18 @@ export async function changeEndpoint<T>(
   return result
 }
 
-/** Endpoints per merchant code: each costs one call per event. */
+/** Endpoints per merchant code. Each of them costs a call per event. */
 const MAX_ENDPOINTS = 20
 
 /**
- * Registers an endpoint for the account's events from now on (`*`: of every account), with a secret that is returned
- * only here.
- * @throws DomainError `invalid_request` on `url`, `scope_missing` for types that the key may not read,
- *   `too_many_webhook_endpoints`
+ * Registers an endpoint for the events of an account (`*`: every account) from now on. Only this returns its secret.
+ * @throws DomainError `invalid_request` for the `url`, `scope_missing`, `too_many_webhook_endpoints`
  */
 export async function registerEndpoint(
   ctx: WebhooksContext,
   access: Access,
   merchantCode: string,
-  { url, types: requested }: { url: string; types?: EventType[] | undefined },
+  { url, types: requested }: z.infer<typeof NewEndpoint>,
 ): Promise<z.infer<typeof RegisteredEndpoint>> {
   const { types } = filterByScope(access, { types: requested && [...new Set(requested)] })
   await requireUrl(ctx, url)
@@ -85,7 +88,7 @@ export async function registerEndpoint(
   const secret = generateSecret()
   await runInTransaction(ctx.db.sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${tx.unsafe(REGISTRATION_LOCK)})`
-    // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
+    // If retention has deleted all events, the feed ends where the deletion stopped.
     const added = await tx`
       with feed as materialized (
         select greatest(0, (select max(id) from events), (select removed_up_to from event_removals)) as "end"
@@ -122,29 +125,25 @@ async function requireUrl(
   }
 }
 
-type Change = { url?: string | undefined; types?: EventType[] | undefined }
-
 /**
- * Changes an endpoint's address, its types or both. Other types apply to what was not sent yet; at another address what
- * waits is due at once. A disabled endpoint stays disabled.
+ * Changes the address or the types of an endpoint. New types apply to everything that was not sent yet; at a new
+ * address, everything that waits is due at once. A disabled endpoint stays disabled.
  *
- * The caller has to be able to read everything that the endpoint gets, before and after: its key could lead refund
- * events to an address of its own. Whoever changes it owns it: the end of a stolen key ends what was led elsewhere with
- * it.
- * @throws DomainError as `changeEndpoint` does, and `invalid_request` on `url`
+ * The caller must be able to read everything that the endpoint gets, before and after the change: otherwise its key
+ * could redirect refund events to itself. It becomes the owner, so that the end of a stolen key ends the redirection.
+ * @throws DomainError as `changeEndpoint` does, and `invalid_request` for the `url`
  */
 export async function updateEndpoint(
   ctx: WebhooksContext,
   request: EndpointRequest,
-  { url, types }: Change,
+  { url, types }: z.infer<typeof EndpointChange>,
 ): Promise<void> {
   const { access, id } = request
-  // The name is resolved before the transaction: nothing calls the network while one is open.
+  // The name is resolved first: nothing calls the network while a transaction is open.
   if (url !== undefined) await requireUrl(ctx, url)
   await changeEndpoint(ctx, request, `PATCH ${ENDPOINT_PATH}`, async (tx, before) => {
     const next = types && filterByScope(access, { types: [...new Set(types)] })
     const isMoved = url !== undefined && url !== before.url
-    // The same address again is no change.
     if (!next && !isMoved) return
     await tx`
       update webhook_endpoints set types = ${[...(next ?? before).types]}, url = ${url ?? before.url},
@@ -155,7 +154,7 @@ export async function updateEndpoint(
   ctx.log.info({ endpointId: id, to: formatOrigin(url) }, 'webhook endpoint has another address')
 }
 
-/** Enables an endpoint: it continues where it stopped, in order. If its key has ended, it belongs to the caller from now on. */
+/** Enables an endpoint, which continues where it stopped, in order. If its key has ended, the caller owns it. */
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const { access, id } = request
   await changeEndpoint(ctx, request, `POST ${ENDPOINT_PATH}/enable`, async (tx, before) => {
@@ -173,7 +172,6 @@ async function forgetFailures(tx: Tx, id: string, hasRecovered: boolean): Promis
   if (hasRecovered) await recordCondition(tx, [id], 'recovered')
 }
 
-/** Deletes an endpoint with its log. The result of a call in flight is not recorded. */
 export async function deleteEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const { id } = request
   const remove = async (tx: Tx, { merchantCode }: StoredEndpoint) => {
@@ -184,11 +182,10 @@ export async function deleteEndpoint(ctx: ChangeContext, request: EndpointReques
 }
 
 /**
- * Gives an endpoint a new secret, which is returned only here; the one before signs beside it until its time has come.
- *
- * While two are valid, the caller has to name the one to keep: if the answer to the first rotation was lost, the
- * receiver still uses the previous one, and a repeated request would cut it off.
- * @throws DomainError as `changeEndpoint` does, `secret_rotating`, and `invalid_request` on `keep`
+ * Gives an endpoint a new secret, which is returned only here. While two secrets are valid, the caller has to name
+ * the one to keep: if the response to the first rotation was lost, the receiver still uses the previous secret, and
+ * repeating the request would cut it off.
+ * @throws DomainError as `changeEndpoint` does, `secret_rotating`, and `invalid_request` for `keep`
  */
 export async function rotateSecret(
   ctx: ChangeContext & Pick<WebhooksContext, 'encryption'>,
@@ -208,19 +205,18 @@ export async function rotateSecret(
       throw invalidField('keep', 'must not be previous: only one secret is valid')
     }
     const kept = previousValidForS > 0 ? openKept(ctx, before, keep) : undefined
-    const isKept = kept !== undefined
     const [row] = await tx<{ until: string | null }[]>`
       with changed as (
       update webhook_endpoints set secret = ${encrypt(secret, placeSecret(id))},
-        previous_secret = ${isKept ? encrypt(kept, placeSecret(id, 'previous_secret')) : null},
-        previous_secret_until = ${isKept ? tx`now() + ${previousValidForS} * interval '1 second'` : null}
+        previous_secret = ${kept ? encrypt(kept, placeSecret(id, 'previous_secret')) : null},
+        previous_secret_until = ${kept ? tx`now() + ${previousValidForS} * interval '1 second'` : null}
       where id = ${id} returning previous_secret_until as until)
       select until::text from changed`
     return { id, secret, previousSecretValidUntil: toIso(row?.until ?? null) }
   })
 }
 
-/** Opens the secret that stays valid; undefined for one that nobody can open any more, as its data key is lost. */
+/** @returns undefined if nobody can decrypt the secret any more, because its data key is lost */
 function openKept(
   { encryption }: Pick<WebhooksContext, 'encryption'>,
   before: StoredEndpoint,
@@ -230,7 +226,7 @@ function openKept(
     const [current, previous] = openSecrets(encryption, before)
     return keep === 'previous' ? previous : current
   } catch (error) {
-    // Its key is still being sought.
+    // A DomainError means that the data key is still being looked up.
     if (error instanceof DomainError) throw error
     return undefined
   }

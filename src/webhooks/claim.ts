@@ -10,35 +10,36 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { liveKeyOf, recordCondition, type StoredEndpoint, selectStored } from './endpoints.ts'
 import { CALL_MS, type SendResult, UNWRITABLE } from './send.ts'
 
-/** Long enough for two calls one after the other, however they end, and for their results to be recorded (ms). */
+/** Enough for two calls in a row, however they end, and for recording their results (ms). */
 export const LEASE_MS = 4 * CALL_MS
 
-/** An endpoint that only this process may send to, until the lease expires. */
+/** An endpoint that only this process may send to until the lease expires. */
 export type Claim = StoredEndpoint & {
-  /** Fencing token. */
+  /** The fencing token. */
   leaseId: string
-  /** Events up to this one, and those in `ahead`, were accepted or wait as retries. */
+  /** Every event up to this one, and each in `ahead`, was accepted or waits as a retry. */
   cursor: number
   ahead: number[]
 }
 
-/** The key of a retry for `byKey`, the endpoint first: a range of endpoints has an order in the other indexes, too. */
+/** The key of a retry, for `byKey`. The event comes last, because the other indexes are ordered by endpoint, too. */
 export const RETRY = ['endpoint_id', 'event_id']
-export const OF_TRANSACTION = ['endpoint_id', 'merchant_code', 'transaction_id']
+export const RETRIES = ['endpoint_id', 'merchant_code', 'transaction_id']
 
-/** Whether the retry `r` is the first of its transaction: the events of a transaction arrive in order. */
+/** Whether the retry `r` is the first of its transaction: the events of a transaction are sent in order. */
 export function isFirst(sql: Sql | Tx) {
   return sql`r.event_id = (
     select own.event_id from webhook_retries as own
-    where ${sql.unsafe(byKey('own', OF_TRANSACTION, 'r'))}, own.event_id limit 1)`
+    where ${sql.unsafe(byKey('own', RETRIES, 'r'))}, own.event_id limit 1)`
 }
 
 const selectClaim = (sql: Sql | Tx) =>
   sql`${selectStored(sql)}, e.lease_id as "leaseId", e.cursor, e.ahead`
 
 /**
- * Claims up to `limit` endpoints that have something to send, or are failing: those that have waited longest first.
- * Their rows are locked and read at their current values: two processes never send to one at the same time.
+ * Claims up to `limit` endpoints with something to send, those that have waited longest first. The rows are locked
+ * and read at their current values, so two processes never send to the same endpoint at once.
+ * @param isFailing whether to claim endpoints that fail, or those that do not
  */
 export async function claimEndpoints(
   { db: { sql }, lifecycle }: Pick<Context, 'db' | 'lifecycle'>,
@@ -73,33 +74,32 @@ export async function claimEndpoints(
 
 export type PlannedCall = EventRow & { attempts: number; failingForMs: number | null }
 
-/** A call that ended, and when it was made (database time). `error` is what merchants may know. */
+/** A call that has ended; `at` is database time, and `error` is what merchants may know. */
 export type MadeCall = { event: PlannedCall; sent: SendResult; error: string | null; at: Date }
 
-/** What came of a wave of calls, to be recorded in one commit. */
 export type Wave = {
   calls: readonly MadeCall[]
   parked: readonly EventRow[]
-  /** Retries that are over without a call. */
+  /** Retries that end without a call. */
   dropped: readonly number[]
-  /** The end of the longest beginning of the feed in which every event was accepted, waits, or is not wanted. */
+  /** Up to here every event of the feed was accepted, waits as a retry, or is not wanted. */
   cursor: number
   ahead: readonly number[]
-  /** The lease is kept for a next wave, if the endpoint accepts events. */
+  /** Keep the lease for another wave, provided the endpoint accepts events. */
   goesOn: boolean
 }
 
-/** Delays after the n-th failure of a delivery (s). */
+/** Delay after the n-th failure of a delivery (s). */
 const DELAYS_S = [5, 30, 120, 600, 3_600, 10_800, 21_600]
 const MAX_DELAY_S = 21_600
 
-/** The share added at random, so that deliveries which failed together do not retry together. */
+/** A random share is added, so that deliveries which failed together are not retried together. */
 const JITTER = 0.1
 
-/** An endpoint is disabled once every delivery has failed for this long (ms). */
+/** An endpoint is disabled after every delivery has failed for this long (ms). */
 export const DISABLE_AFTER_MS = 5 * 86_400_000
 
-/** The pause between calls to a failing endpoint is a quarter of the time it has failed so far (ms). */
+/** A failing endpoint is called again after a quarter of the time for which it has failed, within these bounds. */
 const PAUSE_MS = { min: 1_000, max: 60_000 }
 
 const MADE = {
@@ -111,12 +111,10 @@ const MADE = {
 const PARKED = pickColumns(webhookRetries, 'eventId', 'merchantCode', 'transactionId')
 
 function describeCall({ event, sent, error, at }: MadeCall) {
-  const { id: eventId, merchantCode, transactionId, type, attempts } = event
-  const { durationMs, status: httpStatus, answer } = sent
-  const delayS = DELAYS_S[attempts] ?? MAX_DELAY_S
+  const delayS = DELAYS_S[event.attempts] ?? MAX_DELAY_S
   const delayMs = delayS * 1000 * (1 + JITTER * Math.random())
-  const of = { eventId, merchantCode, transactionId, type, attempt: attempts + 1, error, delayMs }
-  return { ...of, sentAt: at.toISOString(), durationMs, httpStatus, answer }
+  const made = { eventId: event.id, attempt: event.attempts + 1, sentAt: at.toISOString() }
+  return { ...event, ...sent, ...made, httpStatus: sent.status, error, delayMs }
 }
 
 export type Recorded = Claim & {
@@ -125,12 +123,12 @@ export type Recorded = Claim & {
 }
 
 /**
- * Records a wave in one commit, unless the claim was lost: attempts, retries, and where the endpoint stands.
+ * Records the attempts, the retries and the state of the endpoint in one commit.
  *
- * An endpoint of which no call was accepted fails. After a single failed call the next may go at once, to find out
- * whether the event or the endpoint is at fault. Its first success heals it, and what failed only in this outage
- * becomes due at once; what had failed before keeps its backoff: the endpoint refuses these events in particular.
- * @returns undefined when the lease was lost: nothing is recorded
+ * An endpoint fails once no call of a wave was accepted. After a single failed call the next one is made at once, to
+ * find out whether the event or the endpoint is at fault. The first success ends the failure, and retries that failed
+ * only during it become due. Those that failed before keep their backoff: the endpoint refuses these events.
+ * @returns undefined if the lease was lost: nothing is recorded
  */
 export async function recordWave(
   { db: { sql } }: Pick<Context, 'db'>,
@@ -184,7 +182,7 @@ export async function recordWave(
   return await runPipelined(sql, { open: () => Promise.resolve(), work: record })
 }
 
-/** Not within the statement before: Citus plans no delete of found rows beside an insert. */
+/** A statement of its own: Citus does not plan a delete of found rows beside an insert. */
 function endRetries(tx: Tx, { id }: Claim, eventIds: readonly number[]) {
   return tx`
     delete from webhook_retries as e using (
@@ -224,12 +222,12 @@ function recordRetries(tx: Tx, { calls, parked }: Wave, isHealed: boolean) {
     )`
 }
 
-/** An array of ids in SQL: as a parameter the driver would have to know its type. */
+/** Writes an array as text, because the driver would have to know the type of an array parameter. */
 function writeIds(ids: readonly number[]): string {
   return `{${ids.join()}}`
 }
 
-/** Gives a claim back: the endpoint is due at once, also after its lease was taken away, now that the calls have ended. */
+/** Returns a claim once its calls have ended: the endpoint is due at once, also if the lease was taken away. */
 export async function releaseClaim(
   { db: { sql }, lifecycle }: Pick<Context, 'db' | 'lifecycle'>,
   { id, leaseId }: Pick<Claim, 'id' | 'leaseId'>,

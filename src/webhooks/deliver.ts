@@ -20,7 +20,7 @@ import {
 import { type Plan, planWave, settleWave } from './plan.ts'
 import { CALL_MS, describeFailure, openSecrets, UNWRITABLE, type WebhooksContext } from './send.ts'
 
-/** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
+/** Calls in flight per process, and how many of them may go to failing endpoints, which often hang. */
 const MAX_CALLS = 32
 const MAX_PROBES = 16
 
@@ -28,8 +28,8 @@ const MAX_PROBES = 16
 const MAX_WAVE = 4
 
 /**
- * Makes a round: it claims as many endpoints as there are free calls, and returns. Each is then sent wave after wave of
- * events, without an open database transaction, as long as calls are free and its lease allows.
+ * Creates a round that claims as many endpoints as calls are free, and returns. Each endpoint then gets wave after
+ * wave of events, with no database transaction open, as long as calls are free and its lease allows.
  */
 export function createDeliveryRound(
   ctx: WebhooksContext,
@@ -41,7 +41,7 @@ export function createDeliveryRound(
     const failing = await claimLeases(ctx, true, Math.min(probes.free(), calls.free()))
     const others = await claimLeases(ctx, false, calls.free() - failing.length).catch(
       async (error: unknown) => {
-        // Nobody else may send to them until their leases expire.
+        // Otherwise nobody could send to them until their leases expire.
         await Promise.allSettled(failing.map(({ claim }) => releaseClaim(ctx, claim)))
         throw error
       },
@@ -61,17 +61,17 @@ export function createDeliveryRound(
   }
 }
 
-/** `askedAt` is when this process asked for the claim, by its own clock; `claimedAt` is database time. */
+/** `claimedAt` is database time; `askedAt` is when this process asked for the claim, by its own clock. */
 type Lease = { claimedAt: number; askedAt: number; leftMs: () => number }
 
 async function claimLeases(ctx: WebhooksContext, isFailing: boolean, limit: number) {
-  // Before the claim, so that this process never believes in a lease for longer than the database.
+  // The timer starts before the claim, so that this process never trusts a lease longer than the database does.
   const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]
   const claims = await claimEndpoints(ctx, isFailing, limit)
   return claims.map((claim) => ({ claim, lease: { claimedAt: claim.now, askedAt, leftMs } }))
 }
 
-/** Never rejects. What has no recorded result is sent again when the lease has expired, under the same id. */
+/** Never rejects. Events without a recorded result are sent again with the same ids, once the lease has expired. */
 async function deliver(
   ctx: WebhooksContext,
   calls: Slots,
@@ -111,7 +111,7 @@ async function sendWave(
       await releaseClaim(ctx, claim)
       return undefined
     }
-    // With none free, the endpoint that has waited longest is next.
+    // If no call is free, it is the turn of the endpoint that has waited longest.
     const mayGoOn = calls.free() > 0 && !isLate(lease) && !ctx.lifecycle.givingUp.aborted
     const wave = settleWave(claim, plan, made)
     const recorded = await recordWave(ctx, claim, { ...wave, goesOn: wave.goesOn && mayGoOn })
@@ -123,12 +123,11 @@ async function sendWave(
   }
 }
 
-/** A worker that stalled after the claim must not send: another may have sent these events and later ones. */
+/** A worker that stalled after its claim must not send: another may have sent these events and later ones. */
 function isLate({ leftMs }: Lease): boolean {
   return leftMs() < 2 * CALL_MS
 }
 
-/** Says aloud, once, that events were deleted before they were sent. */
 function noteRemoved(
   { log, metrics }: WebhooksContext,
   { id: endpointId, merchantCode, cursor }: Claim,
@@ -152,8 +151,8 @@ async function makeCalls(
   const secrets = openSecrets(ctx.encryption, claim)
   const bodies = planned.map((event) => writeBody(ctx, claim, event))
   if (isLate(lease)) return undefined
-  // Database time, ahead by no more than the claim took: an endpoint rejects a timestamp off its own clock, and this
-  // process's may be wrong.
+  // Endpoints reject a timestamp far from their own clock, and this process's clock may be wrong: this is database
+  // time, ahead of it by no more than the claim took.
   const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)
   const made = await Promise.all(
     planned.map(async (event, n): Promise<MadeCall[]> => {
@@ -169,7 +168,7 @@ async function makeCalls(
   return made.flat()
 }
 
-/** Undefined for an event that cannot be written: it holds up its own transaction, not the endpoint. */
+/** @returns undefined for an event that cannot be written: it blocks its own transaction, not the endpoint */
 function writeBody(
   { encryption, log }: WebhooksContext,
   { id: endpointId, merchantCode, apiVersion }: Claim,
@@ -209,7 +208,7 @@ function logWave(
         'a webhook endpoint has refused this event for five days, but accepts others; later events of its transaction wait',
       )
     } else if (outcome === 'failed' && sent.status === null && sent !== UNWRITABLE) {
-      // Merchants see only that there was no answer.
+      // Merchants do not see the reason.
       log.info(about, 'a webhook got no answer')
     }
   }

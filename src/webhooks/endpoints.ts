@@ -5,8 +5,7 @@ import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import { EVENT_SCOPES, isEventType } from '../events/event.ts'
 import { recordEvents } from '../events/record-events.ts'
-import type { FeedFilter } from '../feed/read-feed.ts'
-import { filterByScope } from '../feed/read-feed.ts'
+import { type FeedFilter, filterByScope } from '../feed/read-feed.ts'
 import type { Position } from '../http/list.ts'
 import { formatOrigin } from '../platform/outbound/addresses.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -14,10 +13,10 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { type EndpointRow, showEndpoint } from './schemas.ts'
 import type { StoredSecrets } from './send.ts'
 
-/** A request about one endpoint. `owners` are the merchant codes whose endpoints its key may see. */
+/** A request about an endpoint. `owners` are the merchant codes whose endpoints the key may see. */
 export type EndpointRequest = { access: Access; owners: readonly string[]; id: string }
 
-/** Lists endpoints, newest first, and one more than `limit`: it shows that there is a next page. */
+/** Lists endpoints, newest first, and one more than `limit` if there is a next page. */
 export async function listEndpoints(
   sql: Sql,
   owners: readonly string[],
@@ -40,9 +39,8 @@ export async function findEndpoint({ db: { sql } }: Pick<Context, 'db'>, request
   return showEndpoint(row)
 }
 
-/** An endpoint as it is. */
 export type StoredEndpoint = StoredSecrets & {
-  /** Or `*` for all accounts. */
+  /** A merchant code, or `*` for all accounts. */
   merchantCode: string
   types: readonly string[]
   url: string
@@ -50,9 +48,9 @@ export type StoredEndpoint = StoredSecrets & {
   previousSecretUntil: string | null
   isFailing: boolean
   isDisabled: boolean
-  /** Null when the key or the person has no access any more. */
+  /** Null if the key or the person has lost its access. */
   owner: Owner | null
-  /** Database time (ms since 1970). */
+  /** When it was read, in database time (ms since 1970). */
   now: number
 }
 
@@ -97,12 +95,11 @@ function selectEndpoints(sql: Tx) {
     from webhook_endpoints as e`
 }
 
-/** Events of the feed that are counted as pending. */
 const MAX_PENDING = 10_000
 
 /**
- * The events that wait for an endpoint, in SQL: its retries, and those of its account and types behind its cursor.
- * @param most how many of each are looked at
+ * Counts the events that wait for an endpoint, in SQL: its retries, and the events it gets after its cursor.
+ * @param most how many of each are read
  */
 export function countPendingSql(endpoint: string, most: number): string {
   return `(
@@ -118,7 +115,12 @@ export function countPendingSql(endpoint: string, most: number): string {
         and merchant_code = ${endpoint}.merchant_code and id > ${endpoint}.cursor order by id limit ${most})) as ev)`
 }
 
-/** Records that endpoints fail, are disabled, or accept events again, as an event of the feed. One of the last statements of a commit. */
+/** Counts the events that wait for all endpoints, in SQL. What waits for disabled ones is not read. */
+export const PENDING_SQL = `
+  select least(${MAX_PENDING}, coalesce(sum(${countPendingSql('e', MAX_PENDING)}), 0))::int as value
+  from webhook_endpoints as e where e.disabled_at is null`
+
+/** Records the new condition of endpoints as events of the feed. One of the last statements of a commit. */
 export async function recordCondition(
   tx: Tx,
   ids: readonly string[],
@@ -136,16 +138,14 @@ export async function recordCondition(
   await recordEvents(tx, events)
 }
 
-/** What the owner of an endpoint has: the newest live key of a chain, or a person. */
+/** What the owner of an endpoint may read: the newest live key of a chain, or a person. */
 export type Owner = {
   scopes: readonly string[]
   roles: readonly string[]
   merchants: readonly string[]
 }
 
-type Subscription = Pick<StoredEndpoint, 'merchantCode' | 'types'>
-
-/** Selects the owner of the endpoint `e` as it is now. No row when the chain has ended. */
+/** Selects the owner of the endpoint `e`; no row if it has lost its access. */
 export function liveKeyOf(sql: Sql | Tx) {
   return sql`(
     select own.scopes, own.roles, own.merchants from actors as own
@@ -154,10 +154,10 @@ export function liveKeyOf(sql: Sql | Tx) {
     order by own.created_at desc, own.id limit 1)`
 }
 
-/** Returns what an endpoint gets of the feed: what it is subscribed to and its owner may read. */
+/** Returns what an endpoint gets of the feed: what it subscribes to, as far as its owner may read it. */
 export function filterOf(
   { scopes, roles, merchants }: Owner,
-  { merchantCode, types }: Subscription,
+  { merchantCode, types }: Pick<StoredEndpoint, 'merchantCode' | 'types'>,
 ): FeedFilter {
   const granted: readonly string[] = [...scopes, ...listScopes(roles)]
   const covers = (code: string) => merchants.includes(EVERY_MERCHANT) || merchants.includes(code)
@@ -170,10 +170,7 @@ export function filterOf(
   }
 }
 
-/**
- * Checks that a key may read what an endpoint gets, before it repeats, redirects, signs or lists any of it.
- * @throws DomainError `scope_missing`
- */
+/** Requires that a key may read what an endpoint gets. @throws DomainError `scope_missing` */
 export function requireReadable(access: Access, { types, owner }: StoredEndpoint): void {
   filterByScope(access, { types: types.filter(isEventType) })
   const namesRefunds =
@@ -185,20 +182,19 @@ export function requireReadable(access: Access, { types, owner }: StoredEndpoint
   throw new DomainError('scope_missing', detail)
 }
 
-/** The merchant codes whose endpoints a key may see: its own, or every one and `*`. `named` narrows them to one. */
+/** Lists the owners of endpoints that a key may see, or the `named` one. `*` needs a key for all accounts. */
 export function listVisibleOwners(access: Access, named: string | undefined): string[] {
   const own = narrowMerchants(access, named)
   const all = access.coversAll && (named ?? EVERY_MERCHANT) === EVERY_MERCHANT
   return all ? [...own, EVERY_MERCHANT] : [...own]
 }
 
-/** The path of its URL can hold a secret of the receiving side. */
+/** It has only the host, because the path of a URL can contain a secret of the receiver. */
 export type EndedEndpoint = { id: string; merchantCode: string; host: string }
 
 /**
- * Disables the endpoints whose key or person has no access any more; nothing is sent to them even before. What waits
- * stays, for whoever enables one again.
- * @param actorId only those of this person, or of this key's chain; left out, all
+ * Disables the endpoints whose owner has lost its access. What waits stays, for whoever enables them again.
+ * @param actorId limits this to the endpoints of a person, or of the chain of a key
  */
 export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpoint[]> {
   const ofKey =
@@ -214,7 +210,7 @@ export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpo
   return ended.map(({ url, ...one }) => ({ ...one, host: new URL(formatOrigin(url)).host }))
 }
 
-/** Disables the endpoints of keys that ended without a command, for example by their date. */
+/** Disables the endpoints of keys that ended without a command, such as on their date. */
 export async function endOrphanedEndpoints({
   db: { sql },
   log,

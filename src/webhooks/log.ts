@@ -1,13 +1,13 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { EVENT_SCOPES } from '../events/event.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { OF_TRANSACTION as RETRIES, RETRY } from './claim.ts'
+import { RETRIES, RETRY } from './claim.ts'
 import {
   countPendingSql,
   type EndpointRequest,
@@ -16,18 +16,17 @@ import {
 } from './endpoints.ts'
 import type { AttemptRow, EndpointRow } from './schemas.ts'
 
-/** When the event of the attempt `a` is sent again; null when it was accepted since. */
+/** When the event of the attempt `a` is sent again; null if it has been accepted since. */
 const nextAttempt = (sql: Sql) =>
   sql`(select due_at from webhook_retries as r where ${sql.unsafe(byKey('r', RETRY, 'a'))} limit 1)`
 
-/** Events that only a key with `refunds:read` may read. */
 const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
   scope === 'refunds:read' ? [type] : [],
 )
 
 /**
- * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. The endpoint may
- * have had other types before, of which the caller may not read the refunds.
+ * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. As the endpoint
+ * may have had other types before, attempts of refund events may have to be left out.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function listAttempts(
@@ -43,7 +42,7 @@ export async function listAttempts(
   const isReadable = request.access.scopes.includes('refunds:read')
     ? sql`true`
     : sql`not type = any(${REFUND_TYPES})`
-  // Those that failed have an index of their own.
+  // A partial index has only the failed ones.
   const ofIndex = outcome === 'failed' ? sql`and error is not null` : sql``
   const fits = outcome === 'delivered' ? sql`(error is null and ${isReadable})` : isReadable
   const most = sql.unsafe(String(EXAMINED))
@@ -64,30 +63,28 @@ export async function listAttempts(
   return cutRead(rows, limit)
 }
 
-/** An attempt to deliver an event, or one that was not sent yet: its `attempt` is 0, what follows null. */
+/** An attempt to deliver an event. For an event that was not sent yet, `attempt` is 0 and what follows it is null. */
 export type SentEvent = {
   eventId: string
   type: string
-  /** Null when the endpoint was deleted since. */
+  /** Null if the endpoint has been deleted since. */
   url: string | null
   attempt: number
   sentAt: string | null
   durationMs: number | null
   status: number | null
-  /** Null when the endpoint accepted the event. */
+  /** Null if the endpoint accepted the event. */
   error: string | null
-  /** Null when it was delivered. */
+  /** Null if it was delivered. */
   nextAttemptAt: string | null
 }
 
-const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-
-/** The newest events of an account in which those are looked for that no endpoint has reached yet. */
+/** How many of the account's newest events are searched for those that an endpoint has not reached yet. */
 const LOOKED_THROUGH = 500
 
 /**
- * Lists the webhooks of a transaction, newest first: those that wait for their first attempt, and at most `limit` in
- * all. Endpoints of all accounts get events of others with the same transaction id, which are left out.
+ * Lists the webhooks of a transaction, newest first, also those that wait for their first attempt. The same
+ * transaction id may exist in another account, whose events are left out.
  */
 export async function listSent(
   { db: { sql } }: Pick<Context, 'db'>,
@@ -130,15 +127,15 @@ export async function listSent(
         ${nextAttempt(sql)}, a.id
       from ${key} cross join lateral (
         select * from webhook_attempts as a
-        where ${sql.unsafe(byKey('a', OF_TRANSACTION, 'k'))} desc, a.id desc
+        where ${sql.unsafe(byTransaction('a'))} desc, a.id desc
         limit ${limit * READ_FOR_ONE}) as a
     ) as sent where type is not null order by "sentAt" desc nulls first, place desc limit ${limit}`
 }
 
-/** Attempts read for one that is shown: some are of events that the caller may not read. */
+/** How many attempts are read for each one shown: some are of events that the caller may not read. */
 const READ_FOR_ONE = 4
 
-/** The type of the event; null if it is of another account or may not be read. */
+/** Selects the type of the event; null if it belongs to another account or may not be read. */
 function selectEvent(sql: Sql, alias: string, merchantCode: string, withRefunds: boolean) {
   const isReadable = withRefunds
     ? sql`true`
@@ -148,27 +145,24 @@ function selectEvent(sql: Sql, alias: string, merchantCode: string, withRefunds:
     where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`
 }
 
-/** An endpoint that fails, or was disabled, with its newest failed attempt. */
 export type TroubledEndpoint = Pick<
   EndpointRow,
   'id' | 'merchantCode' | 'url' | 'failingSince' | 'disabledAt' | 'disabledReason'
 > & {
-  /** When the next call is due; null while it is disabled. */
   nextAttemptAt: string | null
-  /** Events that wait for it, counted up to 100. */
   pending: number
   attemptedAt: string | null
   httpStatus: number | null
   error: string | null
   answer: string | null
-  /** Of the event; the account is null once that was deleted, and where it is none's. */
+  /** Of the event. The account is null if the event was deleted, or is about the endpoint. */
   transactionId: string | null
   eventMerchantCode: string | null
 }
 
 const MOST_PENDING = 100
 
-/** Lists the endpoints that fail or are disabled, longest first, one more than `limit` at most. */
+/** Lists the endpoints that fail or are disabled, longest first, and one more than `limit` if there are more. */
 export async function listTroubledEndpoints(
   { db: { sql } }: Pick<Context, 'db'>,
   owners: readonly string[],

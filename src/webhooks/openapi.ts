@@ -25,7 +25,6 @@ import {
 
 const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }
 
-/** The endpoint in a path. */
 const params = z.object({
   endpointId: z.string().openapi({
     description: 'The `id` of the endpoint; anything but a UUID is answered 404',
@@ -34,7 +33,6 @@ const params = z.object({
 })
 const query = z.strictObject({ merchantCode: MerchantCode })
 const ofEndpoint = { ...shared, request: { params, query } }
-/** The body of a request as JSON. */
 function takes<T extends z.ZodType>(schema: T, required = true) {
   return { body: { content: { 'application/json': { schema } }, required } }
 }

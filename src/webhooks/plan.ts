@@ -1,35 +1,33 @@
-import { webhookRetries } from '../db/schema.ts'
+import {
+  byTransaction,
+  formatTransactionKey,
+  selectKeys,
+  type TransactionKey,
+} from '../db/transaction-key.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { type EventRow, listOrderIds } from '../events/event.ts'
-import type { FeedPage } from '../feed/read-feed.ts'
-import { isWanted, selectEvents } from '../feed/read-feed.ts'
-import { byKey } from '../platform/postgres/by-key.ts'
-import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { type FeedPage, isWanted, selectEvents } from '../feed/read-feed.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Claim, isFirst, type MadeCall, type PlannedCall, type Wave } from './claim.ts'
 import { filterOf } from './endpoints.ts'
 
-/** Several may be of one transaction. */
+/** More events than calls, because several may belong to one transaction. */
 const PAGE = 32
 
 export type Plan = {
   calls: readonly PlannedCall[]
   page: FeedPage
   removed: number
-  /** Transactions of the page of which an event waits, in whatever state: their later events wait as well. */
+  /** Transactions of the page that have a retry, due or not: their later events wait behind it. */
   waiting: ReadonlySet<string>
-  /** Retries of events that the endpoint does not get any more. */
+  /** Retries of events that the endpoint no longer gets. */
   withheld: readonly PlannedCall[]
   hasMoreRetries: boolean
 }
 
-const keyOf = ({ merchantCode, transactionId }: Pick<EventRow, 'merchantCode' | 'transactionId'>) =>
-  JSON.stringify([merchantCode, transactionId])
-
 /**
- * Due retries, then events of the feed, one of each transaction. What the owner may read is decided here, as for `GET
- * /v1/events`.
- * @returns undefined if nothing may be sent: the owner has no access any more, or the database may have lost commits
+ * Plans calls for due retries, then for events of the feed, at most one per transaction, that the owner may read now.
+ * @returns undefined if nothing may be sent: the owner has lost its access, or the database may have lost commits
  */
 export async function planWave(sql: Sql, claim: Claim, limit: number): Promise<Plan | undefined> {
   if (!claim.owner) return undefined
@@ -43,18 +41,17 @@ export async function planWave(sql: Sql, claim: Claim, limit: number): Promise<P
   const due = retries.filter((retry) => isWanted(retry, filter))
   const taken = new Set(waiting)
   const fresh = page.events.flatMap((event): PlannedCall[] => {
-    if (isHandled(claim, event) || taken.has(keyOf(event))) return []
-    taken.add(keyOf(event))
+    const key = formatTransactionKey(event)
+    if (isHandled(claim, event) || taken.has(key)) return []
+    taken.add(key)
     return [{ ...event, attempts: 0, failingForMs: null }]
   })
-  return {
-    ...{ calls: [...due, ...fresh].slice(0, limit), page, removed, waiting },
-    withheld: retries.filter((retry) => !due.includes(retry)),
-    hasMoreRetries: retries.length === limit,
-  }
+  const calls = [...due, ...fresh].slice(0, limit)
+  const withheld = retries.filter((retry) => !due.includes(retry))
+  return { calls, page, removed, waiting, withheld, hasMoreRetries: retries.length === limit }
 }
 
-/** Whether an event behind the cursor needs nothing more: it was accepted, waits as a retry, or is about the endpoint. */
+/** Whether an event after the cursor needs no call: it was accepted, waits as a retry, or is about the endpoint. */
 function isHandled({ id, ahead }: Claim, event: EventRow): boolean {
   return ahead.includes(event.id) || event.transactionId === id
 }
@@ -73,23 +70,20 @@ async function selectRetries(sql: Sql, endpointId: string, limit: number): Promi
     order by r.due_at, ev.id`
 }
 
-const TRANSACTION = pickColumns(webhookRetries, 'merchantCode', 'transactionId')
-const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-
 async function selectWaiting(
   sql: Sql,
   endpointId: string,
   events: readonly EventRow[],
 ): Promise<ReadonlySet<string>> {
-  const rows = await sql<EventRow[]>`
+  const rows = await sql<TransactionKey[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId"
-    from ${rowSet(sql, 'k', TRANSACTION, events)} cross join lateral (
+    from ${selectKeys(sql, events)} cross join lateral (
       select from webhook_retries as r
-      where r.endpoint_id = ${endpointId} and ${sql.unsafe(byKey('r', OF_TRANSACTION, 'k'))} limit 1) as r`
-  return new Set(rows.map(keyOf))
+      where r.endpoint_id = ${endpointId} and ${sql.unsafe(byTransaction('r'))} limit 1) as r`
+  return new Set(rows.map(formatTransactionKey))
 }
 
-/** Decides where the endpoint stands after the calls that ended: an aborted one was not made. */
+/** Decides how far the endpoint has got. A planned call that is not in `made` was aborted and counts as not made. */
 export function settleWave(
   claim: Claim,
   { page, waiting, withheld, hasMoreRetries }: Plan,
@@ -97,7 +91,8 @@ export function settleWave(
 ): Wave {
   const ended = new Set(made.map(({ event }) => event.id))
   const isDone = (event: EventRow) => ended.has(event.id) || isHandled(claim, event)
-  const open = page.events.findIndex((event) => !isDone(event) && !waiting.has(keyOf(event)))
+  const isWaiting = (event: EventRow) => waiting.has(formatTransactionKey(event))
+  const open = page.events.findIndex((event) => !isDone(event) && !isWaiting(event))
   const before = open < 0 ? page.events : page.events.slice(0, open)
   const after = open < 0 ? [] : page.events.slice(open)
   const parked = before.filter((event) => !isDone(event))
@@ -108,7 +103,7 @@ export function settleWave(
     parked,
     dropped: withheld.map(({ id }) => id),
     cursor,
-    // Also those that the page does not show: the endpoint may get other types.
+    // This keeps events that the page no longer shows, as the types of the endpoint may have changed.
     ahead: [...new Set([...claim.ahead, ...ahead])].filter((id) => id > cursor),
     goesOn: open >= 0 || !page.atEnd || hasMoreRetries || parked.length > 0,
   }

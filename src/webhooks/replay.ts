@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { LimitFunction } from 'p-limit'
+import pLimit from 'p-limit'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
@@ -7,7 +7,7 @@ import { DomainError } from '../errors.ts'
 import type { EventRow } from '../events/event.ts'
 import { isWanted } from '../feed/read-feed.ts'
 import { refuseCursor } from '../feed/view.ts'
-import { type RateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
+import { createRateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ChangeContext, changeEndpoint, ENDPOINT_PATH } from './changes.ts'
 import {
@@ -21,10 +21,10 @@ import type { TestEvent } from './schemas.ts'
 import { openSecrets, type SendResult, type WebhooksContext } from './send.ts'
 
 /**
- * Delivers every event after a given one, or with 0 every event that is kept, again, in order: sets the cursor back, and
- * forgets the retries after it, which would arrive before older events of their transaction.
- * @throws DomainError as `changeEndpoint` does, `cursor_expired` when events after it were deleted or are from before a
- *   restore, `invalid_request` when it is beyond the end of the feed
+ * Delivers all events after a given one again, in order; 0 stands for all events that are kept. It sets the cursor
+ * back and deletes the later retries, which would arrive before older events of their transaction.
+ * @throws DomainError as `changeEndpoint` does, `cursor_expired` if events after it were deleted or lost in a
+ *   restore, `invalid_request` if it is beyond the end of the feed
  */
 export async function replayEvents(
   ctx: ChangeContext,
@@ -42,7 +42,7 @@ export async function replayEvents(
   })
 }
 
-/** The cursor from which a replay after this event continues; that of 0 is the start of what is kept, as in the feed. */
+/** Returns the cursor for a replay after an event; for 0 it is the start of what is kept, as in the feed. */
 async function findStart(tx: Tx, after: number): Promise<number> {
   const [feed] = await tx<{ start: number; end: number }[]>`
     select start, greatest(start, (select max(id) from events)) as "end"
@@ -59,10 +59,10 @@ async function findStart(tx: Tx, after: number): Promise<number> {
 }
 
 /**
- * Delivers one event again, accepted or waiting: at once unless an earlier one of its transaction waits; later ones
- * wait for it. One that the endpoint has not reached yet comes by itself.
- * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` when the
- *   endpoint does not get the event, or it was deleted
+ * Delivers an event again, whether it was accepted or waits as a retry. It is due at once unless an earlier event of
+ * its transaction waits, and later ones wait for it. An event that the endpoint has not reached yet needs no replay.
+ * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` if the
+ *   endpoint does not get the event, or the event was deleted
  */
 export async function replayDelivery(
   ctx: ChangeContext,
@@ -93,7 +93,7 @@ export async function replayDelivery(
 }
 
 /**
- * Makes every event that has failed and was not accepted since due at once, as after a repair of the receiver.
+ * Makes all events due at once that have failed and were not accepted since, as after a repair of the receiver.
  * @throws DomainError as `changeEndpoint` does, and `webhook_endpoint_disabled`
  */
 export async function replayFailed(ctx: ChangeContext, request: EndpointRequest): Promise<number> {
@@ -113,18 +113,15 @@ function requireEnabled({ id }: EndpointRequest, { isDisabled }: StoredEndpoint)
   throw new DomainError('webhook_endpoint_disabled', detail)
 }
 
-export const MAX_CONCURRENT_TESTS = 8
-
-/** Test events of one account and process: enough to try every endpoint, too few to search a network. */
+/** Test events of an account, per process: enough to try every endpoint, too few to scan a network. */
 const TEST_RATE = { perMinute: 20, burst: 20 }
 
-export type TestLimits = { tests: LimitFunction; rates: RateLimiter }
+export const createTestLimits = () => ({ tests: pLimit(8), rates: createRateLimiter() })
+type TestLimits = ReturnType<typeof createTestLimits>
 
 /**
- * Sends a signed event of the type `endpoint.test` at once, even to a disabled endpoint, whose state the result does
- * not change.
- * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` when the key may not read what the endpoint gets,
- *   `rate_limited`
+ * Sends a signed event of the type `endpoint.test`, also to a disabled endpoint, whose state does not change.
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`, `rate_limited`
  */
 export async function testEndpoint(
   ctx: WebhooksContext,

@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
-import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { readPage } from '../access/listing.ts'
@@ -10,7 +9,6 @@ import { createRouter } from '../http/app.ts'
 import { isUuid } from '../http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, respondPage } from '../http/list.ts'
 import type { HttpEnv } from '../http/problems.ts'
-import { createRateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import {
   deleteEndpoint,
   enableEndpoint,
@@ -28,16 +26,14 @@ import {
 import { listAttempts } from './log.ts'
 import * as describe from './openapi.ts'
 import {
-  MAX_CONCURRENT_TESTS,
+  createTestLimits,
   replayDelivery,
   replayEvents,
   replayFailed,
   testEndpoint,
 } from './replay.ts'
 import {
-  type AttemptRow,
   Delivery,
-  type EndpointRow,
   EVENT_WEBHOOK,
   showDelivery,
   showEndpoint,
@@ -47,7 +43,7 @@ import type { WebhooksContext } from './send.ts'
 
 const NUMBER = /^\d{1,15}$/
 
-/** @throws DomainError `webhook_endpoint_not_found` for an id that is no UUID */
+/** @throws DomainError `webhook_endpoint_not_found` if the id is not a UUID */
 function readRequest(c: HttpContext<HttpEnv>): EndpointRequest {
   const access = c.get('access')
   const owners = listVisibleOwners(access, c.req.query('merchantCode'))
@@ -57,9 +53,8 @@ function readRequest(c: HttpContext<HttpEnv>): EndpointRequest {
   return { access, id: endpointId.toLowerCase(), owners }
 }
 
-/** Serves the merchants' routes on webhook endpoints. */
 export function webhookRoutes(ctx: WebhooksContext) {
-  const limits = { tests: pLimit(MAX_CONCURRENT_TESTS), rates: createRateLimiter() }
+  const limits = createTestLimits()
   const router = createRouter()
   router.openAPIRegistry.registerWebhook(EVENT_WEBHOOK)
   router.openAPIRegistry.registerWebhook(TEST_EVENT_WEBHOOK)
@@ -82,7 +77,7 @@ export function webhookRoutes(ctx: WebhooksContext) {
       const page = await ctx.db.reads.run(access.chainId, ({ sql }) =>
         readPage(sql, cursor, z.uuid(), async (after) => {
           const rows = await listEndpoints(sql, owners, limit, after)
-          return cutPage({ rows }, limit, placeEndpoint, showEndpoint)
+          return cutPage({ rows }, limit, (row) => ({ ...row, time: row.createdAt }), showEndpoint)
         }),
       )
       return respondPage(c, page, Endpoint)
@@ -115,7 +110,6 @@ export function webhookRoutes(ctx: WebhooksContext) {
     })
 }
 
-/** Serves the log of deliveries to an endpoint, and repeats them. */
 export function deliveryRoutes(ctx: WebhooksContext) {
   return createRouter()
     .openapi(describe.listDeliveries, async (c) => {
@@ -124,7 +118,7 @@ export function deliveryRoutes(ctx: WebhooksContext) {
       const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
         readPage(sql, cursor, z.string().regex(NUMBER), async (after) => {
           const rows = await listAttempts(sql, request, outcome, limit, after)
-          return cutPage(rows, limit, placeAttempt, showDelivery)
+          return cutPage(rows, limit, (row) => ({ ...row, time: row.sentAt }), showDelivery)
         }),
       )
       return respondPage(c, page, Delivery)
@@ -142,14 +136,3 @@ export function deliveryRoutes(ctx: WebhooksContext) {
       return c.json({ replayed: await replayFailed(ctx, readRequest(c)) }, 202)
     })
 }
-
-const placeEndpoint = ({ createdAt: time, id, merchantCode }: EndpointRow) => ({
-  time,
-  id,
-  merchantCode,
-})
-const placeAttempt = ({ sentAt: time, id, merchantCode }: AttemptRow) => ({
-  time,
-  id,
-  merchantCode,
-})

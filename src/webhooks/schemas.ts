@@ -40,10 +40,12 @@ export const SecretRotation = z
   })
   .openapi('WebhookSecretRotation', { example: { previousValidForS: 86_400 } })
 
+const NewSecret = z.string().openapi({ example: 'whsec_…', description: 'Shown only once' })
+
 export const RotatedSecret = z
   .strictObject({
     id: z.uuid(),
-    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown only once' }),
+    secret: NewSecret,
     previousSecretValidUntil: PreviousSecretValidUntil,
   })
   .openapi('RotatedWebhookSecret')
@@ -53,7 +55,7 @@ export const RegisteredEndpoint = z
     id: z.uuid(),
     url: EndpointUrl,
     types: z.array(z.string()),
-    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown only once' }),
+    secret: NewSecret,
   })
   .openapi('RegisteredWebhookEndpoint')
 
@@ -122,7 +124,7 @@ export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
   }
 }
 
-/** Times as the database writes them. */
+/** An endpoint with times as the database writes them. */
 export type EndpointRow = z.infer<typeof Endpoint>
 
 const TIMES = ['createdAt', 'failingSince', 'previousSecretValidUntil', 'disabledAt'] as const
@@ -154,7 +156,7 @@ const headers = z.object({
   }),
 })
 
-/** A delivery (Standard Webhooks 1.0), and what the endpoint's responses mean. */
+/** Describes a delivery (Standard Webhooks 1.0) and what the responses of an endpoint mean. */
 export const EVENT_WEBHOOK: RouteConfig = {
   method: 'post',
   path: 'event',

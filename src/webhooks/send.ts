@@ -20,10 +20,10 @@ export type WebhooksContext = Context & {
   webhooks: WebhookSender
 }
 
-/** Of the endpoint with this id, as they are stored; the previous one only while it is valid. */
+/** The encrypted secrets of the endpoint `id`; the previous one is null once it has expired. */
 export type StoredSecrets = { id: string; secret: Buffer; previousSecret: Buffer | null }
 
-/** Where an endpoint's secret is stored. Existing data depends on this text. */
+/** Where a secret is stored. It is bound to this text, which therefore must not change. */
 export function placeSecret(
   endpointId: string,
   column: 'secret' | 'previous_secret' = 'secret',
@@ -36,7 +36,7 @@ export function generateSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-/** Decrypts the secrets that sign, the current one first. @throws Error when a data key is not there */
+/** Decrypts the secrets that sign, the current one first. @throws Error if a data key is missing */
 export function openSecrets(
   { decrypt }: Pick<Encryption, 'decrypt'>,
   { id, secret, previousSecret }: StoredSecrets,
@@ -50,8 +50,8 @@ const toError = (error: unknown) => (error instanceof Error ? error : new Error(
 const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
 
 /**
- * Connects to allowed addresses only: every address of a name has to be allowed, not just the one tried first.
- * Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
+ * Connects to allowed addresses only. Every address of a name has to be allowed, not just the one that is tried
+ * first. Certificates are verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` says.
  */
 function guardConnections(
   reach: AddressReach,
@@ -92,29 +92,28 @@ function guardConnections(
 
 const KEPT_ANSWER_BYTES = 1_024
 
-/** The beginning of an answer as text for people: what is not UTF-8 or not printable is replaced, and card data masked. */
+/** Makes the beginning of an answer readable: replaces what is not UTF-8 or not printable, and masks card data. */
 function readAnswerText(body: Buffer): string {
-  // Masked before it is cut, so that no number is cut in a way that hides it from the masking.
+  // Masked before it is cut: a number that is cut in two would not be recognised.
   const text = new TextDecoder().decode(body).replace(/[^\P{Cc}\n\t]/gu, '\ufffd')
   const bytes = Buffer.from(maskCardText(text)).subarray(0, KEPT_ANSWER_BYTES)
   // As a stream, so that a character that was cut in two is left out.
   return new TextDecoder().decode(bytes, { stream: true })
 }
 
-/** Of one call, from connecting to the last byte read (ms). */
+/** Timeout of a call, from connecting to the last byte read (ms). */
 export const CALL_MS = 15_000
 
-/** A test that gets no answer takes exactly so long (ms), whatever the reason: its time would show which ports are open. */
+/** A test without an answer takes exactly this long (ms): a shorter time would show which ports are open. */
 const TEST_MS = 5_000
 
-/** Only the status decides, and the log shows the beginning. */
 const MAX_ANSWER_BYTES = 4 * 1024
 
-/** Of the address lookup at registration (ms). */
+/** Timeout of the address lookup at registration (ms). */
 const RESOLVE_MS = 4_000
 
-/** `at` is database time; messages with the same id carry the same event. */
-export type WebhookMessage = {
+/** A message to send. `at` is database time; messages with the same id carry the same event. */
+type WebhookMessage = {
   url: string
   secrets: readonly string[]
   id: string
@@ -122,7 +121,7 @@ export type WebhookMessage = {
   body: string
 }
 
-/** `error` is null if the endpoint answered 2xx, and for the log otherwise; `answer` is the beginning of the body. */
+/** `error` is null if the endpoint answered 2xx, else a text for the log; `answer` is the beginning of the body. */
 export type SendResult = {
   status: number | null
   error: string | null
@@ -135,8 +134,8 @@ export type WebhookTimeouts = { callMs: number; resolveMs: number; testMs: numbe
 export type WebhookSender = ReturnType<typeof createWebhookSender>
 
 /**
- * Sends to allowed addresses only, and signs by Standard Webhooks 1.0. Addresses are checked in the same DNS answer that the connection uses, so that a name
- * which resolves differently a moment later (DNS rebinding) is harmless.
+ * Sends to allowed addresses only, and signs as Standard Webhooks 1.0 requires. The addresses are checked in the DNS
+ * answer that the connection uses, so a name that resolves differently a moment later (DNS rebinding) is harmless.
  */
 export function createWebhookSender(
   reach: AddressReach,
@@ -165,7 +164,7 @@ export function createWebhookSender(
         'user-agent': 'ipn-processor-webhooks',
         'webhook-id': id,
         'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
-        // Standard Webhooks: signatures are separated by spaces, and one that verifies is enough.
+        // Standard Webhooks: signatures are separated by spaces; one that verifies is enough.
         'webhook-signature': secrets
           .map((secret) => new Webhook(secret).sign(id, at, body))
           .join(' '),
@@ -179,9 +178,9 @@ export function createWebhookSender(
   }
 
   return {
-    /** Once: no retry, no redirect. Never rejects. */
+    /** Makes one call, without a retry or a redirect. Never rejects. */
     send: (message: WebhookMessage, signal: AbortSignal) => send(message, signal),
-    /** Without an answer it ends after `TEST_MS`, and gives no reason. */
+    /** Makes one call that, without an answer, ends after exactly `testMs` and gives no reason. */
     async sendTest(message: WebhookMessage, signal: AbortSignal): Promise<SendResult> {
       const sent = await send(message, signal, testMs)
       if (sent.status !== null) return sent
@@ -190,8 +189,8 @@ export function createWebhookSender(
       return { ...sent, error: describeFailure(sent.error), durationMs: testMs }
     },
     /**
-     * At registration. A name that does not resolve (yet) is accepted: every call checks again.
-     * @throws AddressError when it is malformed, or its address or port is not allowed
+     * Checks a URL at registration. A name that does not resolve (yet) is accepted, as every call checks again.
+     * @throws AddressError if it is malformed, or its address or port is not allowed
      */
     async check(text: string): Promise<void> {
       const url = parseOutboundUrl(text, reach)
@@ -206,7 +205,7 @@ export function createWebhookSender(
   }
 }
 
-/** Ports below this belong to the services of a machine, which no webhook is for. */
+/** The ports below this one belong to the system services of a machine. */
 export const FIRST_FREE_PORT = 1_024
 
 function requireUsualPort({ port }: URL): void {
@@ -214,7 +213,7 @@ function requireUsualPort({ port }: URL): void {
   throw new AddressError(`must have the port 443, 80 or one from ${FIRST_FREE_PORT} on`)
 }
 
-/** A received status decides, even if the rest of the response was too long or too slow. */
+/** A received status decides the result, even if the rest of the response was too long or too slow. */
 function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
   const status = 'status' in result ? (result.status ?? null) : null
   if (status !== null) {
@@ -226,7 +225,7 @@ function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
   return { status, error: 'reason' in result ? result.reason : 'no answer', answer: null }
 }
 
-/** Of an event that cannot be written: nothing was sent, so it says nothing about the endpoint. */
+/** The result for an event that cannot be written: nothing was sent, so it says nothing about the endpoint. */
 export const UNWRITABLE: SendResult = {
   status: null,
   error: 'the event could not be written',
@@ -235,8 +234,8 @@ export const UNWRITABLE: SendResult = {
 }
 
 /**
- * What merchants may know of a failed call. How a connection failed is in the log alone: it shows which ports of a
- * network are open, and what listens there.
+ * Returns what merchants may know of a failed call. How a connection failed would show which ports of a network are
+ * open and what listens there, so only the log says it.
  */
 export function describeFailure(error: string | null): string | null {
   if (error === null || error === UNWRITABLE.error) return error

@@ -20,6 +20,7 @@ export function startTimer(ms: number): () => number {
   return () => Math.min(monotonicEnd - performance.now(), end - Date.now())
 }
 
+/** Work was not done in time, or could not even begin. */
 export class TimeoutError extends Error {}
 
 /** @throws TimeoutError after `ms`; the work itself is not cancelled */

@@ -138,8 +138,8 @@ export const COMMAND_LINE: readonly Guard[] = [
   },
   {
     file: 'src/health/overview.ts',
-    text: 'where a.merchant_code = any(${listMerchantCodes(config)}::text[])',
-    mutation: 'where a.merchant_code = any(${listMerchantCodes(config)}::text[]) or true',
+    text: 'where a.merchant_code = any(${configured}::text[])',
+    mutation: 'where a.merchant_code = any(${configured}::text[]) or true',
     test: 'test/process/cli/doctor.test.ts',
     claim: 'names an account that was removed while work of it waits',
     control: 'names a setting that is wrong, and examines nothing else',

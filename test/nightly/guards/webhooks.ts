@@ -28,8 +28,9 @@ const UNWRITABLE =
 export const WEBHOOKS: readonly Guard[] = [
   {
     file: 'src/events/event.ts',
-    text: '  if (!success) return data\n',
-    mutation: "  if (!success) throw new DomainError('unavailable', data)\n",
+    text: '  if (!object) return data\n',
+    mutation:
+      "  if (!object && data.includes(SEALED_MEMBER)) throw new DomainError('unavailable', data)\n  if (!object) return data\n",
     test: 'test/api/refunds/request/metadata.test.ts',
     claim:
       'the names of members of events are names like others, in the feed too, with and without a receiver',
@@ -37,8 +38,8 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/events/event.ts',
-    text: '  if (!success) return undefined\n',
-    mutation: '  if (!success) return null\n',
+    text: '  if (!object) return undefined\n',
+    mutation: '  if (!object) return data.includes(SEALED_MEMBER) ? null : undefined\n',
     test: 'test/api/data-keys/reseal.test.ts',
     claim: 'an event whose metadata has the names of our own members needs nothing',
     control: 'the receivers in events are delivered as before',
