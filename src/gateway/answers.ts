@@ -8,7 +8,6 @@ import {
   formatMembers,
   formatText,
   isId,
-  isPrintable,
   keepWithin,
   MAX_ID,
   toMessage,
@@ -18,30 +17,18 @@ import type { GatewayAnswer, ListedPayment, PaymentList, Read, RoundedAmount } f
 
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
-/** One text per value: neither `0.0` nor `1e-400` may be mistaken for another code. */
+/** Normalised to one text per value, so that `0.0` is the code `0` and `1e-400` is no code. */
 export const responseCode = number.transform(({ value }, ctx) => {
   if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
   ctx.addIssue('is not a whole number')
   return z.NEVER
 })
 
-const text = z
-  .string('is not a string')
-  .min(1, 'is empty')
-  .max(MAX_ID, `is longer than ${MAX_ID} characters`)
-  .refine(isPrintable, 'holds control characters')
-
 const paymentList = z.array(z.unknown(), 'is not an array').transform(readPayments)
 
-/** An id is a text; some gateways write it as a number. */
-const transId = z.union([text, number.transform(({ value }) => value).pipe(text)])
+const refundResult = z.unknown().transform(readTransId)
 
-const refundResult = z
-  .object({ transId: transId.optional().catch(undefined) })
-  .catch({})
-  .transform((result) => result.transId)
-
-/** Reads the answer to QUERY_PT (specification 4.3.1). It is `unknown` without a code and a list of payments. */
+/** Reads the answer to QUERY_PT (specification 4.3.1), which is `unknown` without a code and a list of payments. */
 export function readPaymentsAnswer(body: Buffer, prefix: string): Read<GatewayAnswer<PaymentList>> {
   const members = parseObject(body)
   const answer = judgeAnswer(members, prefix, paymentList)
@@ -56,7 +43,7 @@ export function readPaymentsAnswer(body: Buffer, prefix: string): Read<GatewayAn
   return { answer, received: formatMembers(Object.fromEntries(rest), elsewhere) }
 }
 
-/** The answer to REFUND (specification 4.3.2): code 0 accepts it, with or without the gateway's id of it. */
+/** Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, also without the gateway's id of it. */
 export function readRefundAnswer(
   body: Buffer,
   prefix: string,
@@ -65,7 +52,7 @@ export function readRefundAnswer(
   return { answer: judgeAnswer(members, prefix, refundResult), received: formatBody(body, members) }
 }
 
-/** Formats a response for storage, also one that is no answer, for example that of a proxy. */
+/** Formats any response for storage, even one that is not the gateway's, such as a proxy's error page. */
 export function formatBody(body: Buffer, members = parseObject(body)): string | undefined {
   return members ? formatMembers(members) : formatText(body)
 }
@@ -84,9 +71,7 @@ function judgeAnswer<T>(
   if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
   const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
   if (parsed.success) return { kind: 'answered', value: parsed.data, message }
-  const [issue] = parsed.error.issues
-  const path = [`${prefix}_ResponseData`, ...(issue?.path ?? [])].join('.')
-  return { kind: 'unknown', reason: `${path} ${issue?.message}` }
+  return { kind: 'unknown', reason: `${prefix}_ResponseData ${parsed.error.issues[0]?.message}` }
 }
 
 export function parseObject(body: Buffer): Record<string, unknown> | undefined {
@@ -94,40 +79,38 @@ export function parseObject(body: Buffer): Record<string, unknown> | undefined {
   return isObject(value) ? value : undefined
 }
 
-/** Binary floating point leaves differences far below this when it adds decimals of four places. */
+/** Errors of binary floating point stay far below this when it adds decimals of four places. */
 const NOISE = new Big('0.000001')
-/** Bounds the work of reading a number; an amount has at most 22 digits. */
+/** Bounds the work of reading a number. An amount has at most 22 digits. */
 const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?$/
 
 const MEMBERS = ['id', 'status', 'amount', 'refundedAmount', 'paymentMethod'] as const
 const AMOUNTS = ['amount', 'refundedAmount'] as const
 
-/** The entries of QUERY_PT (specification 2.4), each by itself: what cannot be read is kept beside the others. */
+/** Reads the entries of QUERY_PT (specification 2.4). One that cannot be read does not affect the others. */
 function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
   const counts = new Map<string | undefined, number>()
   for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const list: Omit<PaymentList, 'json' | 'omittedBytes'> = {
-    payments: [],
-    unreadable: [],
-    rounded: [],
-  }
+  const payments: ListedPayment[] = []
+  const unreadable: PaymentList['unreadable'] = []
+  const rounded: RoundedAmount[] = []
   const texts = entries.map((entry, index) => {
     const id = ids[index]
     const text = formatEntry(entry)
     const read = readEntry(entry, id, (counts.get(id) ?? 0) > 1)
-    if (typeof read === 'string') list.unreadable.push({ id, reason: read, text })
+    if (typeof read === 'string') unreadable.push({ id, reason: read, text })
     else {
-      list.payments.push(read.payment)
-      list.rounded.push(...read.rounded)
+      payments.push(read.payment)
+      rounded.push(...read.rounded)
     }
     return text
   })
   const { kept, omittedBytes } = keepWithin(texts, 1, (at) => shortenEntry(entries[at]))
-  return { ...list, json: `[${kept.join(',')}]`, omittedBytes }
+  return { payments, unreadable, rounded, json: `[${kept.join(',')}]`, omittedBytes }
 }
 
-/** Returns why an entry cannot be read, as a predicate. */
+/** Returns the payment, or the predicate of a sentence that says why the entry cannot be read. */
 function readEntry(entry: unknown, id: string | undefined, isRepeated: boolean) {
   if (!isObject(entry)) return 'is not an object'
   if (id === undefined) return 'has no id'
@@ -153,7 +136,14 @@ function readId(entry: unknown): string | undefined {
   return typeof id === 'string' && isId(id) ? id : undefined
 }
 
-/** An amount of at most four decimals, or one that binary floating point has shifted off such a decimal. */
+/** Some gateways write ids as numbers. */
+function readTransId(result: unknown): string | undefined {
+  const id = isObject(result) ? readMember(result, 'transId') : undefined
+  const text = isLosslessNumber(id) ? id.value : id
+  return typeof text === 'string' && isId(text) ? text : undefined
+}
+
+/** Reads an amount of at most four decimals, rounding off what binary floating point may have shifted. */
 export function readAmount(text: string): { value: string; isRounded: boolean } | undefined {
   const exact = parseAmount(text)
   if (exact !== undefined) return { value: exact, isRounded: false }
@@ -165,22 +155,21 @@ export function readAmount(text: string): { value: string; isRounded: boolean } 
   return value === undefined ? undefined : { value, isRounded: true }
 }
 
-/** Any other value than a clean text becomes its JSON, so that it never equals a documented value. */
+/** Any value but a clean text becomes JSON, so that it never equals a documented value. */
 function readWord(value: unknown): string {
   if (value === undefined || value === null || value === '') return ''
   if (typeof value === 'string' && isId(value)) return value
   return cut(stringify(toStorable(value)) ?? '')
 }
 
-/** The entry as JSON that Postgres can store, with every member, masked. */
 function formatEntry(entry: unknown): string {
   return stringify(toStorable(maskCardData(entry))) ?? 'null'
 }
 
-/** The entry with the members of the specification alone, each shortened. */
 function shortenEntry(entry: unknown): string {
-  const present = isObject(entry) ? MEMBERS.filter((name) => Object.hasOwn(entry, name)) : []
-  const known = present.map((name) => [name, cut(formatEntry(Reflect.get(Object(entry), name)))])
+  const members = isObject(entry) ? entry : {}
+  const present = MEMBERS.filter((name) => Object.hasOwn(members, name))
+  const known = present.map((name) => [name, cut(formatEntry(members[name]))])
   return JSON.stringify({ ...Object.fromEntries(known), shortened: true })
 }
 

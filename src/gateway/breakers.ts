@@ -6,12 +6,12 @@ import {
 } from '../platform/concurrency/circuit-breaker.ts'
 import type { SpanOptions, Tracing } from '../platform/telemetry/tracing.ts'
 
-/** Operations are paused separately: the gateway may answer queries but not refunds, or only cards. */
+/** Paused separately, because the gateway may answer queries but not refunds, or only cards. */
 export type Operation = 'query' | 'refund' | 'cards'
 
 type BreakerKey = { merchantCode: string; operation: Operation }
 
-/** Opens a moment after the gateway goes down; from then on it is probed twice a minute. */
+/** A breaker opens soon after the gateway goes down, which is then probed twice a minute. */
 const SETTINGS: CircuitBreakerSettings = {
   failures: 5,
   pauseMs: 1_000,
@@ -19,7 +19,6 @@ const SETTINGS: CircuitBreakerSettings = {
   untestedMs: 120_000,
 }
 
-/** Makes the circuit breakers of a process, one for each merchant account and operation, on first use. */
 export function createBreakers(settings = SETTINGS) {
   const all = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
   const describe = ({ breaker, ...key }: BreakerKey & { breaker: CircuitBreaker }) => {
@@ -34,27 +33,25 @@ export function createBreakers(settings = SETTINGS) {
       all.set(key, { merchantCode, operation, breaker })
       return breaker
     },
-    /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
+    /** The breakers created so far; `waitMs` is the time until the next call may be made. */
     list: () => Array.from(all.values(), describe),
-    /** Returns those whose calls are paused. */
     listPaused: () => [...all.values()].filter(({ breaker }) => breaker.isPaused()).map(describe),
   }
 }
 
 export type Breakers = ReturnType<typeof createBreakers>
 
-/** `isIgnored`: it was cancelled or never made, which says nothing about the gateway. */
 type CallEnd<T> = {
   value: T
   outcome: string
-  /** Why it failed. */
   reason?: string | undefined
   httpStatus?: number | undefined
   isFailed: boolean
+  /** The call was cancelled or never made, which says nothing about the gateway. */
   isIgnored: boolean
 }
 
-/** Runs a call in a span of its own, and returns its permit to the circuit breaker. */
+/** Runs a call in its own span, and tells the circuit breaker how it ended. */
 export async function runGuarded<T>(
   permit: BreakerPermit,
   tracing: Tracing,

@@ -6,7 +6,7 @@ import { parseObject, responseCode } from './answers.ts'
 import { isObject } from './parse-body.ts'
 import { hide, toMessage } from './storable.ts'
 
-/** The members of a card envelope (specification 2.1) beside `data`, for the OpenAPI document. */
+/** The members of a card envelope (specification 2.1) except `data`, for the OpenAPI document. */
 export const CARD_ENVELOPE = {
   code: z.number().openapi({
     description: '`GATEWAY_CARDS_SUCCESS_CODE`: any other code is a problem here',
@@ -17,33 +17,29 @@ export const CARD_ENVELOPE = {
     .string()
     .nullish()
     .openapi({ description: "The gateway's message", example: 'Successful' }),
-  /** Some gateways write it as a number. */
   svcResponseId: z
     .union([z.string(), z.number()])
     .nullish()
     .describe('The identifier of the response; `svc` stands for `GATEWAY_FIELD_PREFIX`'),
 }
 
-/** A card envelope with every member of the gateway's, card data masked; numbers are `LosslessNumber`. */
+/** Every member that the gateway sent, with card data masked. Numbers are `LosslessNumber`. */
 export type CardEnvelope = Record<string, unknown>
 
-/** How this gateway's card envelopes are read. The specification does not define the values of `code`. */
+/** The specification does not define the values of `code`, so the settings do. */
 type CardEnvelopeRules = Pick<
   Config,
   'GATEWAY_FIELD_PREFIX' | 'GATEWAY_CARDS_SUCCESS_CODE' | 'GATEWAY_CARDS_NOT_FOUND_CODES'
 >
 
-/** What the body of a card response means (specification 2.1). */
 export type CardAnswer =
   | {
       kind: 'answered'
       envelope: CardEnvelope
-      /** The merchant codes of its cards, in the same order; undefined where a card has none. */
+      /** The merchant code of each card, in order; undefined where a card has none. */
       owners: readonly (string | undefined)[]
     }
-  /** The card does not exist: HTTP 404, or a code that means it. */
   | { kind: 'missing'; message: string }
-  /** The gateway refused the read: its HTTP status, and the code if it named one. */
   | { kind: 'refused'; status: number; code?: string; message: string }
   | { kind: 'failed'; reason: string; timedOut: boolean }
 
@@ -64,7 +60,7 @@ const OWNERS = {
     .transform(({ docs }) => docs.map(({ merchantCode }) => merchantCode ?? undefined)),
 }
 
-/** Reads a response other than 401. One has failed if its code or data is not as specified; so has a redirect. */
+/** Reads a response other than 401. A redirect counts as failed, and so does a code or `data` of another form. */
 export function readCardResponse(
   { status, body }: { status: number; body: Buffer },
   rules: CardEnvelopeRules,
@@ -77,7 +73,7 @@ export function readCardResponse(
   const { code, message, data } = members ?? {}
   const read = responseCode.safeParse(code)
   if (isSuccess && !read.success) return fail(`code ${read.error.issues[0]?.message}`)
-  // With an error status the code of a success means nothing.
+  // A success code means nothing beside an error status.
   const refusal = read.data === rules.GATEWAY_CARDS_SUCCESS_CODE ? undefined : read.data
   if (!isSuccess || refusal !== undefined) {
     const { GATEWAY_CARDS_NOT_FOUND_CODES: missing } = rules
@@ -99,7 +95,7 @@ function fail(reason: string): CardAnswer {
   return { kind: 'failed', reason, timedOut: false }
 }
 
-/** The identifiers, dates and policies of specification 2.2 and 2.3: masked they could not be used, nor compared. */
+/** Identifiers, dates and policies (specification 2.2, 2.3), which could not be used or compared when masked. */
 const CARD: UnmaskedMembers = {
   ...pass('requestId', 'virtualCardRequestId', 'merchantId', 'merchantCode'),
   ...pass('createdAt', 'updatedAt'),
@@ -122,7 +118,7 @@ function maskEnvelope(value: unknown, prefix: string): CardEnvelope {
   return isObject(masked) ? { ...masked, data: hideSecrets(masked.data) } : {}
 }
 
-/** Hides credentials, such as a PIN, which the gateway may add to a card under any name. */
+/** Hides credentials such as a PIN, which the gateway may add to a card at any depth. */
 function hideSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(hideSecrets)
   if (!isObject(value)) return value

@@ -10,9 +10,8 @@ import type { OutcomeKind } from './types.ts'
 
 /** A request for one card by its request id, or for a list of cards by filters (specification 4.1, 4.2). */
 export type CardRequest = {
-  /** The account whose access token is sent; ignored where accounts share one. */
+  /** The account whose access token is sent, unless all accounts share one. */
   merchantCode: string | undefined
-  /** Percent-encoded in the path. `.` and `..` cannot be encoded; they name no card. */
   virtualCardRequestId?: string | undefined
   query?: Readonly<Record<string, string | undefined>>
   language?: 'vi' | 'en' | undefined
@@ -30,9 +29,8 @@ function buildCardPath(
 
 type CardGatewaySettings = {
   config: Config
-  /** That of the sandbox in a demo. */
   baseUrl: string
-  /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
+  /** All reads with a shared token use the breaker `*`. */
   breakers: Breakers
   tracing?: Tracing
   signal: AbortSignal
@@ -41,13 +39,13 @@ type CardGatewaySettings = {
 
 export type CardOutcome =
   | CardAnswer
-  /** No token is available, or (`refused`) the gateway refused it. */
+  /** `refused`: the gateway refused the token; otherwise none is available. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
   | { kind: 'paused' }
 
 const CARDS_PATH = '/v2/vc/virtual-cards'
 
-/** Has connections of its own: reads take no call slot of queries and refunds, and wait `timeoutMs` for one. */
+/** Has its own connections, so reads take no call slot from queries and refunds. They wait `timeoutMs` for one. */
 export function createCardGateway(settings: CardGatewaySettings) {
   const { GATEWAY_TIMEOUT_MS: timeoutMs, GATEWAY_MAX_CONCURRENCY: connections } = settings.config
   const base = new URL(settings.baseUrl)
@@ -57,14 +55,14 @@ export function createCardGateway(settings: CardGatewaySettings) {
   const wire = { pool, root, hostname: base.hostname }
   return {
     /**
-     * Reads one card or a list; once more with a new token if the gateway refuses a renewable one. Failures of the
-     * gateway are outcomes, never rejections.
+     * Reads a card or a list, a second time with a new token if the gateway refuses a renewable one. Failures of the
+     * gateway are outcomes.
      * @throws Error when the account has no token
      */
     async readCards(request: CardRequest): Promise<CardOutcome> {
       const provider = providers.get(request.merchantCode)
       if (!provider) throw new Error('the account has no access token')
-      // No encoding keeps a dot segment in its place (RFC 3986, 5.2.4).
+      // Dot segments are removed from a path even when encoded (RFC 3986, 5.2.4). They name no card.
       const isDots = /^\.\.?$/.test(request.virtualCardRequestId ?? '')
       if (isDots) return { kind: 'missing', message: '' }
       const first = await readGuarded(settings, wire, request, provider)
@@ -80,7 +78,7 @@ export function createCardGateway(settings: CardGatewaySettings) {
 
 export type CardGateway = ReturnType<typeof createCardGateway>
 
-/** Provides the tokens of the accounts; a shared one is also that of requests without an account. */
+/** A shared token also serves requests without an account. */
 function openTokenProviders({ config, baseUrl, signal, onCall }: CardGatewaySettings) {
   const { accounts, sharedToken, GATEWAY_TIMEOUT_MS: timeoutMs } = config
   const open = (source: TokenSource): TokenProvider =>
@@ -100,7 +98,6 @@ function openTokenProviders({ config, baseUrl, signal, onCall }: CardGatewaySett
 
 type Wire = { pool: Pool; root: string; hostname: string }
 
-/** Only a missing answer counts as a failure. */
 async function readGuarded(
   settings: CardGatewaySettings,
   wire: Wire,
@@ -111,7 +108,7 @@ async function readGuarded(
   const owner = config.sharedToken ? '*' : (request.merchantCode ?? '*')
   const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
-  // The path stays out of the trace: it holds the card's id, which may be confidential.
+  // The path holds the id of the card, which may be confidential, so it stays out of the trace.
   const attributes = { 'http.request.method': 'GET', 'server.address': wire.hostname }
   const describe = () => ({ name: 'cards', kind: 'client', attributes }) as const
   return await runGuarded(permit, tracing, describe, async () => {

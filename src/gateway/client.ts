@@ -23,26 +23,25 @@ import type {
 
 export type GatewaySettings = {
   config: Config
-  /** That of the sandbox in a demo; the path of the operations is appended. */
   baseUrl: string
   breakers: Breakers
   encryption: Pick<Encryption, 'fingerprint'>
-  /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
+  /** No trace context is sent to the gateway, which is a third party. */
   tracing?: Tracing
   onCall?: (command: GatewayCommand, outcome: OutcomeKind, durationMs: number) => void
 }
 
-export type RefundOrder = {
+type RefundOrder = {
   merchantCode: string
-  /** The request id on the wire: the same in every attempt. */
+  /** The request id on the wire, the same in every attempt. */
   refundId: string
   paymentId: string
   amount: string
-  /** The members in the order of the specification: their Base64 text enters the hash. */
+  /** In the order of the specification, because the Base64 text of its JSON enters the hash. */
   receiver?: { accountName: string; accountNumber: string; swiftCode: string } | undefined
 }
 
-/** Creates a client with one pool. Answers carry no signature: TLS to the configured host is why they are trusted. */
+/** Answers carry no signature; they are trusted because of TLS to the configured host. */
 export function createGatewayClient(settings: GatewaySettings) {
   const { config } = settings
   const { GATEWAY_FIELD_PREFIX: prefix, GATEWAY_MAX_CONCURRENCY: connections } = config
@@ -68,8 +67,7 @@ export function createGatewayClient(settings: GatewaySettings) {
       }).send(signal)
     },
     /**
-     * Prepares a refund (REFUND, specification 4.3.2) without sending it; its answer is the gateway's refund id, if
-     * any.
+     * Prepares a refund (REFUND, specification 4.3.2). The answer is the gateway's id of it, if any.
      * @throws Error when the merchant account is not in the settings
      */
     prepareRefund(order: RefundOrder): PreparedCall<string | undefined> {
@@ -98,7 +96,7 @@ type Wire = { pool: Pool; base: URL; path: string; inFlight: number }
 type CallRequest<T> = {
   command: GatewayCommand
   merchantCode: string
-  /** Parameters by name without prefix; undefined ones are omitted. */
+  /** By name without prefix. Undefined ones are omitted. */
   fields: WireParams
   exclude: readonly string[]
   read: (body: Buffer) => Read<GatewayAnswer<T>>
@@ -123,7 +121,7 @@ function prepareCall<T>(
   const { command, merchantCode, read } = request
   const body = writeParams(signFields(config, request), config.GATEWAY_ENCODING)
   const digest = createHash('sha256').update(body).digest('hex')
-  // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
+  // The label separates this from other values under the same key. Stored values depend on it.
   const bodyHmac = encryption.fingerprint(`gateway request body\0${digest}`)
 
   async function call(signal: AbortSignal | undefined) {
@@ -156,7 +154,10 @@ function prepareCall<T>(
   }
 }
 
-/** The parameters of a call, signed (specification 4.3, 5.2). @throws Error when the account is not in the settings */
+/**
+ * Completes and signs the parameters of a call (specification 4.3, 5.2).
+ * @throws Error when the account is not in the settings
+ */
 export function signFields(
   { accounts, GATEWAY_FIELD_PREFIX: prefix }: Pick<Config, 'accounts' | 'GATEWAY_FIELD_PREFIX'>,
   { command, merchantCode, fields, exclude }: Omit<CallRequest<unknown>, 'read'>,
@@ -170,7 +171,6 @@ export function signFields(
   return { ...params, [`${prefix}_SecureHash`]: hash }
 }
 
-/** Posts one body, once. Never rejects. */
 async function post(
   { GATEWAY_ENCODING: encoding, GATEWAY_TIMEOUT_MS: timeoutMs }: Config,
   wire: Wire,
@@ -178,8 +178,7 @@ async function post(
   signal: AbortSignal | undefined,
 ): Promise<ExchangeResult> {
   const { pool, path } = wire
-  const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
-  const headers = { 'content-type': `application/${type}`, accept: 'application/json' }
+  const headers = writeHeaders(encoding)
   wire.inFlight += 1
   try {
     return await exchange(pool, { path, method: 'POST', headers, body, timeoutMs, signal })
@@ -188,7 +187,12 @@ async function post(
   }
 }
 
-/** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
+export function writeHeaders(encoding: 'json' | 'form') {
+  const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
+  return { 'content-type': `application/${type}`, accept: 'application/json' }
+}
+
+/** Only a call that wrote no byte is `unavailable`. After that, whatever cannot be read is `unknown`. */
 function classify<T>(
   result: ExchangeResult,
   read: CallRequest<T>['read'],
@@ -205,7 +209,6 @@ function classify<T>(
   return read(body)
 }
 
-/** Address and command of a call for its trace, none of its content. */
 function describeCall({ base, path }: Wire, command: GatewayCommand, merchantCode: string) {
   const attributes = {
     'http.request.method': 'POST',

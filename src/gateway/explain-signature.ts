@@ -4,23 +4,21 @@ import { parseAmount, shortenAmount } from '../money.ts'
 import type { SignatureRule, SignedMember, WireParams } from './signature.ts'
 import { computeSecureHash, ifSignable, joinTexts, listSignedParams } from './signature.ts'
 
-/** A signed message, and what its sender may have confused. */
 type SignedMessage = {
   params: WireParams
   rule: SignatureRule
   secret: string
-  /** Other secrets that may have been used; `what` completes the sentence "The hash was computed …". */
+  /** Other secrets that the sender may have used; `what` completes "The hash was computed …". */
   otherSecrets: readonly { what: string; secret: string }[]
-  /** Values that every message of this kind carries, by name without prefix. */
+  /** Values that every message of this kind has, by name without prefix. */
   constants: Readonly<Record<string, string>>
 }
 
-/** Words that complete "The hash was computed …", and the hash that this mistake leads to. */
+/** `what` completes "The hash was computed …"; `hash` computes the hash with this mistake. */
 type Mistake = readonly [what: string, hash: () => string]
 
 /**
- * Finds the one mistake with which a sender computed a wrong hash, in words; the most common ones are tried first. A
- * mistake that leaves an object among the values leads to no hash, and one that changes nothing to the right one.
+ * Finds the one mistake that leads to the given hash, and describes it. Common mistakes are tried first.
  * @param given 64 lower-case hexadecimal characters
  */
 export function explainHash(given: string, message: SignedMessage): string | undefined {
@@ -29,7 +27,6 @@ export function explainHash(given: string, message: SignedMessage): string | und
   return mistakes.find(([, compute]) => ifSignable(compute) === given)?.[0]
 }
 
-/** Members that are in the hash and should not be, or should be and are not. */
 function* listNames({ params, rule, constants, secret }: SignedMessage): Generator<Mistake> {
   const { prefix, exclude } = rule
   const excluding = (names: readonly string[], given = params) => {
@@ -72,7 +69,6 @@ function listSecrets({ params, rule, secret, otherSecrets }: SignedMessage): Mis
 
 type Write = (value: unknown, name: string, message: SignedMessage) => unknown
 
-/** The values are written otherwise before they are joined. */
 const VALUES: Readonly<Record<string, Write>> = {
   'with every number in its shortest form (10000.50 as 10000.5)': onAmount(shortenAmount),
   'with numbers written with two decimals (10000 as 10000.00)': onAmount(padDecimals),
@@ -121,7 +117,6 @@ function padDecimals(amount: string): string {
 
 type Assemble = (members: SignedMember[], secret: string, names: readonly string[]) => string
 
-/** The same values, put together otherwise: order, separators, names, position of the secret. */
 const ASSEMBLIES: Readonly<Record<string, Assemble>> = {
   'with the names in the order of the body': (members, secret, names) => {
     const at = ({ name }: SignedMember) => names.indexOf(name)
@@ -156,6 +151,4 @@ function* listAssemblies({ params, rule, secret }: SignedMessage): Generator<Mis
   }
 }
 
-function sha256(text: string): string {
-  return hash('sha256', text)
-}
+const sha256 = (text: string) => hash('sha256', text)

@@ -13,14 +13,14 @@ import {
 import { isId, isPrintable, MAX_ID } from './storable.ts'
 import { createMaskNotification } from './stored-body.ts'
 
-export type NotificationRefusal = {
+type NotificationRefusal = {
   verdict: 'malformed' | 'unknown_merchant' | 'bad_signature'
   why: string
 }
 
-/** What a notification states. All but the ids are hints: only a query is authoritative. */
+/** What a notification states. Everything but the ids is a hint: only a query is authoritative. */
 type Stated = {
-  /** A decimal string. A payment's amount and code are only compared with the query's answer. */
+  /** A decimal string. For a payment, amount and code are only compared with the answer to the query. */
   amount: string | undefined
   code: string | undefined
 } & (
@@ -31,15 +31,15 @@ type Stated = {
       merchantTxnId: string | undefined
       currency: string | undefined
     }
-  /** A refund notification's transaction id is not the payment's and is not read. */
+  /** The transaction id of a refund notification is not that of the payment, so it is not read. */
   | { kind: 'refund'; requestId: string; paymentId: string | undefined }
 )
 
-/** A notification of a configured account, with an acceptable signature. */
+/** A notification of a configured account whose signature `IPN_SIGNATURE` accepts. */
 export type Notification = Stated &
   Reading & { merchantCode: string; verdict: SignatureVerdict; body: string }
 
-/** Objects are written out here: each member added after a spread takes V8 almost 1 µs of a notification. */
+/** The objects are written out, because every member that follows a spread costs V8 almost 1 µs. */
 export function createNotificationReader(config: Config) {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
   const findAccount = indexAccounts(config)
@@ -92,7 +92,7 @@ export function createNotificationReader(config: Config) {
       orderId: form.read(params, 'OrderID'),
       merchantTxnId: form.read(params, 'MerchantTxnID'),
       currency: form.read(params, 'Currency'),
-      // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
+      // The amount of the order, even for a partial payment: TransAmount, which was paid, is not signed.
       amount,
       code: form.read(params, 'ResponseCode'),
       verdict,
@@ -115,7 +115,6 @@ function describeForm(config: Config, kind: NotificationKind) {
   }
 }
 
-/** Without an id there is nothing to store. */
 function readId(params: WireParams, name: string): string | Malformed {
   const value = readText(params, name)
   const given = Object.hasOwn(params, name) ? (params[name] ?? '') : ''
@@ -127,8 +126,8 @@ function readId(params: WireParams, name: string): string | Malformed {
 }
 
 /**
- * What is signed is read from the text that is hashed: of another type, it would be another meaning of it. What is
- * excluded from the hash anybody can have written: it is not read.
+ * Reads a signed member as the text that was hashed, whatever its JSON type: otherwise the same hash would cover
+ * several meanings. A member that is excluded from the hash is not read, because anyone may have written it.
  */
 function createMemberReader({ prefix, exclude }: SignatureRule) {
   return (params: WireParams, member: string): string | undefined => {
@@ -143,19 +142,20 @@ function createMemberReader({ prefix, exclude }: SignatureRule) {
   }
 }
 
-/** Finds the account that a notification names; without a name it is the only configured one. */
+type KnownAccount = { merchantCode: string; secrets: readonly string[] }
+
+/** Finds the account that a notification names. It may omit the name if only one account is configured. */
 function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
-  const describe = ({ merchantCode, secret, previousSecret }: (typeof accounts)[number]) => ({
-    merchantCode,
-    secrets: previousSecret ? [secret, previousSecret] : [secret],
-  })
-  const known = new Map<string | undefined, ReturnType<typeof describe>>()
-  for (const account of accounts) known.set(account.merchantCode, describe(account))
-  const [only, another] = accounts
-  if (only && !another) known.set(undefined, describe(only))
-  return (given: unknown): ReturnType<typeof describe> | NotificationRefusal => {
+  const known = new Map<string | undefined, KnownAccount>()
+  for (const { merchantCode, secret, previousSecret } of accounts) {
+    const secrets = previousSecret ? [secret, previousSecret] : [secret]
+    known.set(merchantCode, { merchantCode, secrets })
+  }
+  const [only, another] = known.values()
+  if (only && !another) known.set(undefined, only)
+  return (given: unknown): KnownAccount | NotificationRefusal => {
     const code = isLosslessNumber(given) ? given.value : given
-    // As a form sends what is not given.
+    // A form sends an omitted value as an empty one.
     const merchantCode = typeof code === 'string' && code !== '' ? code : undefined
     const found = known.get(merchantCode)
     if (found) return found

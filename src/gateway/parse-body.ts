@@ -1,7 +1,6 @@
 import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json'
 import type { WireParams } from './signature.ts'
 
-/** What untrusted text is parsed to; undefined if it cannot be. */
 export function attempt<T>(parseIt: () => T): T | undefined {
   try {
     return parseIt()
@@ -10,21 +9,21 @@ export function attempt<T>(parseIt: () => T): T | undefined {
   }
 }
 
-/** Whether parsed JSON is an object: `LosslessNumber` is one in JavaScript only. */
+/** Whether a parsed value is a JSON object, which a `LosslessNumber` is not. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   const isAny = typeof value === 'object' && value !== null
   return isAny && !Array.isArray(value) && !isLosslessNumber(value)
 }
 
-/** Why a message was refused; the text is sent to its sender. */
+/** Why a message is refused, as its sender is told. */
 export type Malformed = { problem: string }
 
-/** Published notifications have at most 16 members. */
+/** The published notifications have at most 16 members. */
 const MAX_MEMBERS = 64
 /** At any depth. */
 const MAX_VALUES = 1_000
 
-/** Parses a body whose sender is not known yet, unless it holds so much that this takes a hundred times as long. */
+/** Parses a body of an unknown sender, unless it has so many values that this would take a hundred times as long. */
 export function parseNotification(
   body: string,
   format: 'json' | 'form',
@@ -35,7 +34,7 @@ export function parseNotification(
   return count > MAX_MEMBERS ? { problem: `more than ${MAX_MEMBERS} members` } : parsed
 }
 
-/** Counts the signs between values, each character once. What stands in the texts of JSON counts for none. */
+/** Counts the characters that separate or open values, except within the strings of JSON. */
 function hasManyValues(body: string, format: 'json' | 'form'): boolean {
   let [signs, isInText] = [0, false]
   for (let at = 0; at < body.length && signs <= MAX_VALUES; at += 1) {
@@ -51,7 +50,7 @@ function hasManyValues(body: string, format: 'json' | 'form'): boolean {
 const GIVEN_TWICE = 'a parameter is given twice'
 const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 
-/** Numbers keep their text, which is signed. A name given twice with different values is refused. */
+/** Numbers keep their text, because it is signed. Refuses a name that has two different values. */
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   const flat = parseFlat(text)
   if (flat) return { params: flat }
@@ -65,8 +64,8 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
 }
 
 /**
- * Parses an object of texts and numbers with the platform's parser, in half the time. Written again it must be
- * the same text: then no name was given twice, and every number is its own text. Undefined for anything else.
+ * Parses an object of strings and numbers with `JSON.parse`, which takes half the time. The result must serialise to
+ * the same text, which proves that no name occurs twice and that every number keeps its text. Otherwise undefined.
  */
 function parseFlat(text: string): WireParams | undefined {
   if (!text.startsWith('{')) return undefined
@@ -83,27 +82,24 @@ function parseFlat(text: string): WireParams | undefined {
   return params
 }
 
-/** Parses a form or a query string. A name given twice is refused: either value may be the signed one. */
+/** Parses a form or a query string. Refuses a name that occurs twice: either value may be the signed one. */
 export function parseFormParams(text: string): { params: WireParams } | Malformed {
-  // `URLSearchParams` would decode other bytes to a replacement character. A bare `%` stands for itself.
+  // `URLSearchParams` would replace bytes that are not UTF-8. It takes a bare `%` literally.
   const decoded = attempt(() => decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25')))
   if (decoded === undefined) return { problem: 'the body is not UTF-8 text' }
   const entries = [...new URLSearchParams(text)]
   const params = Object.fromEntries(entries)
-  if (Object.keys(params).length !== entries.length) {
-    return { problem: GIVEN_TWICE }
-  }
+  if (Object.keys(params).length !== entries.length) return { problem: GIVEN_TWICE }
   return Object.hasOwn(params, '__proto__') ? PROTO : { params }
 }
 
-/** A text, or a number as it was written. Any other value counts as missing. */
+/** Returns a string, or a number as it was written. Any other value counts as missing. */
 export function readText(params: WireParams, name: string): string | undefined {
   const value = Object.hasOwn(params, name) ? params[name] : undefined
   if (typeof value === 'string') return value
   return isLosslessNumber(value) ? value.value : undefined
 }
 
-/** Writes a message as it is sent, and as a notification is stored. */
 export function writeParams(params: WireParams, format: 'json' | 'form'): string {
   if (format === 'json') return stringify(params) ?? ''
   const form = new URLSearchParams()

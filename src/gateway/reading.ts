@@ -10,19 +10,19 @@ import { isPrintable } from './storable.ts'
 
 export type NotificationKind = 'payment' | 'refund'
 
-/** A way to cut a signed text into members: the hash joins values without names or separators. */
+/** One way to cut a signed text into members: the hash joins values without names or separators. */
 export type Reading = {
   /**
-   * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a verified text, whatever secret
-   * its hash was made with. What did not verify is another text with every other content.
+   * The first 128 bits of a SHA-256, in hexadecimal: equal for all readings of a verified text, whichever secret
+   * signed it. An unverified notification is identified by its names and values instead.
    */
   textHash: string
   /**
-   * Only members that gateways of this family document, in a text that is no other message's. The form of what
-   * did not verify proves nothing, and counts as documented.
+   * All members are documented by gateways of this family or listed in the settings, and the text cannot be that of
+   * another kind of message. An unverified notification counts as documented, since its form proves nothing.
    */
   documented: boolean
-  /** The text may be a REFUND request for this payment: it is, if the account has the payment. */
+  /** If the account has this payment, the text is that of a REFUND request for it. */
   requestOf: string | undefined
 }
 
@@ -33,18 +33,17 @@ type Signed = {
   body: string
 }
 
-/** The form of a gateway's notifications of a kind, as the settings name it. */
 export type NotificationForm = {
   kind: NotificationKind
-  /** Members that are listed beside the documented ones, without prefix. */
+  /** `IPN_KNOWN_MEMBERS`: further members, without prefix, that count as documented. */
   known: readonly string[]
   refundHashExclude: readonly string[]
   signature: SignatureRule
 }
 
 /**
- * Identifies a notification by what is signed, whatever its unsigned members; an empty value contributes nothing
- * to the hash, so it is no member either. What cannot be signed is identified by its bytes.
+ * Identifies a notification by its signed members. Empty values are left out, because they add nothing to the hash.
+ * A notification that cannot be signed is identified by its bytes.
  */
 export function readSigned(
   { signed, merchantCode, verdict, body }: Signed,
@@ -61,7 +60,7 @@ export function readSigned(
   const start = prefix.length + 1
   let text = ''
   let own = ''
-  // Where the id is not signed, the text may be about any other transaction.
+  // If the id is not signed, the text may be about any transaction.
   let isListed = !exclude.includes('TransactionID')
   for (const { name, text: value } of signed) {
     if (value === '') continue
@@ -88,24 +87,23 @@ const SHARED = [
 ]
 const OF_PAYMENTS = ['Currency', 'Locale', 'MerchantTxnID', 'OrderInfo', 'PayToken', 'TransAmount']
 
-/** The signed members of a notification as gateways of this family document them, without prefix. */
+/** The signed members that gateways of this family document, without prefix. */
 const MEMBERS: Record<NotificationKind, ReadonlySet<string>> = {
   payment: new Set([...SHARED, ...OF_PAYMENTS, 'ExtData']),
   refund: new Set([...SHARED, 'PaymentID', 'RequestID', 'Fee']),
 }
 
-/** Names are without prefix; the settings may name more of them. */
 export function isListedMember(member: string, { kind, known }: NotificationForm): boolean {
   return MEMBERS[kind].has(member) || known.includes(member)
 }
 
-/** A refund's text begins with its amount and its command, whoever sent it. */
+/** The text of a refund begins with its amount and command, both in a request and in a notification. */
 const REFUND_START = /^\d+(?:\.\d+)?REFUND/
 
 /**
- * Whether a signed text can be that of a notification of the kind: that of a payment could be cut into a refund's
- * members, but what a payer writes into an order follows the command `PAY`.
- * @param own the text without the members that only the settings name, which may stand before the command
+ * Whether a signed text can be that of a notification of this kind. The text of a payment could be cut into members
+ * of a refund, but everything that a payer can write into it follows the command `PAY`.
+ * @param own the text without the members that only the settings list, which may precede the command
  */
 function isTextOf(kind: NotificationKind, text: string, own: string): boolean {
   if (text.startsWith('QUERY_PT')) return false
@@ -117,13 +115,13 @@ function isRefundText(text: string, own: string): boolean {
   return REFUND_START.test(own) && !text.slice(0, text.indexOf('REFUND')).includes('PAY')
 }
 
-/** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
+/** `{"accountName":` in Base64, with which every receiver of a REFUND request begins. */
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
 
-/** In documented notifications a message and a transaction id stand in its place, which are not digits alone. */
+/** Documented notifications have a message and a transaction id in its place, which are not digits alone. */
 const PAYMENT_ID = /^\d+$/
 
-/** With which the text of every request of this service ends. */
+/** Ends the text of every request of this service. */
 const REQUEST_VERSION = '1'
 
 const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -131,7 +129,7 @@ const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const NO_REQUEST = { documented: true, requestOf: undefined }
 const REQUEST = { documented: false, requestOf: undefined }
 
-/** Our REFUND requests have the same secret: only a notification has its fee before the merchant code. */
+/** Our REFUND requests are signed with the same secret, but only a notification has a fee before the merchant code. */
 function compareWithRequests(text: string, merchantCode: string, form: NotificationForm) {
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return NO_REQUEST
@@ -143,14 +141,14 @@ function compareWithRequests(text: string, merchantCode: string, form: Notificat
   const [receiver] = RECEIVER.exec(order) ?? []
   if (receiver) return order.endsWith(receiver) ? REQUEST : NO_REQUEST
   if (PAYMENT_ID.test(order)) return REQUEST
-  // No payment has another id, and the database could not look it up.
+  // No payment has an id that is not printable, and the database could not look it up.
   return isPrintable(order) ? { documented: true, requestOf: order } : NO_REQUEST
 }
 
 /**
- * The result that a refund's notification states, if its signed text fixes it. The code directly follows the
- * request id, which is compared whole: a value in between could take digits from one and give them to the other,
- * and so could a digit behind the code. Behind the request id of a REFUND request stands its version alone.
+ * The result that a refund notification states, if no other cut of its signed text states another one. The code must
+ * directly follow the request id, which is compared as a whole, and no digit may follow the code: a neighbour could
+ * lend digits to it or take some away. In a REFUND request the version alone follows the request id.
  */
 export function findResultCode(
   signed: readonly SignedMember[],

@@ -1,7 +1,7 @@
 /** Waiting for payment, and processing (specification 7). */
 const OPEN_CODES: readonly string[] = ['9', '99']
 
-/** What gateways of this family publish: the specification has no table (section 7). */
+/** As gateways of this family publish them; the specification has no table (section 7). */
 const MEANINGS: Readonly<Record<string, string | undefined>> = {
   0: 'success',
   1: 'failed',
@@ -18,17 +18,17 @@ const MEANINGS: Readonly<Record<string, string | undefined>> = {
   '-1': 'expired',
 }
 
-/** Whether what a code refers to may still succeed or fail. */
+/** Whether what the code is about may still succeed or fail. */
 export function isOpenCode(code: string): boolean {
   return OPEN_CODES.includes(code)
 }
 
-/** Whether a text is a response code as the gateway writes them: `05` may be a `0` split elsewhere. */
+/** Whether a text is a code as the gateway writes it. `05` is not: it may be a `0` that was cut elsewhere. */
 export function isResultCode(text: string): boolean {
   return /^(0|-?[1-9]\d{0,8})$/.test(text)
 }
 
-/** The gateway's message, or the published meaning, marked as such. Only people read it: it decides nothing. */
+/** The gateway's message, or the published meaning, marked as such. For people only: it decides nothing. */
 export function explainCode(code: string, message: string): string {
   if (message.trim() !== '') return message
   const meaning = Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined

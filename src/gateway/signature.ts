@@ -7,7 +7,7 @@ export type WireParams = Readonly<Record<string, unknown>>
 export type SignatureRule = {
   /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** Names, without prefix, that stay out of the hash. `SecureHash` always does. */
+  /** Names, without prefix, that are left out of the hash, as `SecureHash` always is. */
   exclude: readonly string[]
 }
 
@@ -15,7 +15,7 @@ export type SignatureVerdict = 'verified' | 'missing' | 'wrong' | 'unverifiable'
 
 export type SignedMember = { name: string; text: string }
 
-/** A parameter is an object, and no rule defines how an object enters the hash. */
+/** No rule defines how a nested object enters the hash. */
 export class NotSignableError extends Error {
   readonly parameter: string
   constructor(parameter: string) {
@@ -26,8 +26,8 @@ export class NotSignableError extends Error {
 }
 
 /**
- * Lists the parameters that enter the hash, sorted by code unit: with the prefix, without the hash itself and the
- * exclusions.
+ * Lists the parameters that enter the hash, sorted by code unit: those with the prefix, except the hash itself and
+ * the exclusions.
  * @throws NotSignableError when a value is a nested object
  */
 export function listSignedParams(
@@ -42,14 +42,11 @@ export function listSignedParams(
     .map((name) => ({ name, text: formatValue(name, params[name]) }))
 }
 
-/** As `listSignedParams`; undefined when a value is a nested object. */
 export const findSignedParams = (params: WireParams, rule: SignatureRule) =>
   ifSignable(() => listSignedParams(params, rule))
 
-/** The text by which a value enters the hash; undefined when it holds an object. */
 export const formatSigned = (value: unknown) => ifSignable(() => formatValue('', value))
 
-/** Returns undefined where `format` meets a nested object. */
 export function ifSignable<T>(format: () => T): T | undefined {
   try {
     return format()
@@ -67,7 +64,7 @@ export function computeSecureHash(params: WireParams, secret: string, rule: Sign
   return hash('sha256', joinSignedValues(params, rule) + secret)
 }
 
-/** The text that is hashed, without the secret that follows it: the values in order, without separator. */
+/** The text that is hashed, without the secret that follows it: the values in order, without a separator. */
 export function joinSignedValues(params: WireParams, rule: SignatureRule): string {
   return joinTexts(listSignedParams(params, rule))
 }
@@ -81,8 +78,8 @@ export function joinTexts(members: readonly SignedMember[]): string {
 const HEX_SHA256 = /^[0-9a-f]{64}$/i
 
 /**
- * Verifies `svc_SecureHash` against each secret (the current one, then one being phased out), in constant time
- * and in either letter case. Never throws. `unverifiable`: a signed value is a nested object.
+ * Compares `svc_SecureHash`, in either letter case, with that of each secret (the current and the previous one) in
+ * constant time. Never throws. `unverifiable`: a signed value is a nested object.
  */
 export function verifySecureHash(
   params: WireParams,
@@ -116,7 +113,6 @@ function formatScalar(name: string, value: unknown): string {
   return String(value)
 }
 
-/** The signed messages, each with its own exclusions from the hash. */
 export const MESSAGE_TITLES = {
   ipn: 'payment notification',
   'refund-ipn': 'refund notification',
@@ -126,7 +122,7 @@ export const MESSAGE_TITLES = {
 
 export type MessageKind = keyof typeof MESSAGE_TITLES
 
-/** Request and notification of a refund share a command, but only a notification has a response code. */
+/** The request and the notification of a refund share a command, but only the notification has a response code. */
 export function detectMessageKind(params: WireParams, prefix: string): MessageKind {
   const command = params[`${prefix}_Command`]
   if (command === 'QUERY_PT') return 'query'
@@ -134,7 +130,6 @@ export function detectMessageKind(params: WireParams, prefix: string): MessageKi
   return Object.hasOwn(params, `${prefix}_ResponseCode`) ? 'refund-ipn' : 'refund-request'
 }
 
-/** The names, without prefix, that a kind of message excludes from its hash. */
 export function listHashExclusions(
   kind: MessageKind,
   rules: Pick<Settings, 'IPN_HASH_EXCLUDE' | 'GATEWAY_REFUND_HASH_EXCLUDE'>,

@@ -8,31 +8,30 @@ import {
 } from '../platform/crypto/masking.ts'
 import { attempt } from './parse-body.ts'
 
-/** Whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
+/** Whether a text is free of control characters and lone surrogates, which neither logs nor Postgres accept. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
 }
 
-/** Characters of an id, and of any word that is compared. */
 export const MAX_ID = 128
 
 export const isId = (text: string) => text !== '' && text.length <= MAX_ID && isPrintable(text)
 
 const MAX_MESSAGE = 500
 
-/** A message that is fit for a log line and a column, card data masked; empty when it is not a string. */
+/** Makes a message fit for a log line and a column, with card data masked. Empty if it is not a string. */
 export function toMessage(message: unknown): string {
   if (typeof message !== 'string') return ''
   const printable = message.toWellFormed().replace(/\p{Cc}+/gu, ' ')
   return maskCardText(printable).slice(0, MAX_MESSAGE)
 }
 
-/** A JSON number that Postgres can store as `numeric`, whatever its exponent. */
+/** A number that Postgres can store as `numeric`. */
 const STORABLE_NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,2})?$/
 
 /**
- * Parsed JSON without credentials and without what `jsonb` cannot store: NUL and lone surrogates are replaced, a
- * number of extreme length or exponent becomes its text. At most as deep as `maskCardData` leaves it.
+ * Hides credentials in parsed JSON, and replaces what `jsonb` cannot store: NUL, lone surrogates, and numbers of
+ * extreme length or exponent, which become text. Expects a value whose depth `maskCardData` has limited.
  */
 export function toStorable(value: unknown, write = toStorableText): unknown {
   if (typeof value === 'string') return write(value)
@@ -47,7 +46,7 @@ export function toStorable(value: unknown, write = toStorableText): unknown {
   )
 }
 
-/** Changes every text and number of parsed JSON; of what was omitted, the size stays. */
+/** Changes every string and number of parsed JSON except `omittedBytes`, a size. */
 export function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value)
   if (isLosslessNumber(value)) {
@@ -64,7 +63,7 @@ export function mapTexts(value: unknown, change: (text: string) => string): unkn
   )
 }
 
-/** Hides a credential. That there is none may be seen. */
+/** Hides a credential, but not that there is none. */
 export function hide(value: unknown): unknown {
   return value === null || value === '' ? value : HIDDEN
 }
@@ -73,10 +72,10 @@ function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()
 }
 
-/** The parser marks its numbers with this member, so that masking drops it from any other object. */
+/** Marks the numbers of the parser. Masking drops the member from any other object, so such a text is not rewritten. */
 const NUMBER_MARK = 'isLosslessNumber'
 
-/** What a text needs to hold a credential with its name: a separator, percent-encoding, or JSON in Base64. */
+/** A named credential needs a separator, percent-encoding, or JSON in Base64. */
 const SUSPECT = /[:=>%{[]|^\s*eyJ/
 
 const JSON_TEXT = /^\s*["[{]/
@@ -84,13 +83,11 @@ const JSON_IN_BASE64 = /^\s*eyJ[\w+/-]*={0,2}\s*$/
 /** A token of three parts (RFC 7519). */
 const SIGNED_TOKEN = /^\s*eyJ[\w+/-]*={0,2}\.[\w-]*\.[\w-]*\s*$/
 
-/** Masking takes time, and any sender can make what is not signed long: the rest is left out. */
+/** Masking takes time, and any sender can make an unsigned value long, so the rest is left out. */
 const MAX_MASKED = 4_096
 
-/** Most texts are found by one look to hold no credential. */
 export const isHarmless = (text: string) => !SUSPECT.test(text)
 
-/** Masks a nested value at any depth. A long one becomes the start of its text. */
 export function maskNested(value: unknown): unknown {
   const text = stringify(value) ?? ''
   return text.length > MAX_MASKED ? maskStart(text) : maskMembers(value)
@@ -99,8 +96,8 @@ export function maskNested(value: unknown): unknown {
 const hideInText = (text: string) => maskCardText(hideSecretsInText(text))
 
 /**
- * Masks credentials and card data. Where nothing is masked a text stays as written: it may be signed.
- * @param hide what is done to a text that is not JSON
+ * Masks credentials and card data. A text without any stays exactly as written, because it may be signed.
+ * @param hide masks a text that is not JSON
  */
 export function maskText(text: string, hide = hideInText): string {
   if (text.length > MAX_MASKED) return maskStart(text)
@@ -134,12 +131,12 @@ function maskJsonText(text: string, hide: typeof hideInText): string {
   return masked === stringify(value) ? text : masked
 }
 
-/** How much of an answer is kept, in bytes. */
+/** How many bytes of an answer are kept. */
 const MAX_RECEIVED = 65_536
-/** More than the longest number of a card is written with, so that one at the end is masked before the text is cut. */
+/** Bytes read beyond that, so that a card number across the end is masked before the text is cut. */
 const MARGIN = 256
 
-/** Keeps what fits beside the bytes `used` elsewhere; `shorten` gives what stands in for a text that does not. */
+/** Keeps the texts that fit beside `used` bytes. `shorten` returns a replacement for one that does not. */
 export function keepWithin(
   texts: readonly string[],
   used: number,
@@ -164,8 +161,8 @@ export function keepWithin(
 
 /**
  * Formats the members of an answer as masked JSON of at most `MAX_RECEIVED` bytes: `{"members":{…}}`, with
- * `omittedBytes` if some are left out. `elsewhere`: bytes stored, and left out, elsewhere. Undefined if there is
- * nothing to keep.
+ * `omittedBytes` if some are left out. Undefined if there is nothing to keep.
+ * @param elsewhere how many bytes of the answer are stored, and left out, elsewhere
  */
 export function formatMembers(
   members: Readonly<Record<string, unknown>>,
@@ -180,12 +177,12 @@ export function formatMembers(
   return `{"members":{${kept.join(',')}}${describeOmitted(omitted)}}`
 }
 
-/** Formats an answer that is no JSON object the same way: `{"text":"…"}`. */
+/** Formats an answer that is not a JSON object in the same way: `{"text":"…"}`. */
 export function formatText(body: Buffer): string | undefined {
   if (body.length === 0) return undefined
   const text = new TextDecoder().decode(body.subarray(0, MAX_RECEIVED + MARGIN))
   const masked = Buffer.from(hideSecretsInText(maskCardText(text.replaceAll('\0', '\ufffd'))))
-  // Whole characters alone.
+  // Drops a character that was cut in two.
   const kept = new TextDecoder().decode(masked.subarray(0, MAX_RECEIVED)).replace(/\ufffd$/, '')
   return `{"text":${JSON.stringify(kept)}${describeOmitted(Math.max(0, body.length - MAX_RECEIVED))}}`
 }

@@ -12,14 +12,14 @@ import { isListedMember, type NotificationForm } from './reading.ts'
 import type { WireParams } from './signature.ts'
 import { hide, isHarmless, isId, mapTexts, maskNested, maskText, toMessage } from './storable.ts'
 
-/** Of a stored body, in UTF-8. Published notifications have at most 600. */
+/** The size of a stored body in UTF-8. The published notifications have at most 600 bytes. */
 const MAX_BYTES = 8 * 1024
-/** Of a value that is cut. Two unsigned ones leave room for what is signed, in any encoding. */
+/** What is left of a long value: few enough that two unsigned ones leave room for the signed ones, in any encoding. */
 const MAX_CHARACTERS = 200
 
 const isShort = (body: string) => Buffer.byteLength(body) <= MAX_BYTES
 
-/** Cuts long values and marks them: first those not signed, whose length any sender can choose, then all. */
+/** Shortens long values until the body fits: first the unsigned ones, whose length anyone can choose, then all. */
 function writeBody(
   members: Record<string, unknown>,
   format: 'json' | 'form',
@@ -42,7 +42,7 @@ function cutValue(value: unknown): unknown {
   return `${text.slice(0, MAX_CHARACTERS).toWellFormed()}… (shortened from ${text.length} characters)`
 }
 
-/** Only names of kilobytes lead here: what is left can be read by people alone. */
+/** Only names of kilobytes lead here. The result can no longer be parsed. */
 function cutText(text: string): string {
   const bytes = Buffer.from(text)
   const mark = `… (shortened from ${bytes.length} bytes)`
@@ -52,22 +52,22 @@ function cutText(text: string): string {
 
 type NameKind = 'hash' | 'secret' | 'card' | 'exact' | 'plain' | 'unlisted'
 
-/** Ids and amounts, in which digits that look like card data are none. */
+/** Ids and amounts, whose digits are never card data. */
 const EXACT_NAME = /(?:id|amount|fee)$/i
 const CARD_NAME = /card|cvv|cvc|cvn|csc|pan(?![a-z])|security|verification/i
 
-/** Bounds the memory that a sender's names can take. */
+/** Bounds the memory that names chosen by a sender can take. */
 const MAX_NAMES = 1_000
 
-/** Any sender can add as many unlisted members as a body holds. */
+/** Any sender can fill a body with unlisted members. */
 const MAX_UNLISTED = 16
 const MAX_UNLISTED_NAME = 32
 const NOT_KEPT = '(not kept)'
 
 /**
- * Makes the function that writes a notification for storage, with credentials and card data masked. Ids, amounts
- * and the hash stay: they are the evidence. Of members neither signed nor listed the first 16 names are kept. At
- * most 8 KiB; a shorter body with nothing to mask is kept byte for byte.
+ * Creates the function that writes a notification for storage, in at most 8 KiB. Credentials and card data are
+ * masked; ids, amounts and the hash stay, because they are the evidence. Of members that are neither signed nor
+ * listed, only the first 16 names are kept. A short body with nothing to mask is kept byte for byte.
  */
 export function createMaskNotification(
   form: NotificationForm,
@@ -120,17 +120,16 @@ function classifyNames(form: NotificationForm) {
 }
 
 function shortenName(name: string): string {
-  // Cut first: looking for card numbers in 60 KB takes 20 ms. Twice as much, to see one at the end whole.
+  // Cut before masking, which takes 20 ms for 60 KB, but late enough to find a card number across the end.
   const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
   const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
   return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
 }
 
-/** Whether a value holds no other members, and no text that may hold a credential or card data. */
+/** Whether a value can be stored as it is: it has no members, and cannot hold a credential or card data. */
 function isFlat(value: unknown, kind: NameKind): boolean {
   if (kind !== 'exact' && kind !== 'plain') return false
   if (typeof value === 'string') {
-    // A longer one is cut.
     const start = kind === 'exact' ? '' : value.slice(0, MAX_BYTES)
     return isHarmless(value) && maskCardText(start) === start
   }
@@ -146,12 +145,10 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
 
 export type ShownMember = { name: string; value: string }
 
-/** Numbers of these members that look like card numbers are ids, by which people search. */
+/** Digits in these members are ids, by which people search, even if they look like card numbers. */
 const ID_NAME = /id$/i
 
-/**
- * Without the hash: with it, guesses of the secret could be tried at leisure. Undefined for an unreadable body.
- */
+/** Hides the hash, with which guesses of the secret could be tried offline. Undefined if the body cannot be parsed. */
 export function listShownMembers(body: string): ShownMember[] | undefined {
   const params = parseStored(body)
   if (!params) return undefined
@@ -162,19 +159,16 @@ export function listShownMembers(body: string): ShownMember[] | undefined {
   })
 }
 
-/** What a refund notification states beside the outcome; undefined where it does not. */
 export type RefundDetails = {
-  /** What the gateway charged for the refund: a decimal string. */
+  /** What the gateway charged for the refund (a decimal string). */
   fee: string | undefined
   /** The gateway's words about the result, made printable and shortened. */
   message: string | undefined
-  /** The notification's own transaction id, by which the gateway knows the refund. */
+  /** The gateway's own id of the refund, which the notification calls its transaction id. */
   reference: string | undefined
 }
 
-/**
- * The caller has checked signature, ids and amount. The words (specification 6) are also those of a payment's.
- */
+/** Checks nothing. The message (specification 6) is also that of a payment notification. */
 export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const params = parseStored(body) ?? {}
   const read = (name: string) => readText(params, `${prefix}_${name}`)
@@ -187,10 +181,9 @@ export function readRefundDetails(body: string, prefix: string): RefundDetails {
   }
 }
 
-/** What a stored notification is found by, and what it proves. */
 const EVIDENCE = /(?:RequestID|PaymentID|TransactionID|Amount|SecureHash)$/
 
-/** Masks what a stored notification says beside its evidence; one without anything to mask stays as it is. */
+/** Masks a stored notification except its evidence. One with nothing to mask stays byte for byte. */
 export function maskStored(body: string, mask: (text: string) => string): string {
   const params = parseStored(body)
   if (!params) return mask(body)
@@ -206,7 +199,6 @@ export function maskStored(body: string, mask: (text: string) => string): string
 
 const isJson = (body: string) => body.trimStart().startsWith('{')
 
-/** A body is stored as it was sent: as JSON, or else as a form. */
 function parseStored(body: string): WireParams | undefined {
   const parsed = isJson(body) ? parseJsonParams(body) : parseFormParams(body)
   return 'problem' in parsed ? undefined : parsed.params

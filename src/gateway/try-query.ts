@@ -1,26 +1,27 @@
 import type { Config } from '../config/config.ts'
 import { formatBody, readPaymentsAnswer } from './answers.ts'
-import { signFields } from './client.ts'
+import { signFields, writeHeaders } from './client.ts'
 import { writeParams } from './parse-body.ts'
 import { describeCode } from './response-codes.ts'
 import type { GatewayAnswer, PaymentList } from './types.ts'
 
-/** Ways to write a call that settings decide about. */
 export type Variant = { prefix: string; encoding: 'json' | 'form' }
 
 export type Reply = {
   status: number
   answer: GatewayAnswer<PaymentList>
-  /** The masked text of the answer. */
   text: string
   ms: number
-  /** How far this machine's clock is ahead of the gateway's (ms); undefined if the gateway does not say. */
+  /** How far this machine's clock is ahead of the gateway's (ms); undefined if the answer has no date. */
   aheadMs: number | undefined
 }
 
 type Tried = { baseUrl: string; merchantCode: string; transactionId: string }
 
-/** Sends one QUERY_PT, outside of the client and its limits: for trying settings. @param isSpoiled with a hash that is wrong, to see how the gateway refuses one */
+/**
+ * Sends one QUERY_PT without the client and its limits, to try settings.
+ * @param isSpoiled sends a wrong hash, to see how the gateway refuses it
+ */
 export async function tryQuery(
   config: Config,
   { baseUrl, merchantCode, transactionId }: Tried,
@@ -33,7 +34,6 @@ export async function tryQuery(
   const params = signFields({ ...config, GATEWAY_FIELD_PREFIX: prefix }, call)
   const hash = `${prefix}_SecureHash`
   const sent = isSpoiled ? { ...params, [hash]: '0'.repeat(64) } : params
-  const type = encoding === 'json' ? 'json' : 'x-www-form-urlencoded'
   const base = new URL(baseUrl)
   base.pathname = base.pathname.replace(/\/$/, '') + GATEWAY_PAYGATE_PATH
   const startedAt = Date.now()
@@ -41,14 +41,14 @@ export async function tryQuery(
     const response = await fetch(base, {
       method: 'POST',
       redirect: 'manual',
-      headers: { 'content-type': `application/${type}`, accept: 'application/json' },
+      headers: writeHeaders(encoding),
       body: writeParams(sent, encoding),
       signal: AbortSignal.timeout(GATEWAY_TIMEOUT_MS),
     })
     const body = Buffer.from(await response.arrayBuffer())
     const ms = Date.now() - startedAt
     const date = Date.parse(response.headers.get('date') ?? '')
-    // A date has whole seconds: half of one is added.
+    // The date has whole seconds, so it is half a second early on average.
     const aheadMs = Number.isNaN(date) ? undefined : startedAt + ms / 2 - date - 500
     const { answer } = readPaymentsAnswer(body, prefix)
     return { status: response.status, answer, text: formatBody(body) ?? '', ms, aheadMs }
@@ -63,14 +63,14 @@ export function describeAnswer(answer: GatewayAnswer<PaymentList>): string {
   return answer.kind === 'rejected' ? describeCode(answer.code, answer.message) : answer.kind
 }
 
-/** A gateway that answers the wrong hash in the same way has refused ours, or reads neither. */
+/** A gateway that answers a wrong hash in the same way has refused ours, or checks neither. */
 export function isAccepted({ answer }: Reply, spoiled: Reply | { failure: string }): boolean {
   if (answer.kind === 'unknown') return false
   if (answer.kind === 'answered' || 'failure' in spoiled) return true
   return describeAnswer(answer) !== describeAnswer(spoiled.answer)
 }
 
-/** The other ways to write the call, the most likely first: an answer shows the prefix that the gateway uses. */
+/** Other ways to write the call, the most likely first: the answer may show the prefix that the gateway uses. */
 export function listVariants(used: Variant, { text }: Reply): Variant[] {
   const [, seen] = /"(\w{1,20})_ResponseCode"/.exec(text) ?? []
   const prefixes = new Set([seen ?? used.prefix, used.prefix, 'svc'])

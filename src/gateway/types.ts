@@ -12,7 +12,7 @@ export type ListedPayment = {
   paymentMethod: string
 }
 
-/** The decimal next to what is `written`, which binary floating point had shifted. */
+/** An amount that binary floating point had shifted; `written` is what the gateway sent. */
 export type RoundedAmount = {
   id: string
   field: 'amount' | 'refundedAmount'
@@ -22,62 +22,57 @@ export type RoundedAmount = {
 
 export type PaymentList = {
   payments: ListedPayment[]
-  /** Why each cannot be read, as a predicate, and its masked JSON. Without an id it may be any payment's. */
+  /** `reason` is a predicate, `text` masked JSON. An entry without an id may be that of any payment. */
   unreadable: { id: string | undefined; reason: string; text: string }[]
   rounded: RoundedAmount[]
-  /** The entries as a JSON array, with every member they had, masked, at most 64 KiB. */
+  /** The entries with all their members as a masked JSON array, at most 64 KiB. */
   json: string
-  /** How much of the entries is left out there. */
+  /** How many bytes of the entries are missing from `json`. */
   omittedBytes: number
 }
 
-/** What the body of a response means: `unknown` is no answer as the specification defines it. */
+/** What the body of a response means. `unknown`: not an answer as the specification defines it. */
 export type GatewayAnswer<T> =
   | { kind: 'answered'; value: T; message: string }
   | { kind: 'rejected'; code: string; message: string }
   | { kind: 'unknown'; reason: string }
 
-/** An answer, or why there is none, and what is kept of it as evidence beside its value (`CallRecord.received`). */
+/** `received`: what is kept as evidence (`CallRecord.received`). */
 export type Read<T> = { answer: T; received: string | undefined }
 
 export type GatewayCommand = 'QUERY_PT' | 'REFUND'
 
 /**
- * What is known after a call, in the classes that decide about money: `answered` (code 0), `rejected` (a valid
- * answer with another code), `unavailable` (no byte was written), `unknown` (anything else once a byte may have
- * left).
+ * The outcomes that decide about money: `answered` (code 0), `rejected` (a valid answer with another code),
+ * `unavailable` (no byte of the request was written), and `unknown` (anything else).
  */
 export type GatewayOutcome<T = unknown> =
   | GatewayAnswer<T>
-  /** `paused`: the circuit breaker is open, so the call was not attempted. */
+  /** `paused`: not attempted, because the circuit breaker is open. */
   | { kind: 'unavailable'; reason: string; paused?: true }
 
 export type OutcomeKind = GatewayOutcome['kind']
 
 /**
- * The HMAC of the SHA-256 of a request's bytes, with the id of its key: proof of what was sent. A plain hash
- * would let a weak secret be guessed offline, since every byte but the secret behind its `SecureHash` is known.
+ * Proves what was sent: the HMAC of the SHA-256 of the request's bytes, with the id of its key. A plain hash would
+ * allow a weak secret to be guessed offline, because everything else in the request is known.
  */
 export type BodyHmac = ReturnType<Encryption['fingerprint']>
 
-/** The facts of a call that are stored as proof. */
-export type CallRecord = {
+type CallRecord = {
   command: GatewayCommand
   bodyHmac: BodyHmac
   durationMs: number
   httpStatus: number | undefined
-  /**
-   * What was received, as masked JSON of at most 64 KiB: of an answer to QUERY_PT that was read, the members
-   * beside its code, message and entries; of any other answer, everything.
-   */
+  /** Masked JSON, at most 64 KiB: of an `answered` QUERY_PT all but code, message and entries; else everything. */
   received?: string | undefined
 }
 
 export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }
 
-/** A call whose bytes are final, so that they can be recorded before they are sent. */
+/** A call whose bytes are final, so that it can be recorded before it is sent. */
 export type PreparedCall<T> = {
   bodyHmac: BodyHmac
-  /** Sends the request once, with the breaker's permit if the caller has one. Never rejects. */
+  /** Sends the request once. A caller that already holds a permit of the breaker passes it. Never rejects. */
   send(signal?: AbortSignal, permit?: BreakerPermit): Promise<GatewayCall<T>>
 }

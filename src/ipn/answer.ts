@@ -7,7 +7,7 @@ import { noteOutage } from '../platform/telemetry/outage-log.ts'
 
 type Verdict = (typeof VERDICTS)[number]
 
-/** The status of a refusal, and why: sent as `respmsg`, and logged. What may be valid is to be sent again. */
+/** The reason is sent as `respmsg` and logged. Where a notification may be valid, it asks to send it again. */
 const REFUSALS = {
   malformed: [400, 'refused'],
   bad_signature: [401, 'refused'],
@@ -28,20 +28,18 @@ export type IpnAnswer = {
   verdict: Verdict
   why?: string
   headers?: Record<string, string>
-  /** What prevented its storing. */
   error?: unknown
 }
 
 export const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 
-/** After a body that was not read to its end the connection cannot be reused. */
+/** A connection cannot be reused when the body of its request was not read to the end. */
 export const CLOSE = { connection: 'close' }
 
 export function retryAfter(ms: number) {
   return { 'retry-after': String(Math.ceil(ms / 1000)) }
 }
 
-/** Refuses a notification with the reason of its verdict, unless another one is given. */
 export function refuse(
   verdict: keyof typeof REFUSALS,
   why?: string,
@@ -51,7 +49,7 @@ export function refuse(
   return { status, verdict, why: why ?? reason, headers }
 }
 
-/** Names and values in turn, as Node's HTTP server takes them at the least cost. */
+/** Names and values alternate: the form that Node's HTTP server writes fastest. */
 const FIXED_LINES = [...Object.entries(SECURITY_HEADERS).flat(), 'content-type', 'application/json']
 const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
 
@@ -65,18 +63,15 @@ export function sendAnswer(
   const length = String(Buffer.byteLength(body))
   const lines = [...FIXED_LINES, 'content-length', length, 'x-request-id', requestId]
   if (headers) lines.push(...Object.entries(headers).flat())
-  // A client that keeps its connection open would delay the stop by seconds.
+  // Otherwise a client that keeps its connection open delays the shutdown by seconds.
   if (stopping) lines.push('connection', 'close')
   response.writeHead(status, lines)
   response.end(body)
 }
 
-/** Of one verdict (ms). */
-const LOG_EVERY_MS = 1_000
-
-/** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
+/** Logs at most one refusal a second for each verdict, with the number of those it suppressed. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>) {
-  const throttle = createThrottle(LOG_EVERY_MS)
+  const throttle = createThrottle(1_000)
   return (answer: IpnAnswer, sender: { address: string; requestId: string }): void => {
     const { verdict, why, error: err } = answer
     if (err !== undefined && noteOutage(log, err, 'notifications')) return

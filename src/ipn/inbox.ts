@@ -13,17 +13,17 @@ export type Inbox = ReturnType<typeof createInbox>
 
 export type IpnContext = Context & { inbox: Inbox }
 
-/** To be sent again. One whose commit was already running may be stored all the same, and is counted twice. */
+/** The gateway has to repeat it. If its commit was running, it may be stored, and then counts as delivered twice. */
 export class InboxFullError extends TimeoutError {}
 
 const MAX_BATCH = 500
 const MAX_WAITING = 5_000
-/** Of uncommitted bodies, in UTF-16 units: 16 to 32 MiB, where 5,000 bodies of 64 KiB would take 320. */
+/** UTF-16 units of uncommitted bodies: 16 to 32 MiB of memory, where 5,000 bodies of 64 KiB would take 320. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
 
 /**
- * Commits notifications in batches; an invalid row never fails the rest of its batch. Bounded in number, size and
- * time: a slow database causes refusals, not memory growth.
+ * Commits notifications in batches. A row that the database rejects fails alone. The queue is bounded in number, size
+ * and time, so that a slow database causes refusals instead of memory growth.
  */
 export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
@@ -51,7 +51,7 @@ export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
   return {
     /**
      * Resolves with `stored` once the notification is committed and its transaction is due.
-     * @throws InboxFullError when the queue is full, or it waited for too long; database errors unchanged
+     * @throws InboxFullError when the queue is full or the notification waited too long; database errors unchanged
      */
     store(notification: ReceivedNotification): Promise<Receipt> {
       if (isFull()) {
@@ -61,14 +61,13 @@ export function createInbox(sql: Sql, patience: Config['inboxPatience']) {
       return batcher.add(notification, run)
     },
     isFull,
-    /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
+    /** How many notifications no commit has taken yet, and the UTF-16 units of all uncommitted bodies. */
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),
-    /** Resolves when everything accepted so far is stored or refused. */
     drain: batcher.drain,
   }
 }
 
-/** Wakes those who wait for a transaction that one of the stored notifications may have registered. */
+/** Wakes readers that wait for a transaction: a stored notification may have registered it. */
 function wakeReaders(
   sql: Sql,
   batch: readonly ReceivedNotification[],

@@ -25,7 +25,7 @@ const shared = {
   503: refuse('Too many of this network were refused, or the database is behind', 'Retry-After'),
 }
 
-/** For the OpenAPI document only: the handler validates requests itself, and reports errors in the gateway's format. */
+/** Only documents the routes: the handler validates requests itself and answers in the gateway's format. */
 export function describeIpnRoutes(prefix: string): RouteConfig[] {
   const schema = describeNotification(prefix)
   const common = { path: '/ipn', tags: ['Notifications'], security: [] }
@@ -61,7 +61,7 @@ export function describeIpnRoutes(prefix: string): RouteConfig[] {
   ]
 }
 
-/** A notification as it is read (specification 6). Other members are accepted, because the signature covers them. */
+/** A notification (specification 6). Other members are accepted, because the signature covers them. */
 function describeNotification(prefix: string) {
   const id = z.union([z.string().min(1).max(128), z.number()]).optional()
   const word = z.union([z.string(), z.number()]).nullable().optional()

@@ -5,7 +5,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
 import { MEANING, type PlacedReading, type ReceivedNotification, storeAtPlaces } from './store.ts'
 
-/** `stored` means committed; `recut` that its text is known with as many other meanings as are kept. */
+/** `stored`: committed. `recut`: refused, because its text is stored with other meanings already. */
 export type Receipt = 'stored' | 'recut'
 
 type Outcome = PromiseSettledResult<Receipt>
@@ -14,18 +14,19 @@ const STORED: Outcome = { status: 'fulfilled', value: 'stored' }
 const RECUT: Outcome = { status: 'fulfilled', value: 'recut' }
 
 /**
- * Stores the notifications of a batch. The hash joins values without names or separators, so one signed text has
- * many readings. Each takes a place among those of its text, whose unique key decides, also between processes:
+ * Stores a batch of notifications. The hash joins values without names or separators, so one signed text can be cut
+ * into members in many ways (readings). Four readings of a text are kept at most, each at a place of its own; a
+ * unique key guards the places, also between processes:
  *
- * 1. one in documented form, which is trusted;
- * 2. any other, which leads to a query;
- * 3. one about a refund of ours to the letter, with its result, for which the others left no place;
+ * 1. a reading in documented form, which is trusted;
+ * 2. any other reading, which only leads to a query;
+ * 3. one that names a refund of ours with its payment, amount and a result, when place 2 is taken;
  * 4. the same without a result.
  *
- * The same meaning again is a delivery of what is stored. No statement takes two meanings of one text: the next
- * waits for the outcome of the first. It ends, because a reading that finds its place taken has one place less to
- * try, and there are four. Never rejects.
- * @returns one result for each notification, in order; an error where it may not be stored
+ * A notification that means what a stored one means counts as another delivery of it. One statement never takes two
+ * meanings of a text: the second waits for the outcome of the first. The loop ends because a reading whose place was
+ * taken has one place less to try. Never rejects.
+ * @returns one result for each notification, in order; an error means that it may not be stored
  */
 export async function storeNotifications(
   sql: Sql,
@@ -37,7 +38,7 @@ export async function storeNotifications(
     waiting.delete(one)
   }
   const waiting = new Set(foldReadings(batch))
-  /** The texts of which a reading was sent: for any other the first place may be taken. */
+  /** Texts with a reading that was sent to the database: place 1 may be taken for the others. */
   const sent = new Set<string>()
   while (waiting.size > 0) {
     const wave = await choosePlaces(sql, waiting, sent, end)
@@ -55,18 +56,18 @@ export async function storeNotifications(
   return results
 }
 
-/** Counts notifications with the same meaning as one; the documented one stands for all. */
+/** Merges notifications with the same meaning; a documented one stands for all of them. */
 export function foldReadings(batch: readonly ReceivedNotification[]): PlacedReading[] {
   const texts = new Map<string, PlacedReading[]>()
   for (const [item, notification] of batch.entries()) {
-    const readings = texts.get(notification.textHash)
-    const same = readings?.find((one) => isSameMeaning(one.notification, notification))
-    const one = { notification, reading: 0, items: [item] }
-    if (!readings) texts.set(notification.textHash, [one])
-    else if (!same) readings.push(one)
-    else {
+    const readings = texts.get(notification.textHash) ?? []
+    const same = readings.find((one) => isSameMeaning(one.notification, notification))
+    if (same) {
       same.items.push(item)
       if (!same.notification.documented) same.notification = notification
+    } else {
+      readings.push({ notification, reading: 0, items: [item] })
+      texts.set(notification.textHash, readings)
     }
   }
   return [...texts.values()].flat()
@@ -78,9 +79,9 @@ function isSameMeaning(a: ReceivedNotification, b: ReceivedNotification): boolea
 }
 
 /**
- * Chooses the next reading of each text, at most one, and its place. A documented one takes the first place
- * unseen: almost all do. Others are compared with what is stored; `end` is called for what is refused or could
- * not be compared.
+ * Chooses at most one waiting reading of each text, and its place. Almost every notification is documented and takes
+ * place 1 without a look at what is stored; the others are compared with it first. Calls `end` for those that are
+ * refused or could not be compared.
  */
 async function choosePlaces(
   sql: Sql,
@@ -103,10 +104,10 @@ async function choosePlaces(
     for (const [at, found] of (await compareWithStored(sql, compared)).entries()) {
       const one = compared[at]
       if (!one || wave.has(one.notification.textHash)) continue
-      // A request of this service is signed with the same secret.
+      // The text may be that of our own request, which is signed with the same secret.
       const documented = one.notification.documented && !found.isRequest
       one.reading = choosePlace({ ...one.notification, documented }, found)
-      // What means the same as the documented reading is a delivery of that.
+      // A notification that means what the documented one means is a delivery of it.
       one.notification = { ...one.notification, documented: documented || one.reading === 1 }
       if (one.reading === 0) end(one, RECUT)
       else wave.set(one.notification.textHash, one)
@@ -118,16 +119,16 @@ async function choosePlaces(
 }
 
 export type Comparison = {
-  /** The places of the text that have a reading, and the first of them that has this meaning. */
+  /** The places of the text that are taken, and the first of them with this meaning. */
   taken: readonly number[]
   same: number | null
-  /** It is about a refund of ours, with its payment and amount. */
+  /** It names a refund of ours, with its payment and amount. */
   isOwn: boolean
-  /** The account has the payment whose REFUND request the text would be. */
+  /** The text is that of a REFUND request: the account has the payment that it would be for. */
   isRequest: boolean
 }
 
-/** @returns 0 if no place is left for a notification */
+/** @returns the place from 1 to 4; 0 if none is left */
 export function choosePlace(
   { documented, code }: Pick<ReceivedNotification, 'documented' | 'code'>,
   { taken, same, isOwn }: Comparison,
@@ -145,7 +146,7 @@ const COLUMNS = {
   ...{ refundId: 'uuid', requestOf: 'text' },
 }
 
-/** Of either kind, what the other one has is null. */
+/** The meaning of either kind: members of the other kind are null. */
 const EITHER = ['kind', ...new Set([...MEANING.payment, ...MEANING.refund])].map(toSnakeCase)
 const listMeaning = (from: string) => EITHER.map((column) => `${from}.${column}`).join(', ')
 
@@ -153,7 +154,6 @@ const OF_TEXT = byKey('e', ['merchant_code', 'text_hash'], 'k')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
 const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'n')
 
-/** @returns in the order of the readings */
 async function compareWithStored(
   sql: Sql,
   readings: readonly PlacedReading[],

@@ -25,9 +25,8 @@ export function isIpnTarget(target = ''): boolean {
 }
 
 /**
- * Serves `/ipn`, the gateway's side, on the server's own requests: a framework would cost more than everything
- * else that a notification needs. `respcode` 0 acknowledges receipt, after the commit and never before; anything
- * else makes the gateway send again.
+ * Serves `/ipn` on Node's own requests, because a framework would cost more than everything else. Status 200 with
+ * `respcode` 0 is sent only after the commit; after any other answer the gateway sends the notification again.
  */
 export function createNotificationServer(ctx: IpnContext) {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
@@ -73,7 +72,7 @@ function createIntake(config: Config) {
   return {
     methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],
     isAllowed: IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true,
-    body: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs },
+    limits: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs },
     guard: createGuard(),
     read: createNotificationReader(config),
   }
@@ -81,32 +80,38 @@ function createIntake(config: Config) {
 
 type Intake = ReturnType<typeof createIntake>
 
-/** What the gateway never sends. An unknown account or another meaning of a signed text may be well signed. */
+/** Verdicts that the gateway never causes. One of an unknown account, or a `recut` one, may be well signed. */
 const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signature'])
 
 /**
- * Receives a notification: the cheapest checks first, then its body, what it states and whether it is signed;
- * then it is stored, and its transaction is due, in one commit.
+ * Receives one notification, the cheapest checks first:
+ *
+ * 1. check the method, the address, the room in the inbox, and whether its network was refused too often;
+ * 2. read the body;
+ * 3. parse it and verify its signature;
+ * 4. store it and make its transaction due, in one commit, which it shares with others.
+ *
+ * A refusal in steps 2 to 4 is charged to the sender's network.
  * @throws InboxFullError and database errors
  */
 async function receive(
   ctx: IpnContext,
-  { methods, isAllowed, body: limits, guard, read }: Intake,
+  { methods, isAllowed, limits, guard, read }: Intake,
   incoming: IncomingMessage,
   address: string,
   span: ActiveSpan,
 ): Promise<IpnAnswer> {
+  const network = nameNetwork(address) // 1
   if (!methods.includes(incoming.method ?? '')) {
     return refuse('method', `use ${methods.join(' or ')}`, { allow: methods.join(', ') })
   }
   if (!isAllowed(address)) return refuse('address')
-  // Before the body takes memory, and its hash CPU time.
   if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
-  const network = nameNetwork(address)
   const waitMs = guard.measureWait(network)
   if (waitMs > 0) return answerUnread(waitMs)
-  const request = await readRequest(incoming, limits)
-  // Others of the network may have arrived meanwhile.
+
+  const request = await readRequest(incoming, limits) // 2
+  // Other requests of the network may have used up its share in the meantime.
   const stillMs = guard.measureWait(network)
   if (stillMs > 0) return answerUnread(stillMs)
   const charge = (answer: IpnAnswer, bytes: number, tookMs: number) => {
@@ -117,27 +122,27 @@ async function receive(
     const announced = Number(incoming.headers['content-length'] ?? MAX_BODY_BYTES)
     return charge(request, Math.min(MAX_BODY_BYTES, announced), 0)
   }
+
   const startedAt = performance.now()
-  const found = read(request.format, request.body)
-  // All that a refused notification takes: what follows waits for the commit.
+  const found = read(request.format, request.body) // 3
   const tookMs = performance.now() - startedAt
   const bytes = request.body.length
   if ('why' in found) return charge(refuse(found.verdict, found.why), bytes, tookMs)
   if (ctx.tracing.enabled) traceSubject(ctx, span, found)
-  const receipt = await ctx.inbox.store(Object.assign(found, { address }))
+
+  const receipt = await ctx.inbox.store(Object.assign(found, { address })) // 4
   return receipt === 'stored' ? STORED : charge(refuse('recut'), bytes, tookMs)
 }
 
-/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
+/** 503 instead of 429: the unread notification may be well signed, and then the gateway has to send it again. */
 function answerUnread(ms: number): IpnAnswer {
   const why = 'too many notifications of this network were refused, send it again'
   return { ...refuse('throttled', why, { ...retryAfter(ms), ...CLOSE }), status: 503 }
 }
 
-/** Of a GET its query string, of anything else its body; or the answer that refuses it. */
 async function readRequest(
   incoming: IncomingMessage,
-  limits: Intake['body'],
+  limits: Intake['limits'],
 ): Promise<{ format: 'json' | 'form'; body: string } | IpnAnswer> {
   if (incoming.method === 'GET') {
     const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
@@ -146,24 +151,20 @@ async function readRequest(
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) return refuse('content_type')
   const body = await readBody(incoming, limits)
-  if (body.kind === 'whole') {
-    const text = attempt(() => UTF8.decode(body.bytes))
-    // NUL is valid UTF-8, but a Postgres text column rejects it.
-    const isText = text !== undefined && !text.includes('\0')
-    if (isText) return { format, body: text }
-    return isEncoded(incoming.headers)
-      ? refuse('content_type', 'send the body uncompressed')
-      : refuse('malformed', 'the body is not UTF-8 text')
-  }
-  const answer = UNREAD[body.kind]
-  return { ...answer, headers: { ...answer.headers, ...CLOSE } }
+  if (body.kind !== 'whole') return UNREAD[body.kind]
+  const text = attempt(() => UTF8.decode(body.bytes))
+  // NUL is valid UTF-8, but a Postgres text column rejects it.
+  if (text !== undefined && !text.includes('\0')) return { format, body: text }
+  return isEncoded(incoming.headers)
+    ? refuse('content_type', 'send the body uncompressed')
+    : refuse('malformed', 'the body is not UTF-8 text')
 }
 
 const UNREAD = {
-  too_large: refuse('too_large'),
-  too_slow: refuse('too_slow'),
-  broken: refuse('malformed', 'the body is incomplete'),
-  over_budget: refuse('overloaded'),
+  too_large: refuse('too_large', undefined, CLOSE),
+  too_slow: refuse('too_slow', undefined, CLOSE),
+  broken: refuse('malformed', 'the body is incomplete', CLOSE),
+  over_budget: refuse('overloaded', undefined, { ...retryAfter(1_000), ...CLOSE }),
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {
@@ -175,7 +176,7 @@ function findFormat(contentType: string): 'json' | 'form' | undefined {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The sender is not authenticated yet: its trace is linked, so that it does not decide what is sampled. */
+/** Links the sender's trace instead of continuing it: a sender that is not authenticated must not decide sampling. */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethod(request.method ?? '')
   const attributes = { 'http.request.method': method, 'http.route': '/ipn' }
@@ -183,7 +184,7 @@ function describeRequest(request: IncomingMessage, requestId: string): SpanOptio
   return { name: `${method} /ipn`, kind: 'server', attributes, link, requestId }
 }
 
-/** The query that follows continues the trace of its notification. */
+/** Names the notification's subject in its trace, which the query of the transaction continues. */
 function traceSubject({ tracing }: IpnContext, span: ActiveSpan, found: Notification): void {
   const [name, id] =
     found.kind === 'refund' ? ['refund', found.requestId] : ['transaction', found.transactionId]

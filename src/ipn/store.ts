@@ -15,7 +15,7 @@ export type ReceivedNotification = Notification & { address: string }
 export type PlacedReading = {
   notification: ReceivedNotification
   reading: number
-  /** The places in the batch of the notifications that mean this. */
+  /** The indexes in the batch of all notifications with this meaning. */
   items: number[]
 }
 
@@ -32,7 +32,7 @@ const COLUMNS = {
   refund: { ...READING, ...pickColumns(ipnEvents, 'requestId', 'paymentId') },
 }
 
-/** What a notification means: two with the same text that differ in one of these are two readings. */
+/** Two notifications with the same text that differ in one of these are two readings of it. */
 export const MEANING = {
   payment: ['transactionId', 'orderId', 'merchantTxnId', 'currency', 'amount', 'code'],
   refund: ['requestId', 'paymentId', 'amount', 'code'],
@@ -40,10 +40,9 @@ export const MEANING = {
 
 type Kind = keyof typeof MEANING
 
-/** Ends a body in the parameter of all bodies: JSON in JSON would escape every quote of them. */
+/** Separates the bodies, which share one parameter: as JSON within JSON, every quote in them would be escaped. */
 const SEPARATOR = '\x1e'
 
-/** The given rows. */
 function readGiven(kind: Kind): string {
   const { list, definition } = describeColumns(COLUMNS[kind])
   return `given as materialized (
@@ -54,8 +53,8 @@ function readGiven(kind: Kind): string {
 }
 
 /**
- * The insertion that returns those that are stored: not a row whose place has another meaning. In the order of
- * their keys, so that two batches cannot deadlock.
+ * Inserts the rows in the order of their keys, so that two batches cannot deadlock. A row whose place is taken by
+ * another meaning is neither stored nor returned.
  */
 function writeStored(kind: Kind, returned: string, receivedAt: string): string {
   const meaning = MEANING[kind].map(toSnakeCase)
@@ -75,8 +74,8 @@ function writeStored(kind: Kind, returned: string, receivedAt: string): string {
 }
 
 /**
- * What names a new transaction: one of its trusted readings, a verified one if there is one; the smallest array
- * begins with the proof. The names of a known one are completed by the commit of its query.
+ * The names of a new transaction come from one of its trusted readings, if possible a verified one: the smallest
+ * array is that with the proof. The names of a known transaction are completed by the commit of its query.
  */
 const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, order_id, merchant_txn_id, currency,
   case when amount > 0 then amount::text end]) filter (where reading = 1)`
@@ -84,10 +83,10 @@ const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, ord
 const NAMING =
   'reading, transaction_id, order_id, merchant_txn_id, currency, amount, verdict, added'
 
-/** The one row confirms that the server ran the statement. */
+/** Always returns one row, which confirms that the server ran the statement. */
 const SELECT_STORED = `select string_agg(text_hash::text, ' ') as stored from stored`
 
-/** One text for any batch, prepared once per connection. */
+/** The same text for every batch, so that it is prepared once per connection. */
 const STORE_PAYMENTS = `
   with ${readGiven('payment')}, ${writeStored('payment', `, ${NAMING}`, 'now()')}, due as (
     insert into transactions as t (merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount,
@@ -107,13 +106,13 @@ const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
 const REFUND_ID = `case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end`
 
-/** Later than every answer that is applied, also by a clock that has gone back: the order decides what growth shows. */
+/** Later than every applied answer, even if the clock has gone back: their order decides what growth shows. */
 const RECEIVED_AT = `greatest(now(), (select max(as_of) + interval '1 microsecond' from locked))`
 
 /**
- * It registers no transaction: those of the payment and of the refund that it names are known, or there are none.
- * They are locked before the notifications, as in the commit that reconciles refunds, which marks these handled:
- * in the other order a repeated notification and that commit would wait for each other.
+ * A refund notification registers no transaction. It makes those due that have the payment or refund it names. They
+ * are locked before the notifications, as in the commit that reconciles refunds and marks notifications handled: in
+ * the other order, a repeated notification and that commit would deadlock.
  */
 const STORE_REFUNDS = `
   with ${readGiven('refund')}, named as materialized (
@@ -138,13 +137,12 @@ const STORE_REFUNDS = `
 
 const STATEMENTS = { payment: STORE_PAYMENTS, refund: STORE_REFUNDS }
 
-/** `false`: the place of the reading has another meaning. */
+/** `false`: the place is taken by another meaning. */
 type Stored = boolean | Error
 
 /**
- * Stores readings of one kind, at most one of each text, at their places and makes their transactions due, in one
- * commit, and then wakes the sync. If the database rejects a row, each half is stored by itself, and so on down
- * to that row.
+ * Stores readings of one kind, at most one of each text, and makes their transactions due in the same commit; then
+ * wakes the sync. If the database rejects a row, each half is stored by itself, and so on down to that row.
  */
 export async function storeAtPlaces(
   sql: Sql,
@@ -169,12 +167,12 @@ export async function storeAtPlaces(
 /** Classes of SQLSTATE: connection, read-only transaction, resources, operator intervention, system. */
 const SERVER_ERROR = /^(08|25|53|57|58)/
 
-/** Whether a smaller batch could succeed. An error of the server itself would hit every half alike. */
+/** Whether a smaller batch could succeed. An error of the server itself would fail every half alike. */
 function isRowError(error: unknown): boolean {
   return error instanceof postgres.PostgresError && !SERVER_ERROR.test(error.code)
 }
 
-/** @returns the texts of what is stored */
+/** @returns the text hashes of what is stored */
 async function runStatement(
   sql: Sql,
   kind: Kind,
@@ -187,13 +185,13 @@ async function runStatement(
     [JSON.stringify(rows), bodies.join(SEPARATOR)],
     { prepare: true },
   )
-  // No row means that the server did not run the statement: the batch must not be acknowledged.
+  // Without a row the server did not run the statement, and the batch must not be acknowledged.
   if (!row) throw new Error('the database did not confirm that it stored the notifications')
   notify(sql, SYNC_DUE)
   return new Set(row.stored?.replaceAll('-', '').split(' '))
 }
 
-/** Written out: members added after a spread take longer than all others. */
+/** Written out, because members added after a spread take longer than all others. */
 function describeRow({ notification: one, reading, items }: PlacedReading) {
   const isPayment = one.kind === 'payment'
   return {

@@ -19,11 +19,11 @@ const COLUMNS = {
 
 type PaymentsToWrite = { key: TransactionKey; snapshot: SnapshotRef; applied: AppliedPayments }
 
-/** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
+/** An answer lists a payment that is stored under another transaction: `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
 
 /**
- * Overwrites the stored payments with those the gateway listed. The caller holds the transactions' rows and has
+ * Overwrites the stored payments with those that the gateway listed. The caller holds the transactions' rows and has
  * checked that no newer answer is stored.
  * @throws PaymentElsewhereError
  */
@@ -32,12 +32,12 @@ export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[])
     const changed = new Set(changes.map(({ paymentId }) => paymentId))
     return payments.map((payment) => ({
       ...{ ...key, ...payment, refundedAtFirst: payment.refundedAmount, firstAsOf: payment.asOf },
-      // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
+      // Postgres reads `now` as the start of the transaction. `-infinity` never replaces the stored time.
       updatedAt: changed.has(payment.paymentId) ? 'now' : '-infinity',
     }))
   })
   if (rows.length === 0) return
-  // In key order, so that two batches cannot deadlock.
+  // Written in the order of the keys, so that two batches cannot deadlock.
   const keyOf = (row: (typeof rows)[number]) => `${row.merchantCode} ${row.paymentId}`
   const sorted = rows.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
   const written = await tx`
@@ -61,7 +61,7 @@ export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeR
 
 const LISTED_COLUMNS = listColumns(payments, 'p', ['paymentId', ...FACTS])
 
-/** In the order of the keys. */
+/** Returns the payments of each transaction in the order of the keys. */
 export async function lockPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -77,10 +77,7 @@ export async function lockPayments(
   )
 }
 
-/**
- * One event for each payment that changed, however many of its fields.
- * @param payments the payments as the commit leaves them
- */
+/** Builds one event for each changed payment. @param payments as the commit leaves them */
 export function buildPaymentEvents(
   changes: readonly PaymentChange[],
   transaction: PaymentOrder & TransactionKey,

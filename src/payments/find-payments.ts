@@ -20,22 +20,21 @@ import {
 } from '../platform/postgres/list-page.ts'
 import { METHODS, type PaymentRow, STATUSES } from './view.ts'
 
-/** The inputs of a payment's refundable balance. Amounts are decimal strings. */
+/** What a payment's refundable balance is computed from. Amounts are decimal strings. */
 export type BalanceFacts = {
   amount: string
-  /** The payment's refunded amount that counts, and what it was when the payment was first seen. */
+  /** The refunded amount that counts, and the one with which the payment was first seen. */
   refundedNow: string
   refundedAtFirst: string
-  /** Amounts of refunds, own and external, matched to the growth between the two. */
+  /** Amounts of own and external refunds that explain the growth between the two. */
   matched: readonly string[]
-  /** Of own refunds that have not failed, and of external ones, whose money has moved ahead of the ledger. */
+  /** Amounts of all other own refunds that have not failed, and of external ones that the ledger does not show yet. */
   reserved: readonly string[]
 }
 
 /**
- * How much of a payment can still be refunded (a decimal string, never negative): its amount, less what the
- * gateway reports as refunded, or what refunds explain, if that is more because a ledger lags, less what is
- * reserved.
+ * How much of a payment can still be refunded (a decimal string, never negative): its amount, less what is reserved,
+ * less what the gateway reports as refunded or what refunds explain, whichever is more, because the ledger may lag.
  */
 export function computeRefundable(facts: BalanceFacts): string {
   const sum = (amounts: readonly string[]) => amounts.reduce((n, one) => n.plus(one), new Big(0))
@@ -46,11 +45,11 @@ export function computeRefundable(facts: BalanceFacts): string {
 }
 
 /**
- * The same formula in SQL, for statements that read `payments` without an alias: under concurrency correct only
- * in one that starts after the payment's row was locked. A refund that is part of the first sight is in neither
- * sum, nor is one that came back once two answers have shown it (`return_sightings`). While a changed amount is
- * not confirmed, the lower one counts; of refunded amounts, the higher one.
- * @param more added before what is below zero becomes zero
+ * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is correct
+ * only in a statement that starts after the payment's row was locked. Neither sum contains a refund that is part of
+ * the first sight, or one that two answers have shown as returned (`return_sightings`). Until a changed amount is
+ * confirmed, the lower amount and the higher refunded amount count.
+ * @param more added before a negative result becomes zero
  */
 export const refundableSql = (
   more = '0',
@@ -68,15 +67,14 @@ function sumOf(table: string, condition: string): string {
       where ${condition} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as own)`
 }
 
-/** A payment, how much of it can still be refunded (a decimal string), and the hold of its account. */
 export type FoundPayment = {
   payment: PaymentRow
   order: OrderFacts
+  /** How much can still be refunded (a decimal string). */
   refundable: string
   accountHold: PaymentRow['hold']
 }
 
-/** The filters of the list, as query parameters. */
 export const FILTERS = {
   status: z.enum(STATUSES).optional().describe('Only payments with this status'),
   paymentMethod: z.enum(METHODS).optional().describe('Only payments made in this way'),
@@ -98,7 +96,7 @@ export async function findPayment(
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
   const { drizzle } = db.lookups
   const found = pickByKeys(drizzle, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
-  // Prepared: otherwise Postgres parses each read again, in a round trip of its own.
+  // Prepared, because Postgres would otherwise parse each read again, in another round trip.
   const select = drizzle.with(found).select(COLUMNS).from(payments).prepare('find_payment')
   return requireOnly(await select.execute(), 'payment', paymentId)
 }
@@ -113,7 +111,7 @@ export async function listPayments(
   after: Position | undefined,
 ): Promise<PageRead<FoundPayment>> {
   const { merchants, status, paymentMethod, orderId, transactionId, amount, from, to } = filter
-  // What the index is chosen by is no condition beside it.
+  // The column that selects the index is not repeated as a condition.
   const ofOrder = orderId !== undefined
   const isFew = ofOrder || transactionId !== undefined
   const newest = pickNewest(drizzle, KEY, {
@@ -158,14 +156,12 @@ export function selectOfOrder(
     ) as own`
 }
 
-/** The hold of the account of a row, as a column for selects on a table that has its merchant code. */
 export function accountHoldColumn(table: 'payments' | 'refunds') {
   const column = sql<PaymentRow['hold']>`(
     select m.hold from merchant_accounts as m where m.merchant_code = ${sql.raw(table)}.merchant_code)`
   return column.mapWith(merchantAccounts.hold)
 }
 
-/** What a row shows of its transaction, as a column for selects on a table that has its key. */
 export function orderColumn(table: 'payments' | 'refunds') {
   return sql<OrderFacts>`(
     select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)

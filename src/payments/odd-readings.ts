@@ -4,10 +4,10 @@ import { compareAmounts, subtractAmount } from '../money.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { isKnownStatus } from './view.ts'
 
-/** The query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
+/** The query whose answer is applied: when it was sent (database time), and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
-/** What answers write of a payment. The schema explains each column; times are those of queries (database time). */
+/** The columns that answers write; the schema explains them. Times are those of queries (database time). */
 export const FACTS = [
   ...(['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing', 'unlistedSince'] as const),
   ...(['unreadable', 'countedStatus', 'countedAmount', 'amountChangedAt'] as const),
@@ -20,7 +20,7 @@ const NO_ODD_SUCCESS = { countedStatus: null, countedAmount: null, amountChanged
 const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
 export const NOTHING_ODD = { ...NO_ODD_SUCCESS, ...NOT_FALLEN, expectedFall: null }
 
-/** `before` is null when the payment is new. */
+/** `before` is null if the payment is new. */
 export type PaymentChange = {
   paymentId: string
   field: string
@@ -28,19 +28,18 @@ export type PaymentChange = {
   after: string
 }
 
-/** What an answer makes of a transaction's payments, and every difference visible to a reader. */
 export type AppliedPayments = ReturnType<typeof comparePayments> & {
   /** The answer has an entry that was not applied. */
   unapplied: boolean
 }
 
 /**
- * Computes what the stored payments become, and every difference. One that is no longer listed is kept, and
- * marked missing once its absence is believed; one that cannot be read is kept as it was. An amount that is equal
- * by value keeps its notation.
+ * Computes what the stored payments become, and every difference that a reader can see. A payment that is no longer
+ * listed is kept, and marked missing once its absence is believed. One that cannot be read is kept as it was. An
+ * amount of equal value keeps its notation.
  * @param asOf when the query was sent (database time)
- * @param apartMs how far apart two answers are that confirm an amount, at least
- * @returns also when an answer may confirm the amount of a payment (ms), if one waits for that
+ * @param apartMs the least time between two answers that confirm an amount
+ * @returns `askAgainInMs`: when another answer may confirm an amount, if one waits for that
  */
 export function comparePayments(
   stored: readonly StoredPayment[],
@@ -69,12 +68,12 @@ export function comparePayments(
     .filter(({ paymentId }) => !ids.has(paymentId))
     .map((payment): StoredPayment => {
       if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
-      // An entry without an id that no person has set aside may be any payment's.
+      // An entry without an id may be that of any payment, unless a person has dismissed it.
       return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)
     })
   const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
-  // Amounts, paid or refunded, that this answer shows and that do not count yet.
+  // The paid and refunded amounts that this answer shows but that do not count yet.
   const waits = after
     .flatMap(({ amountChangedAt, refundedFellAt }) => [amountChangedAt, refundedFellAt])
     .flatMap((since) => (since === null ? [] : [apartMs - measureMs(since, asOf)]))
@@ -83,7 +82,7 @@ export function comparePayments(
 
 const LISTED = { missing: false, unlistedSince: null, unreadable: false }
 
-/** One answer may omit a payment by mistake: its absence is believed once another does, this much later (ms). */
+/** One answer may omit a payment by mistake. Its absence is believed if another one omits it this much later (ms). */
 const BELIEVED_AFTER_MS = 60_000
 
 function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
@@ -105,7 +104,7 @@ const SHOWN = [
   'unreadable',
 ] as const
 
-/** Each amount, and what counts in its place while that is another. */
+/** Each amount, and the column that counts in its place while it is set. */
 const COUNTED = [
   ['amount', 'countedAmount'],
   ['refundedAmount', 'countedRefunded'],
@@ -117,7 +116,7 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
   const shown = SHOWN.filter((field) => before[field] !== after[field]).map((field) => {
     return { paymentId, field, before: String(before[field]), after: String(after[field]) }
   })
-  // Amounts that were shown before, and count for refunds from now on: two answers agree.
+  // Amounts that were shown before and count from now on, because two answers agree.
   const confirmed = COUNTED.flatMap(([field, counted]) => {
     const [old, now] = [before[counted] ?? before[field], after[counted] ?? after[field]]
     const isConfirmed = before[field] === after[field] && compareAmounts(old, now) !== 0
@@ -128,7 +127,6 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
 
 type Reading<Name extends keyof StoredPayment> = Pick<StoredPayment, Name>
 
-/** The status that counts for the state and the sums of the transaction. */
 export const getCountedStatus = (one: Reading<'status' | 'countedStatus'>) =>
   one.countedStatus ?? one.status
 
@@ -137,11 +135,11 @@ export const getCountedAmount = (one: Reading<'amount' | 'countedAmount'>) =>
   one.countedAmount ?? one.amount
 
 /**
- * The refunded amount of a known payment: one from a stale replica frees nothing. Less than before counts once
- * two answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once: the first one,
- * and none after growth, which may hide that it fell already.
+ * Judges a refunded amount that has fallen: a stale replica must not free money. A lower amount counts once two
+ * answers, `apartMs` apart, agree. Only a fall by refunds that people have released counts at once: the first such
+ * fall, and none after growth, which may hide that the amount has fallen already.
  */
-export function judgeFall(
+function judgeFall(
   old: StoredPayment,
   { refundedAmount }: Pick<ListedPayment, 'refundedAmount'>,
   asOf: string,
@@ -162,9 +160,9 @@ export function judgeFall(
 }
 
 /**
- * Odd readings change nothing. A success keeps counting while its status is one that nobody knows. Another amount
- * than the one it succeeded with counts for refunds once two answers, `apartMs` apart, show it with a success,
- * also when one in between took the success back.
+ * Judges the status and amount of a payment that has succeeded. The success counts while the status is
+ * undocumented. A changed amount counts for refunds once two answers, `apartMs` apart, show it with a success, even
+ * if one in between took the success back.
  */
 function judgeReading(
   old: StoredPayment,
@@ -187,7 +185,7 @@ function judgeReading(
   return { ...kept, amountChangedAt: since }
 }
 
-/** Whether these are two answers, `apartMs` apart: also where that is 0, one answer alone confirms nothing. */
+/** Whether these are two answers, `apartMs` apart. Even if that is 0, a single answer confirms nothing. */
 function areApart(since: string, asOf: string, apartMs: number): boolean {
   return since !== asOf && measureMs(since, asOf) >= apartMs
 }

@@ -9,7 +9,6 @@ import { cutPage, describePage, pageParameters } from '../http/list.ts'
 import { FILTERS, type FoundPayment, findPayment, listPayments } from './find-payments.ts'
 import { Payment, showPayment } from './view.ts'
 
-/** Payments, newest first. */
 export const PAYMENTS: Listing<typeof FILTERS, z.infer<typeof Payment>> = {
   name: 'payments',
   scope: 'payments:read',

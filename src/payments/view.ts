@@ -12,7 +12,6 @@ export type PaymentRow = typeof payments.$inferSelect
 
 export const isKnownStatus = (status: string) => STATUSES.some((one) => one === status)
 
-/** Whether status and method are both documented. */
 export function isRecognised(payment: Pick<PaymentRow, 'status' | 'paymentMethod'>): boolean {
   return isKnownStatus(payment.status) && METHODS.some((one) => one === payment.paymentMethod)
 }
@@ -27,7 +26,7 @@ const EXAMPLE = {
   asOf: '2026-11-21T09:33:03.230Z',
 }
 
-/** A hold: nothing of its object is sent until it is released. */
+/** While an object is held, nothing about it is sent to the gateway. */
 export const Hold = z
   .strictObject({
     reason: z.string(),
@@ -42,12 +41,10 @@ export const Hold = z
     },
   })
 
-/** The hold of the account, as its payments and refunds show it. */
 export const AccountHold = Hold.optional().describe(
   'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
 )
 
-/** A payment as the API returns it. */
 export const Payment = z
   .strictObject({
     id: Id,
@@ -94,13 +91,11 @@ export const SHOWN_COLUMNS = [
 
 export type StoredHold = PaymentRow['hold']
 
-/** `refundable` is how much of it can still be refunded (a decimal string). */
+/** `refundable`: how much of it can still be refunded (a decimal string). */
 export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]> & { refundable: string }
 
-/** What a payment shows of its transaction. */
 export type PaymentOrder = OrderFacts & { merchantCode: string }
 
-/** @param accountHold shown while it is set */
 export function showPayment(
   row: ShownPayment,
   order: PaymentOrder,

@@ -22,11 +22,10 @@ import type { QueryEnd } from './schedule.ts'
 import { type CommitItem, type LockedRow, listAnswered } from './types.ts'
 
 /**
- * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
- * them.
- * A payment moves only while this commit holds the rows of both. The other row is not waited for, because two
- * such commits could deadlock: while it is locked, the payment stays, and this transaction is open and asked
- * about again. The other transactions are asked about as well.
+ * Moves payments to the transaction of this answer, which lists them, from transactions whose answers no longer do.
+ * A payment moves only while this commit holds the rows of both. It does not wait for the other row, because two
+ * such commits could deadlock: while that row is locked, the payment stays, and this transaction remains open and
+ * is queried again. The other transactions are queried as well.
  * @returns the answer, the transactions that lost payments, and the discrepancies recorded for the first time
  */
 export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
@@ -75,7 +74,7 @@ async function describeLosing(
   })
 }
 
-/** Whether a refund of each transaction has not ended, in the order of the keys. */
+/** Whether each transaction has a refund that has not ended, in the order of the keys. */
 async function findOpenRefunds(tx: Tx, keys: readonly TransactionKey[]): Promise<boolean[]> {
   const rows = await tx<{ isOpen: boolean }[]>`
     select exists (select from (
@@ -85,16 +84,16 @@ async function findOpenRefunds(tx: Tx, keys: readonly TransactionKey[]): Promise
   return rows.map(({ isOpen }) => isOpen)
 }
 
-/** A compared answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
+/** `snapshot` and `applied` are unset if a newer answer is stored or the query failed. */
 export type AppliedAnswer = LockedAnswer & {
   snapshot: SnapshotRef | undefined
   applied: AppliedPayments | undefined
 }
 
 /**
- * Compares answers with the stored payments, where no newer answer is stored. Payments that stay elsewhere count
- * as entries that were not applied; unreadable ones that a person has dismissed do not, and one of those without an id
- * keeps no payment from being taken for gone.
+ * Compares answers with the stored payments, unless a newer answer is stored. Payments that stay elsewhere count as
+ * entries that were not applied. Unreadable entries that a person has dismissed do not; if they have no id, payments
+ * that are not listed count as gone in spite of them.
  */
 export function compareAnswers(
   { REFUND_CONFIRM_FAILED_MS: apartMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
@@ -120,7 +119,7 @@ export function compareAnswers(
   })
 }
 
-/** For the transaction's schedule. Refunds have due times of their own. */
+/** How the query ended for the schedule of the transaction. Refunds have due times of their own. */
 export function classifyAnswer({ call, row, applied }: AppliedAnswer): QueryEnd {
   const { outcome } = call
   if (outcome.kind === 'rejected') {
@@ -145,7 +144,7 @@ const CALL_COLUMNS = {
   ...pickColumns(gatewayCalls, 'merchantCode', 'transactionId', 'command', 'bodyHmac', 'bodyKeyId'),
   ...pickColumns(gatewayCalls, 'sentAt', 'durationMs', 'outcome', 'httpStatus', 'code', 'message'),
   ...pickColumns(gatewayCalls, 'received'),
-  // As text: the members of the answer are kept as the gateway wrote them.
+  // As text, so that the members of the answer stay as the gateway wrote them.
   ...{ id: 'bigint', answer: 'text' },
 }
 
@@ -175,8 +174,8 @@ export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Prom
 }
 
 /**
- * Keeps the transaction open until its payments show every refund that happened, or came back, and queries it once
- * more when one that they never showed is to be told.
+ * Keeps the transaction open until its payments show every refund that happened or came back, and schedules the query
+ * after which a refund that they never showed is reported.
  */
 export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): QueryEnd {
   if (end.kind !== 'final' && end.kind !== 'open') return end
@@ -191,6 +190,5 @@ export function keepOpenForRefunds(end: QueryEnd, refunds: ReconciledRefunds): Q
     : { ...end, askAgainInMs }
 }
 
-/** The payments of a transaction as its refunds were reconciled with them. */
 export const listFacts = ({ payments }: Pick<ReconciledRefunds, 'payments'>): PaymentFacts[] =>
   payments.map(({ refundedNow: refundedAmount, ...payment }) => ({ ...payment, refundedAmount }))

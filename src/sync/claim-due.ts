@@ -11,34 +11,34 @@ import { lockClaimed } from './fence.ts'
 import type { Claim, SyncContext } from './types.ts'
 
 /**
- * How many unconfirmed ids, which only a request to sync has named, may be claimed beside those that run: at most
- * half of the call slots, after every other due transaction; but one is always under way, so that all are asked
- * about at last.
+ * How many unconfirmed transactions, which only a request to sync has named, may be claimed beside those that run.
+ * They get at most half of the call slots, after all others that are due, but one is always in progress, so that
+ * each is queried eventually.
  */
 export function planUnconfirmed({ config, unconfirmedQueries: { running } }: SyncContext) {
   const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
   return { room: Math.max(0, most - running), first: running === 0 }
 }
 
-/** Enough for a call to end in any way and its result to be committed. */
+/** Long enough for a call to end in any way and for its result to be committed. */
 export function leaseMs(gatewayTimeoutMs: number): number {
   return 3 * gatewayTimeoutMs + 15_000
 }
 
-/** An account's share of a claim: at most `most` rows, in addition to the `held` ones, which have call slots. */
+/** An account's share of a claim: at most `most` rows, beside the `held` ones that have call slots already. */
 type ClaimShare = { merchantCode: string; most: number; held: number }
 
 const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
  * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
- * first, within an account the longest due first, so that a burst of one does not delay the others. Rows that
- * another process is claiming are skipped. If this process dies, the claim is due again when its lease ends, or
- * `releaseUnseen` takes it over. `gap_ms` spaces the queries of a burst: it doubles with every claim, and is reset
- * after a quiet time.
- * `claimedAt` is later than the stored answer, also behind a clock that went back. `materialized` enforces the
- * limit, and rows are updated where they were found: the planner could otherwise repeat the subquery, or read the
- * whole table.
+ * first, and within an account the longest due first, so that a burst of one does not delay the others. Rows that
+ * another process is claiming are skipped. If this process dies, a claim is due again when its lease ends, or
+ * earlier if `releaseUnseen` takes it over.
+ *
+ * `gap_ms` spaces the queries of a burst: it doubles with every claim and is reset after a quiet time. `claimedAt`
+ * is later than the stored answer, even if the clock has gone back. `materialized` enforces the limit, and rows are
+ * updated where they were found: otherwise the planner may repeat the subquery or read the whole table.
  */
 export async function claimDue(ctx: SyncContext, limit: number, isAhead = false): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
@@ -48,7 +48,7 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
   const codes = shares.map(({ merchantCode }) => merchantCode)
   const limits = limitClaims(ctx, codes)
   const leaseIds = Array.from({ length: limit }, () => randomUUID())
-  // Before the claim, so that this process never believes in a lease for longer than the database.
+  // Started before the claim, so that this process never trusts a lease for longer than the database.
   const leaseLeftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS))
   const rows = await ctx.db.sql<Omit<Claim, 'knownAt' | 'leaseLeftMs'>[]>`
     with claimed as (
@@ -93,7 +93,7 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
   return rows.map((row) => ({ ...row, knownAt, leaseLeftMs }))
 }
 
-/** What is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */
+/** Selects what is due for the account in `share`: up to `most` confirmed transactions, and up to `room` others. */
 function selectDue(sql: Sql, room: number) {
   const select = (isConfirmed: boolean, most: ReturnType<typeof sql>) => sql`
     select * from (
@@ -105,11 +105,11 @@ function selectDue(sql: Sql, room: number) {
   return sql`${select(true, sql`share.most`)} union all ${select(false, sql`least(share.most, ${room})`)}`
 }
 
-/** Releases an unfinished claim: the transaction is due at once, for any worker. */
+/** Releases an unfinished claim, so that the transaction is due at once for any worker. */
 export async function releaseClaim({ db }: Pick<SyncContext, 'db'>, claim: Claim): Promise<void> {
   const { leaseId } = claim
   await runPipelined(db.sql, {
-    // Found in a statement of its own: an update that waits for the lock would look where the row was.
+    // Locked by a statement of its own: an update that waited for the lock would look where the row was before.
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, locked) => {
       const statement = tx`
@@ -121,7 +121,7 @@ export async function releaseClaim({ db }: Pick<SyncContext, 'db'>, claim: Claim
   })
 }
 
-/** How long until a transaction is due, or its lease ends, whose account may be queried (ms, at most `maxMs`). */
+/** How long until a transaction of an account that may be queried is due, or its lease ends (ms, at most `maxMs`). */
 export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<number> {
   const paused = ctx.config.accounts
     .map(({ merchantCode }) => ctx.gateway.breakers.of(merchantCode, 'query').waitMs())
@@ -138,8 +138,8 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
 }
 
 /**
- * None of an account that is paused, one for a probe; of several accounts no more than its free slots and what it may
- * claim ahead.
+ * A paused account gets nothing, and a probe one row. Of several accounts, each gets at most its free slots and what it
+ * may claim ahead.
  */
 function listShares(ctx: SyncContext, limit: number, isAhead = false): ClaimShare[] {
   const { config, callSlots, gateway } = ctx

@@ -28,9 +28,9 @@ import type { AnswerCommit, CommittedAnswer, QueryAnswer, SyncContext } from './
 import { LOST, listAnswered } from './types.ts'
 
 /**
- * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that
- * concern refunds. One that cannot be stored counts as a failed query. After a fault of the database the commit
- * is repeated once.
+ * Commits the answer to a query. Answers that arrive while a commit runs share the next one, unless they concern
+ * refunds. A commit that fails for a reason that may pass is repeated once. An answer that the database rejects
+ * counts as a failed query.
  */
 export async function commitAnswer(
   ctx: SyncContext,
@@ -58,7 +58,7 @@ export async function commitAnswer(
   }
 }
 
-/** All but those that concern refunds. If one makes the commit fail, all of them need one of their own. */
+/** Commits the answers that concern no refunds. If one makes the commit fail, each needs a commit of its own. */
 async function commitTogether(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
@@ -88,7 +88,7 @@ async function commitTogether(
 
 async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
   const { merchantCode, leaseLeftMs } = answer.claim
-  // So that no attempt is recorded that the breaker would reject.
+  // Acquired before the commit, so that it records no attempt that the breaker would reject.
   const breaker = ctx.gateway.breakers.of(merchantCode, 'refund')
   const permit = answer.call.outcome.kind === 'answered' ? breaker.tryAcquire() : undefined
   const { GATEWAY_TIMEOUT_MS: timeoutMs } = ctx.config
@@ -113,7 +113,7 @@ async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<Commi
 
 const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' }, found: [] }
 
-/** Writes answers without refunds, and finishes the commit: all in one round trip. */
+/** Writes answers that concern no refunds, and finishes the commit, in one round trip. */
 async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
   const { answers, changes, recording } = beginWriting(ctx, tx, locked)
   const items = answers.map((one) => {
@@ -129,7 +129,6 @@ async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAns
   return { committed: new Map(committed), last }
 }
 
-/** Writes one answer with the payments that it adopts, reconciles the refunds, and finishes the commit. */
 async function writeWithRefunds(
   ctx: SyncContext,
   tx: Tx,
@@ -138,7 +137,7 @@ async function writeWithRefunds(
 ) {
   const adopted = await adoptPayments(tx, locked)
   const { answers, changes, recording } = beginWriting(ctx, tx, [adopted.locked])
-  // Before the refunds, whose changes follow from these.
+  // Recorded first, because the changes of refunds follow from these.
   const [recorded] = await pipeline(recording, recordChanges(tx, changes))
   const [answer] = answers
   if (!answer) throw new Error('an answer was not compared')
@@ -177,18 +176,15 @@ function describeItem({ claim: key, row, applied, snapshot, moved }: AppliedAnsw
   return { key, row, applied, snapshot, moved }
 }
 
-/**
- * SQLSTATE: data exceptions, violated constraints, exceeded limits. A deadlock, say, is no fault of the answer.
- */
+/** Classes of SQLSTATE: data exceptions, violated constraints, exceeded limits. */
 const CAUSED_BY_VALUE = /^(22|23|54)/
 
-/** Why the database rejects a value of the answer; undefined for an error that the answer did not cause. */
+/** Undefined for an error that the answer did not cause, such as a deadlock. */
 function explainRefusedAnswer(error: unknown): string | undefined {
   const refused = error instanceof postgres.PostgresError && CAUSED_BY_VALUE.test(error.code)
   return refused ? `the database rejected the answer (${error.code})` : undefined
 }
 
-/** Whether the same commit may succeed when it is run again at once. */
 function isWorthRepeating(error: unknown): boolean {
   return error instanceof PaymentElsewhereError || isTransient(error)
 }

@@ -19,14 +19,14 @@ const SENT_COLUMNS = {
 
 const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', LOCKED_COLUMNS)}`
 
-/** The locked rows, each with the id that the record of its call gets. */
+/** The locked rows, each with the id for the record of its call. */
 const NUMBERED = `select *, nextval('gateway_calls_id_seq') as "callId" from locked`
 
-/** The same of a row that no answer is applied to. */
+/** The same for a row to which no answer is applied. */
 const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf"`
 
 /**
- * Fences a commit: locks the rows of the transactions whose leases are still held, until the commit.
+ * Fences a commit: locks, until its end, the rows of those transactions whose leases this process still holds.
  * @returns the rows by lease id; none for a lease that another worker has taken over
  */
 export async function lockClaimed(
@@ -52,8 +52,8 @@ export async function lockClaimed(
 }
 
 /**
- * Locks rows of which this process holds no lease. A caller that holds another row passes `skip locked`: two that
- * waited for each other would deadlock.
+ * Locks rows without a lease of this process. A caller that already holds a row passes `skip locked`, because two
+ * that wait for each other would deadlock.
  */
 export async function lockUnclaimed(
   tx: Tx,
@@ -78,15 +78,15 @@ export type LockedAnswer = QueryAnswer & {
   row: LockedRow
   known: StoredPayment[]
   notified: NotifiedPayment[]
-  /** The entries of the answer that cannot be read, and that no person has dismissed. */
+  /** Entries of the answer that cannot be read and that no person has dismissed. */
   undismissed: PaymentList['unreadable']
   hasDismissed: boolean
-  /** Payments that the answer lists, but that stay under another transaction. */
+  /** Payments that the answer lists but that stay under another transaction. */
   elsewhere: PaymentElsewhere[]
   moved: string[]
 }
 
-/** Locks the transactions, then their payments, in one round trip; undefined for a lost lease. */
+/** Locks the transactions and then their payments, in one round trip. Undefined for a lost lease. */
 export async function lockAnswers(
   tx: Tx,
   answers: readonly QueryAnswer[],

@@ -23,13 +23,13 @@ type AnswerToJudge = AppliedAnswer & { applied: AppliedPayments }
 
 type Findings = {
   add(kind: DiscrepancyKind, sides: Sides & { paymentId?: string | undefined }): void
-  /** The sides agree again: of one payment, and in one of our values, if they are given. */
+  /** The sides agree again; `subject` narrows this to one payment, or to one of our values. */
   end(kind: DiscrepancyKind, subject?: { paymentId?: string; ours?: string }): void
 }
 
 /**
- * Records what in applied answers disagrees with an earlier answer, a notification, or what is expected, and
- * resolves what agrees again. Runs no statement when there is nothing to record.
+ * Records where applied answers disagree with earlier answers, notifications, or what is expected, and resolves what
+ * agrees again. Runs no statement if there is nothing to record.
  * @returns the discrepancies recorded for the first time
  */
 export async function recordFindings(
@@ -47,7 +47,7 @@ export async function recordFindings(
     }
     if (applied) findDisagreements(findings, { ...answer, applied })
   }
-  // Resolved first: what is found again must end up open.
+  // Resolved first, because a discrepancy that is found again must end up open.
   const [, recorded] = await pipeline(
     resolveDiscrepancies(tx, resolved),
     recordDiscrepancies(tx, found),
@@ -78,10 +78,6 @@ function findDisagreements(findings: Findings, answer: AnswerToJudge): void {
   }
 }
 
-/**
- * Compares what was paid with the order's amount, as a verified notification states it, once no payment is open.
- * Too much that was refunded since, or all of it, is no disagreement any more.
- */
 function judgeAmount(
   findings: Findings,
   { row: { expectedAmount: expected }, known, applied }: AnswerToJudge,
@@ -94,7 +90,7 @@ function judgeAmount(
     findings.add('amount_mismatch', { ours: `amount ${expected}`, theirs: now })
 }
 
-/** What was paid instead of the order's amount; undefined if that agrees, or is not known yet. */
+/** What was paid instead of the order's amount; undefined if that agrees, is open, or refunds have evened it out. */
 function describeMismatch(expected: string, payments: readonly PaymentFacts[]): string | undefined {
   const paid = listPaid(payments).length
   if (paid === 0 || hasOpen(payments)) return undefined
@@ -110,7 +106,7 @@ function judgeSurplus(
   { row, known, applied: { payments } }: AnswerToJudge,
 ): void {
   const { expectedAmount: expected, duplicatePayment } = row
-  // Also because the amount of the order has become known since.
+  // A surplus also ends when the amount of the order becomes known.
   if (!isSurplusLeft(payments, expected)) {
     if (duplicatePayment) findings.end('duplicate_payment')
     return
@@ -123,8 +119,8 @@ function judgeSurplus(
 }
 
 /**
- * Whether several payments succeeded, and more is left of them than the order's amount, which a deposit and the
- * rest are together; or than the largest one, if no verified notification states that amount.
+ * Whether several payments succeeded and more is left of them than the amount of the order, which a deposit and the
+ * rest add up to. If no verified notification states that amount, the largest payment stands for it.
  */
 function isSurplusLeft(payments: readonly PaymentFacts[], expected: string | null): boolean {
   const { duplicatePayment, paidAmount, refundedAmount } = summarisePayments(payments)
@@ -158,7 +154,7 @@ function judgeChange(
   payments: readonly StoredPayment[],
 ): void {
   const old = known.find((one) => one.paymentId === paymentId)
-  // That an amount counts from now on is no news: its change is a discrepancy since it was first shown.
+  // A changed amount is a discrepancy since it was first shown, not only when it is confirmed.
   const isConfirmed = field === 'countedAmount' || field === 'countedRefunded'
   // An entry that cannot be read is a discrepancy of its own.
   if (!old || before === null || isConfirmed || field === 'unreadable') return
@@ -170,30 +166,25 @@ function judgeChange(
     return
   }
   const kind = 'answer_went_backwards'
-  // What was odd in between is over with this answer, whatever it says.
+  // This answer ends whatever was odd in between.
   const counted = readCounted(old, field) ?? before
   for (const value of [after, counted]) findings.end(kind, { paymentId, ours: `${field} ${value}` })
   if (!wentBackwards(field, counted, after)) return
   findings.add(kind, { paymentId, ours: `${field} ${counted}`, theirs: `${field} ${after}` })
 }
 
-/** Undefined for what always counts as it is shown. */
 function readCounted(old: StoredPayment, field: string): string | undefined {
   if (field === 'status') return getCountedStatus(old)
   return field === 'amount' ? getCountedAmount(old) : undefined
 }
 
-/** Whether a change takes back a success, an amount, or refunded money. */
 function wentBackwards(field: string, before: string, after: string): boolean {
   if (field === 'status') return before === 'SUCCESS' && after !== 'SUCCESS'
   if (field === 'amount') return compareAmounts(before, after) !== 0
   return field === 'refundedAmount' && compareAmounts(after, before) < 0
 }
 
-/**
- * Whether a notification cannot be true of final payments: a success when none succeeded, a failure when all did,
- * because one of several attempts may have failed. `judgeAmount` judges its amount.
- */
+/** Whether final payments refute it: a success if none succeeded; a failure only if all did, as attempts may fail. */
 export function contradicts(
   { code, isOther }: Pick<NotifiedPayment, 'code' | 'isOther'>,
   payments: readonly Pick<PaymentFacts, 'status'>[],

@@ -13,18 +13,17 @@ import { listExternalIds, readExternalRefunds } from '../refunds/external-view.t
 import { isFreed, isOver } from '../refunds/lifecycle.ts'
 import { looksDifferent } from '../refunds/save.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
-import { buildTransactionEvent } from '../transactions/events.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { isPaid, summarisePayments } from '../transactions/summarise-payments.ts'
+import { buildTransactionEvent } from '../transactions/view.ts'
 import type { CommitItem, SummarisedItem, SyncContext } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
 /**
- * Finishes a commit: writes the summaries, ends the claims, and builds the statement that records the events, its
- * last.
- * @param found discrepancies recorded for the first time; their statements may still be under way
- * @param changes those that are still to be recorded
- * @returns how the claims end, in the order of the items; undefined for one that continues
+ * Finishes a commit: writes the summaries, ends the claims, and prepares its last statement, which records the events.
+ * @param found discrepancies recorded for the first time; their statements may still be running
+ * @param changes changes that are not recorded yet
+ * @returns how each claim ends, in the order of the items; undefined for a claim that continues
  */
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
@@ -34,7 +33,7 @@ export async function finishCommit(
   changes: readonly ChangeRow[] = [],
 ) {
   const items = given.map((item): SummarisedItem => ({ ...item, summary: summarise(item) }))
-  // An attempt that is sent next shows, although the transaction's own row stays as it is.
+  // Readers see an attempt that is sent next, although the transaction's own row does not change.
   for (const { key, summary, ended } of items) {
     if (!summary && !ended) notifyTransactionChanged(tx, key)
   }
@@ -44,7 +43,7 @@ export async function finishCommit(
     readChanged(tx, items),
     found,
   )
-  // Rare, so they are read only here.
+  // Rare enough for another round trip.
   const abandoned = items.flatMap(({ key }, at) => (ends[at]?.next === 'abandon' ? [key] : []))
   const read = await readTransactions(tx, abandoned)
   const last = prepareRecording(tx, [
@@ -54,7 +53,7 @@ export async function finishCommit(
   return { ends, found: recorded, last }
 }
 
-/** After all statements that change it. Refunds of payments that moved here show this transaction from now on. */
+/** Runs after all writes. Refunds of payments that moved here are included, because their transaction changed. */
 async function readChanged(tx: Tx, items: readonly SummarisedItem[]) {
   const changed = items.flatMap((one) => (listTransactionEvents(one).length > 0 ? [one.key] : []))
   const [transactions, ...refunds] = await pipeline(
@@ -99,7 +98,7 @@ function buildEvents(
   ]
 }
 
-/** That a transaction was updated is an event of its own only if no other one shows it. */
+/** `transaction.updated` is an event only if no other one shows the same change. */
 function listTransactionEvents(item: SummarisedItem) {
   const { isRevised = false, turnsPaid = false, turnsFinal = false } = item.summary ?? {}
   const isUpdated = isRevised || listChanges(item).length > 0
@@ -110,7 +109,7 @@ function listTransactionEvents(item: SummarisedItem) {
   ]
 }
 
-/** Final only when its refunds are, too. Undefined when nothing was applied and nothing differs. */
+/** Final only if its refunds are final as well. Undefined if nothing was applied and nothing differs. */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
   const { row, payments, applied, refunds, lost } = item
   const summary = summarisePayments(payments)
@@ -136,7 +135,7 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
   }
 }
 
-/** With what refunds that came back free: they show nothing new themselves. */
+/** Includes payments that can be refunded again because a refund came back, although none of their fields changed. */
 function listChanges({ applied, refunds }: CommitItem): PaymentChange[] {
   const freed = refunds?.drafts.filter(({ before, now }) => isFreed(now) && !isFreed(before)) ?? []
   const free = { field: 'freed', before: '', after: '' }

@@ -2,7 +2,7 @@ import { byTransaction, selectKeys, type TransactionKey } from '../db/transactio
 import { shortenSide } from '../discrepancies/kinds.ts'
 import { compareAmounts, isPositive } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { TransactionNames } from './types.ts'
+import { NAMES, type TransactionNames } from './types.ts'
 
 /** What a payment notification in documented form states. */
 export type NotifiedPayment = {
@@ -13,15 +13,15 @@ export type NotifiedPayment = {
   currency: string | null
   orderId: string | null
   merchantTxnId: string | null
-  /** Another reading of its text, documented as well, is the trusted one. */
+  /** Another documented reading of the same text is the trusted one. */
   isOther: boolean
 }
 
-/** Bounds what a commit reads in a flood of different notifications. */
+/** Bounds what a commit reads during a flood of different notifications. */
 const MAX_READ = 1_000
 const MAX_NOTIFIED = 20
 
-/** The newest notifications of transactions, the verified ones first, in the order of the keys. */
+/** Reads the newest notifications of each transaction, verified ones first. Results are in the order of the keys. */
 export async function readNotifiedPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -45,16 +45,14 @@ export async function readNotifiedPayments(
   return notified
 }
 
-const NAMES = ['orderId', 'merchantTxnId', 'currency', 'expectedAmount', 'orderVerified'] as const
-
 const NOTHING = { orderId: null, merchantTxnId: null, currency: null, expectedAmount: null }
 const NAMELESS: TransactionNames = { ...NOTHING, orderVerified: false }
 
 /**
- * Completes what names a transaction: the first verified notification with all that it states, after that other
- * verified ones with what is missing. Nothing verified is replaced. One that did not verify names only what
- * nothing else does. Only the trusted reading of a text names anything.
- * @returns undefined if nothing is completed
+ * Completes the names of a transaction from the trusted readings of its notifications. The oldest verified one
+ * names all that it states, later ones fill the gaps, and nothing verified is replaced. An unverified one names a
+ * transaction only while nothing else does.
+ * @returns undefined if nothing changes
  */
 export function completeNames(
   row: TransactionNames,
@@ -68,7 +66,7 @@ export function completeNames(
   if (verified.length > 0) {
     const before = orderVerified ? row : NAMELESS
     const names = verified.reduce(fillGaps, { ...before, orderVerified: true })
-    // What names nothing proves nothing either.
+    // A verified notification that names none of these proves nothing.
     const isNamed = names.orderId ?? names.merchantTxnId ?? names.currency ?? names.expectedAmount
     return isNamed !== null && differs(row, names) ? names : undefined
   }
@@ -88,7 +86,7 @@ function fillGaps(names: TransactionNames, one: NotifiedPayment): TransactionNam
   }
 }
 
-/** A gateway that waits for a payment may notify zero. */
+/** A gateway that still waits for the payment may notify the amount zero. */
 function readOrderAmount({ amount }: NotifiedPayment): string | null {
   return amount !== null && isPositive(amount) ? amount : null
 }
@@ -99,10 +97,7 @@ function differs(a: TransactionNames, b: TransactionNames): boolean {
 
 export type Sides = { ours: string; theirs: string }
 
-/**
- * Verified notifications that name another order than the one shown. A documented reading that is not trusted
- * counts as well: which of the two the gateway sent is not known.
- */
+/** Verified notifications that name another order, also by an untrusted documented reading: either may be genuine. */
 export function listOrderConflicts(
   row: Omit<TransactionNames, 'orderVerified'>,
   notified: readonly NotifiedPayment[],
@@ -123,7 +118,7 @@ export function listOrderConflicts(
   })
 }
 
-/** A second currency makes it doubtful what the amounts are worth. */
+/** A second currency makes the value of the amounts doubtful. */
 export function listOtherCurrencies(
   { currency: shown }: Pick<TransactionNames, 'currency'>,
   notified: readonly NotifiedPayment[],

@@ -13,13 +13,12 @@ import { finishCommit } from './finish-commit.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type Claim, type ClaimEnd, type CommitItem, LOST, type SyncContext } from './types.ts'
 
-/** Before the answer is written once more (ms), growing with every failure. */
-const WAIT = { base: 100, max: 5_000 }
+const RETRY_MS = { base: 100, max: 5_000 }
 
 /**
- * Records the answer to a refund, which is evidence: while the database is away it is kept and written later,
- * also when the lease has ended by then. Only a process that stops or dies loses it.
- * @throws the error of the database when the process stops before, or when waiting does not help
+ * Records the answer to a refund. It is evidence, so it is kept in memory while the database is unavailable, and
+ * written even if the lease has ended by then. It is lost only if the process stops or dies before.
+ * @throws the error of the database if the process stops, or if waiting cannot help
  */
 export async function recordRefundAnswer(
   ctx: SyncContext,
@@ -45,9 +44,9 @@ export async function recordRefundAnswer(
         ctx.log.warn({ ...facts, err: error }, 'the answer to a refund is kept until it is stored')
       }
     }
-    await setTimeout(backoff(failures, WAIT), undefined, { signal: ctx.lifecycle.givingUp }).catch(
-      () => {},
-    )
+    await setTimeout(backoff(failures, RETRY_MS), undefined, {
+      signal: ctx.lifecycle.givingUp,
+    }).catch(() => {})
   }
 }
 
@@ -80,7 +79,7 @@ async function tryRecord(
   return recorded.end
 }
 
-/** After the lease has ended, or the payment has moved: whoever holds the claim by then keeps it. */
+/** Records the answer after the lease has ended or the payment has moved. Whoever holds the claim by then keeps it. */
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,

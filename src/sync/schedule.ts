@@ -1,16 +1,16 @@
 import type { Config } from '../config/config.ts'
 import { backoff, repoll } from '../platform/concurrency/timing.ts'
 
-/** How a query ended; `reason` is shown to readers as `sync.lastError`. */
+/** How a query ended. Readers are shown a `reason` as `sync.lastError`. */
 export type QueryEnd =
   | ({ kind: 'final' } & AskAgain)
-  /** A valid answer; `lastError` of one without a list of payments. */
+  /** A valid answer; `lastError` is set if it has no list of payments. */
   | ({ kind: 'open'; reason: string; lastError?: string } & AskAgain)
   | { kind: 'failed'; reason: string }
-  /** A later query's answer is stored already: this one is dropped, and the query repeated. */
+  /** The answer to a later query is already stored: this one is dropped, and the query is repeated. */
   | { kind: 'superseded' }
 
-/** When another answer may confirm what this one shows, or is the last that may show a refund made elsewhere (ms). */
+/** After how long (ms) another answer may confirm this one, or is the last that may show a refund made elsewhere. */
 type AskAgain = { askAgainInMs?: number | undefined }
 
 export type Progress = {
@@ -20,11 +20,11 @@ export type Progress = {
   polls: number
   /** Since the last notification or request to sync (ms). */
   sinceRequestedMs: number
-  /** The gateway does not know the transaction: `forgetUnconfirmed` ends its queries. */
+  /** The gateway does not know the transaction; `forgetUnconfirmed` ends its queries. */
   unconfirmed: boolean
 }
 
-/** `idle`: nothing until it is due for another reason; `query_now`: as soon as the gap of a burst allows. */
+/** `idle`: no query until something requests one; `query_now`: as soon as the gap of a burst allows. */
 export type NextStep = { attempts: number; polls: number; lastError: string | null } & (
   | { kind: 'idle' }
   | { kind: 'query_now' }
@@ -38,9 +38,9 @@ type SyncSettings = Pick<
 >
 
 /**
- * None for a final transaction, on the poll schedule for an open one, with backoff after a failure. Abandons an
- * open one that nobody requested for `SYNC_REPOLL_FOR_MS`, and any after `SYNC_MAX_ATTEMPTS` failures in a row,
- * but never an unconfirmed one, nor one that is to be asked about again.
+ * Schedules the next query: none for a final transaction, by the poll schedule for an open one, with backoff after
+ * a failure. Abandons an open transaction that nothing has requested for `SYNC_REPOLL_FOR_MS`, and any transaction
+ * after `SYNC_MAX_ATTEMPTS` failures in a row, but never an unconfirmed one or one with `askAgainInMs`.
  */
 export function scheduleNext(end: QueryEnd, progress: Progress, settings: SyncSettings): NextStep {
   const step = scheduleByEnd(end, progress, settings)

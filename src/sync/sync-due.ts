@@ -10,9 +10,9 @@ import { syncTransaction } from './sync-transaction.ts'
 import type { Claim, ClaimEnd, SyncContext } from './types.ts'
 
 const POLL_MS = 1_000
-/** Short, because checking for a free slot costs no query. */
+/** Short, because looking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
-/** How long a claim waits for a call slot before it is released (ms): short beside the 15 s that its lease has to spare. */
+/** How long a claim waits for a call slot before it is released (ms): short beside the 15 s its lease has to spare. */
 const SLOT_WAIT_MS = 1_000
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
@@ -25,7 +25,6 @@ const RESULTS = {
   lost: 'lost',
 } as const satisfies Record<ClaimEnd['next'], (typeof SYNC_RESULTS)[number]>
 
-/** One round: claims as many due transactions as there are free slots, and syncs each. */
 export async function syncDue(ctx: SyncContext): Promise<number> {
   const { count, finished } = await beginSync(ctx)
   await finished
@@ -33,8 +32,8 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
 }
 
 /**
- * Starts a round, and returns once the transactions are claimed. In a loop it claims ahead.
- * @param onMore called when the next round may find work
+ * Starts a round and returns once its transactions are claimed. In a loop it claims ahead.
+ * @param onMore called when another round may find work
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
   const { callSlots, lifecycle, unconfirmedQueries: unconfirmed } = ctx
@@ -52,7 +51,7 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
     )
     slot?.end()
     if (claim.unconfirmed) unconfirmed.running -= 1
-    // More unconfirmed ones may wait for this one to end.
+    // Other unconfirmed transactions may have waited for this one to end.
     if (dueAgain || claim.unconfirmed) onMore?.()
   })
   return { count: claims.length, finished: Promise.all(finished).then(() => {}) }
@@ -85,11 +84,10 @@ async function takeSlot(
     if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx, merchantCode)) onMore?.()
   }
   return {
-    /** Frees what the claim still holds. */
     end: () => end(),
-    /** Frees the slot for the next call, if this one's answer may be committed without it. */
+    /** Frees the call slot for another call, if the answer may be committed without it. */
     endCall() {
-      // A refund may still have to be sent, in the same slot.
+      // A refund may have to be sent in the same slot.
       const endCommit = hasRefunds ? undefined : commitSlots.tryTake(merchantCode)
       if (!endCommit) return
       end()
@@ -98,10 +96,7 @@ async function takeSlot(
   }
 }
 
-/**
- * After a round that found nothing (ms): until a transaction is due, but at most a second, in case a NOTIFY was
- * lost; while every slot is taken, until one may be free.
- */
+/** How long to rest after a round that found nothing (ms): at most a second, in case a NOTIFY was lost. */
 export async function findRestMs(ctx: SyncContext): Promise<number> {
   if (ctx.callSlots.free() === 0) return SLOT_POLL_MS
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
@@ -111,13 +106,13 @@ function describeSync({ tracing }: SyncContext, claim: Claim) {
   const { merchantCode, transactionId, attempts } = claim
   const ids = { 'ipn.merchant_code': merchantCode, 'ipn.transaction_id': transactionId }
   const attributes = { ...ids, 'sync.attempts': attempts }
-  // Of the request for it or the notification, if this process received that.
+  // The trace of the notification or request that made it due, if this process received it.
   const parent = tracing.recall(formatTransactionKey(claim))
   return { name: 'sync transaction', kind: 'consumer', attributes, parent } as const
 }
 
 /**
- * Counts the result and logs failures. Without a slot the claim is handed back. Never rejects.
+ * Syncs a claim, counts the result and logs failures. Without a slot the claim is handed back. Never rejects.
  * @returns whether the transaction is due again
  */
 async function syncOne(
@@ -145,21 +140,20 @@ async function syncOne(
     }
     const { next, lastError, dueAgain, orderCheckDue } = end
     if (orderCheckDue) {
-      // What is not done here is done by `checkOrders`.
+      // If this fails, `checkOrders` does it later.
       const what = 'the other transactions of an order could not be checked; it is tried again'
       await checkOrder(ctx, claim).catch((error) => logFailure(error, what))
     }
     count(RESULTS[next])
     log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
-      // An alert counts them: one line for each id that the gateway does not know would hide what needs a person now.
+      // Not a warning: an alert counts these, and a line for each id unknown to the gateway would bury what is urgent.
       const again = `POST /v1/transactions/${encodeURIComponent(transactionId)}/sync queries it again`
       log.info({ merchantCode, transactionId, lastError }, `transaction abandoned; ${again}`)
     }
     return dueAgain
   } catch (error) {
     count('failed')
-    // Nothing is lost: the lease ends and the transaction is due again.
     logFailure(error, 'the transaction could not be synced; it is due again when its lease ends')
     return false
   }

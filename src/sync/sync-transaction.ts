@@ -5,19 +5,19 @@ import { recordRefundAnswer } from './record-refund-answer.ts'
 import type { Claim, ClaimEnd, QueryAnswer, SyncContext } from './types.ts'
 
 /**
- * Syncs a claimed transaction, in five steps:
+ * Syncs a claimed transaction with the gateway in five steps:
  *
  * 1. query the gateway;
  * 2. apply its answer to the payments;
- * 3. reconcile the refunds with it, in the same commit;
+ * 3. reconcile the refunds with the answer, in the same commit;
  * 4. send the refund that step 3 prepared, if any;
- * 5. record the result, in a second commit.
+ * 5. record the answer to the refund, in a second commit.
  *
- * Both commits are fenced by the lease; only an answer to a refund is recorded without it. No database
- * transaction is open during 1 and 4.
- * @param onAnswer called between 1 and 2
- * @returns undefined when the query was not sent or was cut short, so that the claim is to be released
- * @throws database errors; the lease ends and the transaction is due again
+ * The lease fences both commits: a worker that has lost it writes nothing, except the answer to a refund, which is
+ * evidence. No database transaction is open during steps 1 and 4.
+ * @param onAnswer called between steps 1 and 2
+ * @returns undefined if the query was not sent or was cut short; the caller then releases the claim
+ * @throws database errors, after which the transaction is due again when the lease ends
  */
 export async function syncTransaction(
   ctx: SyncContext,
@@ -29,7 +29,7 @@ export async function syncTransaction(
   onAnswer()
   const committed = await ctx.tracing.run(planCommit, () => commitAnswer(ctx, answer)) // 2, 3
   const { end, attempt, queryEnd, found } = committed
-  // In the trace of this claim: others may have shared the commit.
+  // Logged in the trace of this claim, because others may have shared the commit.
   logDiscrepancies(ctx, found)
   if (!attempt) return end
   const sent = await sendAttempt(attempt, ctx.lifecycle.givingUp) // 4
@@ -40,7 +40,7 @@ export async function syncTransaction(
 
 const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
 
-/** Undefined when the account's calls are paused, or the process stopped during the call. */
+/** Returns undefined if the account's calls are paused, or the process stopped during the call. */
 async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer | undefined> {
   const began = performance.now()
   const call = await ctx.gateway.queryPayments(claim, ctx.lifecycle.givingUp)

@@ -12,9 +12,9 @@ import type { TransactionRow } from '../transactions/types.ts'
 import type { NextStep, Progress, QueryEnd } from './schedule.ts'
 
 export type SyncContext = Context & {
-  /** Calls in flight, by merchant account: a claim waits for one, and holds it until its call has ended. */
+  /** Calls in flight, by merchant account. A claim waits for a slot, and holds it until its call has ended. */
   callSlots: Slots
-  /** Answers being committed while their call slots are free again; it bounds those that wait in memory. */
+  /** Bounds the answers that wait for their commit in memory after they have given back their call slots. */
   commitSlots: Slots
   unconfirmedQueries: { running: number }
   /** How long the last query of each merchant account took (ms). */
@@ -25,52 +25,50 @@ export type SyncContext = Context & {
 /** A transaction that only this process may query until the lease ends. */
 export type Claim = TransactionKey &
   Progress & {
-    /** The fencing token: the commit that ends the claim writes only while the row has it. */
+    /** The fencing token: the commit that ends the claim writes nothing unless the row still has it. */
     leaseId: string
-    /** Database time of the claim, and in any case later than the stored answer. */
+    /** When the transaction was claimed (database time), in any case later than the stored answer. */
     claimedAt: string
     /** `performance.now()` when the claim was returned. */
     knownAt: number
-    /** How much of the lease is left (ms), at most. */
+    /** At most how much of the lease is left (ms). */
     leaseLeftMs: () => number
     /** The transaction has refunds, so its answer needs a commit of its own. */
     hasRefunds: boolean
   }
 
-/** What notifications name of a transaction. `orderVerified`: a verified one has named it. */
-export type TransactionNames = Pick<
-  TransactionRow,
-  'orderId' | 'merchantTxnId' | 'currency' | 'expectedAmount' | 'orderVerified'
->
+/** What notifications name of a transaction, and whether a verified one has done so. */
+export const NAMES = [
+  ...(['orderId', 'merchantTxnId', 'currency', 'expectedAmount', 'orderVerified'] as const),
+] as const
+export type TransactionNames = Pick<TransactionRow, (typeof NAMES)[number]>
 
-/** What a commit reads of the row that it locks. */
 export const LOCKED_COLUMNS = [
   ...(['state', 'final', 'paidAmount', 'refundedAmount', 'duplicatePayment'] as const),
-  ...(['unappliedEntries', 'ipnCount', 'orderId', 'merchantTxnId', 'currency'] as const),
-  ...(['expectedAmount', 'orderVerified'] as const),
-] as const satisfies readonly (keyof TransactionRow)[]
+  ...(['unappliedEntries', 'ipnCount'] as const),
+  ...NAMES,
+] as const
 
 export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & {
-  /** An earlier answer showed a success. */
   wasPaid: boolean
   /** This commit completes the names. */
   isNamed?: boolean
-  /** The query was sent later than the one whose answer was applied last. */
+  /** The query was sent after the one whose answer was applied last. */
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
-  /** Reserved for the query's row in `gateway_calls`. */
+  /** The reserved id of the query's row in `gateway_calls`. */
   callId: number
 }
 
 export type QueryAnswer = {
   claim: Claim
   call: GatewayCall<PaymentList>
-  /** When the query was sent: ms after `claim.claimedAt`, by the monotonic clock. */
+  /** How long after `claim.claimedAt` the query was sent (ms, by the monotonic clock). */
   sentAfterMs: number
 }
 
-/** `lost`: another worker has taken over the lease, and nothing was written. */
+/** `lost`: another worker has taken over the lease, so nothing was written. */
 export type ClaimEnd = {
   next: NextStep['kind'] | 'lost'
   lastError: string | null
@@ -89,23 +87,22 @@ export const LOST = {
 export type CommittedAnswer = {
   end: ClaimEnd
   queryEnd: QueryEnd
-  /** With one the claim continues, until it is sent and its result is recorded. */
+  /** If set, the claim continues until the attempt is sent and its result is recorded. */
   attempt?: Attempt | undefined
   /** Recorded for the first time. */
   found: readonly RecordedDiscrepancy[]
 }
 
-/** `needs_own_commit`: the answer concerns refunds, or made the shared commit fail. */
+/** `needs_own_commit`: the answer concerns refunds, or the shared commit failed. */
 export type AnswerCommit = CommittedAnswer | 'needs_own_commit'
 
 const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]', omittedBytes: 0 }
 
-/** What the gateway listed; nothing when the query failed. */
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {
   return outcome.kind === 'answered' ? outcome.value : NOTHING
 }
 
-/** A transaction in a commit that is about to be finished. The caller holds its row. */
+/** A transaction in a commit that is about to be finished, which holds its row. */
 export type CommitItem = {
   key: TransactionKey
   row: LockedRow
@@ -113,27 +110,26 @@ export type CommitItem = {
   /** The gateway's answer and its snapshot, if the commit applies one. */
   applied?: AppliedPayments | undefined
   snapshot?: SnapshotRef | undefined
-  /** Unset when the transaction has nothing to do with refunds. */
+  /** Unset if the transaction has nothing to do with refunds. */
   refunds?: ReconciledRefunds | undefined
-  /** Payments that the commit has moved here from another transaction. */
+  /** Payments that this commit has moved here from another transaction. */
   moved?: readonly string[]
-  /** Set when payments have moved away from it. */
+  /** Set if payments have moved away. */
   lost?: { refundsOpen: boolean }
-  /** The claim that ends with this commit; none if a refund is sent next, or somebody else holds the lease. */
+  /** The claim that ends with this commit; unset if a refund is sent next, or another worker holds the lease. */
   ended?: { claim: Claim; end: QueryEnd } | undefined
 }
 
-/** Without a summary nothing was applied. */
+/** `summary` is undefined if nothing was applied. */
 export type SummarisedItem = CommitItem & { summary: TransactionSummary | undefined }
 
 type TransactionSummary = PaymentsSummary & {
-  /** The newest answer has an entry that was not applied. */
   unapplied: boolean
   changed: boolean
   paid: boolean
-  /** Its state or its sums differ from before, or a payment has moved away from it. */
+  /** Its state, sums or names have changed, or a payment has moved away. */
   isRevised: boolean
-  /** It is paid for the first time, or becomes final, in this commit. */
+  /** It is paid for the first time, or becomes final, with this commit. */
   turnsPaid: boolean
   turnsFinal: boolean
 }

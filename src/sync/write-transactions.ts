@@ -7,14 +7,12 @@ import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/due.ts'
 import { scheduleNext } from './schedule.ts'
-import type { ClaimEnd, SummarisedItem } from './types.ts'
+import { type ClaimEnd, NAMES, type SummarisedItem } from './types.ts'
 
 const COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
   ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
-  ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
-  ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency', 'expectedAmount'),
-  ...pickColumns(transactions, 'orderVerified'),
+  ...pickColumns(transactions, 'attempts', 'polls', 'lastError', ...NAMES),
   unapplied: 'boolean',
   changed: 'boolean',
   paid: 'boolean',
@@ -27,13 +25,14 @@ const COLUMNS = {
 const ORDER = ['merchant_code', 'order_id']
 
 /**
- * Writes the summaries of transactions, whose rows the caller holds, and ends their claims, in one update of each
+ * Writes the summaries of transactions whose rows the caller holds, and ends their claims, with one update of each
  * row. Waiting readers are woken after the commit.
- * One that becomes final, or changes while final, is queried once more later (`RECONCILE_FINAL_FOR_MS`). One
- * whose claim ends is due again by the schedule or by its refunds, whichever is earlier. It is not abandoned with
- * a due refund, nor when it is final. A request during the query leads to one more query, no sooner than the gap
- * of a burst.
- * @returns in the order given; undefined for a claim that continues
+ *
+ * - A transaction that becomes final, or changes while final, is queried once more after `RECONCILE_FINAL_FOR_MS`.
+ * - When its claim ends, it is due again by the schedule or by its refunds, whichever comes first.
+ * - It is not abandoned if it is final or has a due refund.
+ * - A request during the query leads to one more query, no sooner than the gap of a burst.
+ * @returns how each claim ends, in the order given; undefined for a claim that continues
  */
 export async function writeTransactions(
   tx: Tx,
@@ -50,7 +49,7 @@ export async function writeTransactions(
     else t.reconcile_at end`
   const givenUp = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
   const abandoned = tx`${givenUp} and not coalesce(s.final, t.final)`
-  const rows = await tx<Written[]>`
+  const rows = await tx<(ClaimEnd & TransactionKey)[]>`
     update transactions as t set
       order_id = s.order_id, merchant_txn_id = s.merchant_txn_id, currency = s.currency,
       expected_amount = s.expected_amount, order_verified = s.order_verified,
@@ -96,9 +95,6 @@ export async function writeTransactions(
   })
 }
 
-type Written = ClaimEnd & TransactionKey
-
-/** The row to send; none for an item that neither changes nor ends. */
 function describeRow(
   config: Config,
   { key, row, summary, ended, snapshot, refunds }: SummarisedItem,
@@ -106,27 +102,24 @@ function describeRow(
   if (!summary && !ended) return []
   const { merchantCode, transactionId } = key
   const { orderId, merchantTxnId, currency, expectedAmount, orderVerified } = row
-  // An answer of the gateway has named it.
+  // The gateway has answered about it.
   const known = ended?.end.kind === 'open' || ended?.end.kind === 'final'
   const step =
     ended &&
     scheduleNext(ended.end, { ...ended.claim, ...(known && { unconfirmed: false }) }, config)
-  const sent = {
-    ...{ merchantCode, transactionId, known },
-    // As they were locked, or completed.
-    ...{ orderId, merchantTxnId, currency, expectedAmount, orderVerified },
-    ...summary,
-    asOf: summary && snapshot?.asOf,
-    ...step,
-    withRefunds: refunds !== undefined && refunds.drafts.length > 0,
-  }
-  return [sent]
+  return [
+    {
+      ...{ merchantCode, transactionId, known },
+      ...{ orderId, merchantTxnId, currency, expectedAmount, orderVerified },
+      ...summary,
+      asOf: summary && snapshot?.asOf,
+      ...step,
+      withRefunds: refunds !== undefined && refunds.drafts.length > 0,
+    },
+  ]
 }
 
-/**
- * The rows as `s`, with the place of each, the next due time of its refunds, and whether a transaction that is
- * paid, or was flagged with others, shares its order with another one.
- */
+/** The rows as `s`, each with its place, the next due time of its refunds, and whether another one has its order. */
 function findRows(tx: Tx, given: ReturnType<typeof describeRow>) {
   return tx`(
       select given.*, found.place, case when with_refunds then (

@@ -15,24 +15,24 @@ import { listColumns } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './due.ts'
-import { buildTransactionEvent } from './events.ts'
 import { readTransactions } from './find-transactions.ts'
 import type { TransactionRow } from './types.ts'
+import { buildTransactionEvent } from './view.ts'
 
 const KIND = 'order_paid_twice'
 const OF_TRANSACTION = byTransaction('d', 'transactions')
 
-/** Ids kept with each transaction of an order. */
+/** How many other ids are kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
 /** `isFlagged`: it has the discrepancy, open or resolved by a person. */
 type OrderRow = TransactionRow & { isFlagged: boolean }
 
 /**
- * Flags each paid transaction of an order with the others: `sameOrder`, and `order_paid_twice` if together they
- * exceed the order's amount. In a commit of its own, after the one that changed a transaction: two that are paid
- * in the same instant do not see each other, but the later check sees both. Only order ids from verified
- * notifications count.
+ * Flags each paid transaction of an order with the others: in `sameOrder`, and with `order_paid_twice` if together
+ * they exceed the order's amount. Only order ids from verified notifications count. Runs in its own commit after
+ * the one that changed a transaction: two that are paid at the same instant do not see each other, but the later
+ * check sees both.
  */
 export async function checkOrder(
   ctx: Pick<Context, 'db' | 'log' | 'metrics'>,
@@ -61,7 +61,7 @@ export async function checkOrder(
   logDiscrepancies(ctx, found)
 }
 
-/** What is paid, flagged or due for the check, in the order of the keys, as in every commit of several. */
+/** Locks what is paid, flagged or due for the check, in the order of the keys, as every commit of several does. */
 async function lockOrder(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -80,9 +80,8 @@ async function lockOrder(
 }
 
 /**
- * Compares what was paid and is kept with the order's amount: a deposit and the rest do not exceed it. Where no
- * notification states an amount, or they state different amounts or currencies, it counts as exceeded: a person
- * has to look.
+ * Compares what was paid, less refunds, with the order's amount, which a deposit and the rest do not exceed. If no
+ * notification states an amount, or amounts or currencies differ, it counts as exceeded, so that a person looks.
  */
 function measureOrder(paid: readonly OrderRow[]) {
   const stated = paid.flatMap(({ expectedAmount }) => expectedAmount ?? [])

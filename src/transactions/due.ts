@@ -6,10 +6,10 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The assignments for `transactions as t` that request a query, and restart retries and polls. While one runs, the
- * commit that ends its claim makes the transaction due again; else it is due at once, in a burst `gap_ms` after
- * the last, or from now if the database's clock went back since.
- * @param now the moment, as a column
+ * The assignments for `transactions as t` that request a query and restart retries and polls. While a query runs,
+ * the commit that ends its claim makes the transaction due again. Otherwise it is due at once; in a burst, `gap_ms`
+ * after the last query, or after now if the database's clock has gone back since.
+ * @param now a column with the current time
  */
 const writeMakeDue = (now: string) => `
     want = t.want + 1, attempts = 0, polls = 0, asked_for_at = ${now}, abandoned_at = null,
@@ -17,13 +17,12 @@ const writeMakeDue = (now: string) => `
       when t.lease_id is not null then t.due_at
       else least(t.due_at, ${addMs(now, 't.gap_ms')}, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')})) end`
 
-/** For an upsert, whose new row is due now. */
+/** For an upsert whose new row is due now. */
 export const MAKE_DUE_AGAIN = writeMakeDue('excluded.due_at')
 
 /** For an update that has `CLOCK` in its `from`. */
 export const MAKE_DUE = writeMakeDue('clock.at')
 
-/** The same, for a statement that is built from fragments. */
 export const makeDue = (sql: Sql | Tx) => sql.unsafe(MAKE_DUE)
 
 /** The transaction's key, as `k` for `byKey`. */
@@ -36,17 +35,17 @@ export function notifyTransactionChanged(tx: Tx, key: TransactionKey): void {
   notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
 }
 
-/** Of at most 128 characters each, which is below the 7,999 bytes of a NOTIFY. */
+/** Of at most 128 characters each, so that a payload stays below the 7,999 bytes of a NOTIFY. */
 const IDS_PER_PAYLOAD = 20
 
-/** Wakes who waits for any of these to become known. Few: every batch of notifications sends them. */
+/** Payloads that wake readers waiting for these ids: few, because every batch of notifications sends them. */
 export function formatRegistered(transactionIds: Iterable<string>): string[] {
   const ids = [...new Set(transactionIds)]
   const takeNext = () => ids.splice(0, IDS_PER_PAYLOAD).join('\n')
   return Array.from({ length: Math.ceil(ids.length / IDS_PER_PAYLOAD) }, takeNext)
 }
 
-/** The format of this service's request ids, in either case. */
+/** The format of this service's request ids, in either letter case. */
 export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const REFUNDS = byTransaction('r')
@@ -63,9 +62,8 @@ const OWN_REFUND = byExpressions(
 )
 
 /**
- * The rows of `ipn_events` that are refund notifications of a transaction: those with the request id of one of
- * its refunds, and those that name one of its payments and whose request id belongs to no refund of ours. Both
- * are look-ups by key.
+ * The refund notifications of a transaction in `ipn_events`: those with the request id of one of its refunds, and
+ * those that name one of its payments and whose request id belongs to no refund of ours. Both are look-ups by key.
  * @param unhandled only those that have not been handled
  */
 export function selectRefundNotifications(

@@ -20,12 +20,12 @@ import {
   type TransactionsContext,
 } from './types.ts'
 
-/** The most lookups that share one statement: larger batches are no faster. */
+/** How many lookups may share one statement. Larger batches are no faster. */
 export const MAX_LOOKUPS = 100
 
 /**
- * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share the
- * next one, so each sees everything committed before it.
+ * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share the next
+ * one, so each sees everything that was committed before it.
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
 export async function findTransaction(
@@ -53,9 +53,9 @@ async function findIfKnown(
 }
 
 /**
- * The payments of a transaction, oldest first, as an expression. Decimals are text: a JSON number would be read as
- * binary floating point.
- * @param of what holds the transaction's key
+ * An expression for the payments of a transaction, oldest first. Decimals are text, because JSON numbers would be
+ * read as binary floating point.
+ * @param of the row that holds the transaction's key
  */
 export const selectPayments = (of: string) => `coalesce((
     select json_agg(shown) from (
@@ -63,7 +63,6 @@ export const selectPayments = (of: string) => `coalesce((
       from (select * from payments as p where ${byTransaction('p', of)} offset 0) as payments
       order by payments.first_seen_at, payments.payment_id) as shown), '[]')`
 
-/** One row for each key found, with the key's place in the list. */
 const FIND = `
   select k.ordinality as place, ${listColumns(transactions, 't', SHOWN_COLUMNS)}, ${selectPayments('k')} as payments,
     ${EPOCH_TAG_SQL} as epoch
@@ -86,8 +85,7 @@ async function findMany(
       return { merchantCode, transactionId }
     }),
   )
-  const given = [JSON.stringify(keys)]
-  const rows = await sql.unsafe<FoundRow[]>(FIND, given, { prepare: true })
+  const rows = await sql.unsafe<FoundRow[]>(FIND, [JSON.stringify(keys)], { prepare: true })
   for (const row of rows) {
     const owner = owners[row.place - 1]
     if (owner === undefined) continue
@@ -98,10 +96,10 @@ async function findMany(
 }
 
 /**
- * Waits until the transaction is known and satisfies `done`, at most `ms`, or until the request or the service
- * ends. The commit that changes it wakes the readers: a change costs one query for all of them.
+ * Waits until the transaction is known and satisfies `done`, for at most `ms`, or until the request or the service
+ * ends. The commit that changes the transaction wakes all its readers, which share one query.
  * @returns the transaction as last read, whether it satisfies `done` or not
- * @throws DomainError as `findTransaction` does, and `unavailable` if the service stops before the time is over
+ * @throws DomainError as `findTransaction` does, and `unavailable` if the service stops before it is known
  */
 export function waitForTransaction(
   ctx: TransactionsContext,
@@ -112,7 +110,7 @@ export function waitForTransaction(
 ): Promise<FoundTransaction> {
   const until = performance.now() + ms
   return withEitherSignal([signal, ctx.lifecycle.stopping], async (end) => {
-    // An order system may ask before the gateway notifies. The wake names the id only: the look-up decides what is seen.
+    // An order system may ask before the gateway notifies. The wake names only the id; the lookup decides who sees it.
     const first = await readUntil(ctx, { until, end }, formatUnknownKey(transactionId), {
       read: () => findIfKnown(ctx, merchants, transactionId),
       isDone: (found) => found !== undefined || ctx.lifecycle.stopping.aborted,
@@ -129,7 +127,7 @@ export function waitForTransaction(
   })
 }
 
-/** Reads, and again after each wake of the key, until it is enough or the time is over. */
+/** Reads at once and after each wake of the key, until the result is enough or the time is over. */
 async function readUntil<T>(
   { transactionWaiters: waiters }: Pick<TransactionsContext, 'transactionWaiters'>,
   { until, end }: { until: number; end: AbortSignal },

@@ -13,10 +13,10 @@ import { selectPayments } from './find-transaction.ts'
 import type { TransactionRow, TransactionWithPayments } from './types.ts'
 import { showTransaction, Transaction, type TransactionView } from './view.ts'
 
-/** Of each payment compared, its transaction and that one's other payments are read. */
+/** For each payment examined, its transaction and the other payments of that are read. */
 const EXAMINED_BY_AMOUNT = 1_000
 
-/** Of several payments of a transaction, the newest stands for it. */
+/** The newest of several payments with the amount stands for its transaction. */
 const IS_NEWEST = sql`not exists (
   select from (
     select * from payments as o where ${sql.raw(byTransaction('o', 'payments'))} offset 0
@@ -24,15 +24,15 @@ const IS_NEWEST = sql`not exists (
   where o.amount = ${payments.amount} and (o.first_seen_at, o.payment_id) > (${payments.firstSeenAt}, ${payments.paymentId}))`
 
 /**
- * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index
- * has amounts in the order of transactions. Its position is that of its newest payment of the amount.
+ * Lists the transactions that have a payment of an amount, in the order in which these payments were seen, newest
+ * first, because no index has amounts in the order of transactions. A position is that of the newest such payment.
  */
 export async function listByAmount(
   { db: { drizzle, sql: pool } }: Pick<ListingContext, 'db'>,
   { amount, ...filter }: TransactionFilter & { amount: string },
   limit: number,
   after: Position | undefined,
-): Promise<PageRead<{ found: TransactionWithPayments; position: Position }>> {
+): Promise<PageRead<TransactionWithPayments & { position: Position }>> {
   const p = payments
   const { merchants, from, to } = filter
   const { firstSeenAt } = transactions
@@ -62,14 +62,14 @@ export async function listByAmount(
   const known = await readTransactions(pool, rows)
   const listed = rows.flatMap(({ merchantCode, transactionId, time, id, ...examination }) => {
     const found = known.get(formatTransactionKey({ merchantCode, transactionId }))
-    return found ? [{ found, position: { time, id, merchantCode }, ...examination }] : []
+    return found ? [{ ...found, position: { time, id, merchantCode }, ...examination }] : []
   })
   return cutRead(listed, limit)
 }
 
 const COLUMNS = listColumns(transactions, 'transactions')
 
-/** As the unit of work sees them, by `formatTransactionKey`. Sends no statement without keys. */
+/** Reads transactions as this unit of work sees them, by `formatTransactionKey`. Sends no statement without keys. */
 export async function readTransactions(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -87,7 +87,7 @@ export async function readTransactions(
   )
 }
 
-/** Newest first. Unconfirmed ones are in no list. */
+/** Newest first, without unconfirmed ones. */
 export async function listTransactions(
   { db: { drizzle } }: Pick<ListingContext, 'db'>,
   filter: TransactionFilter,
@@ -96,7 +96,7 @@ export async function listTransactions(
 ): Promise<PageRead<TransactionWithPayments>> {
   const t = transactions
   const { merchants, orderId, merchantTxnId, from, to } = filter
-  // What the index is chosen by is no condition beside it.
+  // The column that selects the index is not repeated as a condition.
   const chosen =
     orderId === undefined
       ? { column: t.merchantTxnId, id: merchantTxnId, others: { merchantTxnId: undefined } }
@@ -120,7 +120,6 @@ export async function listTransactions(
   return cutRead(rows, limit)
 }
 
-/** All conditions but the accounts and the times. */
 function matchFilter({ state, orderId, merchantTxnId, amount }: TransactionFilter) {
   const t = transactions
   const ofAmount = sql`exists (
@@ -148,7 +147,6 @@ const query = {
 
 type TransactionFilter = Omit<Filter<typeof query>, 'coversAll'>
 
-/** Transactions, newest first; with an amount alone, those whose payment was seen last. */
 export const TRANSACTIONS: Listing<typeof query, TransactionView> = {
   name: 'transactions',
   scope: 'payments:read',
@@ -158,12 +156,7 @@ export const TRANSACTIONS: Listing<typeof query, TransactionView> = {
     const { orderId, merchantTxnId } = filter
     if (amount !== undefined && orderId === undefined && merchantTxnId === undefined) {
       const rows = await listByAmount(ctx, { ...filter, amount }, limit, after)
-      return cutPage(
-        rows,
-        limit,
-        ({ position }) => position,
-        ({ found }) => showTransaction(found),
-      )
+      return cutPage(rows, limit, ({ position }) => position, showTransaction)
     }
     const rows = await listTransactions(ctx, { ...filter, amount }, limit, after)
     return cutPage(rows, limit, locate, showTransaction)

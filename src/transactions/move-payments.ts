@@ -12,10 +12,9 @@ import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** A payment, and the other transaction that it is stored under. */
 export type PaymentElsewhere = { paymentId: string; transactionId: string }
 
-/** Locks nothing. */
+/** Takes no locks. */
 export async function findElsewhere(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -31,9 +30,9 @@ export async function findElsewhere(
 type MovedPayment = PaymentElsewhere & { status: string; amount: string }
 
 /**
- * Moves payments that the answers about another transaction no longer list to this one, with their refunds. An
- * order may have been shipped because the other one was paid: it is left with a discrepancy, which a person ends.
- * The caller holds all rows.
+ * Moves payments, with their refunds, to this transaction from others whose answers no longer list them. Goods may
+ * have been shipped because the other transaction was paid, so that one gets a discrepancy, which a person
+ * resolves. The caller holds the rows of all transactions.
  * @returns the payments that moved, and the discrepancies recorded for the first time
  */
 export async function movePayments(
@@ -60,13 +59,13 @@ export async function movePayments(
   }
   const changes = moved.flatMap(({ paymentId, transactionId: before }) => {
     const change = { field: 'transactionId', before, after: transactionId, cause: 'query' }
-    // In the history of both transactions.
+    // Recorded in the history of both transactions.
     return [transactionId, before].map((of) => {
       return { merchantCode, transactionId: of, paymentId, ...change }
     })
   })
   await recordChanges(tx, changes)
-  // A payment that comes back was not lost.
+  // A payment that comes back was not lost after all.
   const over = moved.flatMap(({ paymentId, transactionId: from }): ResolvedDiscrepancy[] => [
     { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
     { merchantCode, transactionId, kind: 'payment_moved', paymentId },

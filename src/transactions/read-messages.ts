@@ -6,24 +6,23 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectKey, selectRefundAttempts, selectRefundNotifications } from './due.ts'
 
-/** A stored message of the gateway: masked, its hash hidden, cut to what a person reads. */
+/** A stored message of the gateway, masked, without its hash, and cut to what a person can read. */
 export type ReceivedMessage = {
   id: string
-  /** When it was first received, or when the call was made that it answers. */
+  /** When it was first received, or when the call that it answers was made. */
   at: string
   type: 'notification' | 'query' | 'refund'
-  /** Of a notification that can be read. */
+  /** Only for a notification that can be parsed. */
   members: ShownMember[] | undefined
-  /** Everything else, as text; empty when the answer had no content of its own. */
+  /** Any other message; empty if the answer had no content. */
   text: string
 }
 
 type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string | null }
 
-/** Characters of a message. */
 const MAX_TEXT = 4_000
 
-/** Newest first; with `withRefunds` also the messages about the transaction's refunds. */
+/** Newest first. @param withRefunds includes the messages about the transaction's refunds */
 export async function readMessages(
   { db: { sql } }: Pick<Context, 'db'>,
   transaction: TransactionKey,
@@ -31,7 +30,7 @@ export async function readMessages(
   limit: number,
 ): Promise<ReceivedMessage[]> {
   const key = selectKey(sql, transaction)
-  // A literal: for a parameter the planner expects many rows.
+  // A literal, because the planner expects many rows for a parameter.
   const most = sql.unsafe(String(limit))
   const rows = await sql<Row[]>`
     select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (

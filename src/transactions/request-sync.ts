@@ -15,14 +15,14 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE_AGAIN, makeDue } from './due.ts'
 
-/** Transactions that no notification has named come after all others: more would only grow the queue. */
+/** Limits on unconfirmed transactions. They are queried after all others, so more would only lengthen the queue. */
 export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
 
 const RETRY_AFTER_S = 5
 
 /**
- * Makes a transaction due now. Registers one whose notification never came, as unconfirmed until the gateway
- * knows it, and resumes one that was abandoned.
+ * Makes a transaction due now, also one that was abandoned. Registers one whose notification never came, which stays
+ * unconfirmed until the gateway knows it.
  * @returns the merchant code under which it was found or registered
  * @throws DomainError `ambiguous_merchant`, `too_many_unconfirmed`, `invalid_request` when it is new and the
  * caller holds several accounts, `merchant_not_found` when it holds none or the account is not in the settings
@@ -77,7 +77,7 @@ function resolveOwner(
   throw new DomainError('merchant_not_found', `The merchant account ${merchantCode} ${what}`)
 }
 
-/** Requests at the same moment do not see each other, so a few more may wait. */
+/** Concurrent requests do not see each other, so the limits may be exceeded slightly. */
 async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): Promise<void> {
   const [waiting] = await tx<{ ofKey: number; ofAccount: number }[]>`
     select count(*) filter (where asked_by = ${chainId})::int as "ofKey", count(*)::int as "ofAccount" from (
@@ -93,8 +93,7 @@ async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): P
 }
 
 /**
- * Makes known transactions due, as a request to sync does with one: retries begin anew, and one that was abandoned is
- * resumed. What follows from the answer is decided as after any other query.
+ * Makes known transactions due, also abandoned ones, and restarts their retries.
  * @returns how many of the keys are those of transactions
  */
 export async function requeueTransactions(

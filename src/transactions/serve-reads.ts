@@ -9,16 +9,15 @@ import { answerFound } from './view.ts'
 
 type Answer = { status: number; headers: Record<string, string>; body: string | null }
 
-/** Every other id is left to the framework, with its escapes and its checks. */
+/** The framework serves every other id, because it decodes and checks them. */
 const TARGET = /^\/v1\/transactions\/([\w-]{1,128})$/
 
 const ROUTE = '/v1/transactions/{transactionId}'
 
 /**
- * Serves the plain read of a transaction on the server's own requests, exactly as the framework would, whose
- * routing and response objects cost more than the rest of such a read. Whatever is unusual is left to the
- * framework: a query string, a key that is not in the cache, has no scope, is bound to networks or at its limits,
- * a body, tracing.
+ * Serves the plain read of a transaction on Node's own requests, exactly as the framework would, whose routing and
+ * response objects cost more than the rest of such a read. Everything unusual is left to the framework: tracing, a
+ * query string, a body, and a key that is not cached, lacks the scope, is bound to networks or at its limits.
  */
 export function createReadServer(ctx: TransactionsContext) {
   const meter = createRequestMeter(ctx.metrics)
@@ -39,7 +38,7 @@ export function createReadServer(ctx: TransactionsContext) {
     }
   }
 
-  /** Returns `false` for what it leaves to the framework. */
+  /** Returns `false` for a request that it leaves to the framework. */
   return (request: IncomingMessage, response: ServerResponse): boolean => {
     const id = ctx.tracing.enabled ? undefined : readPlainTarget(request)
     if (id === undefined) return false
@@ -67,7 +66,7 @@ function readPlainTarget({ method, url, headers, rawHeaders }: IncomingMessage) 
   const id = TARGET.exec(url)?.[1]
   if (id === undefined || headers['content-length'] || headers['transfer-encoding'])
     return undefined
-  // Node reads the first of several; the framework joins them.
+  // Of several headers, Node reads the first, whereas the framework joins them.
   const keys = rawHeaders.filter((name) => name.length === 13 && /^authorization$/i.test(name))
   return keys.length === 1 ? id : undefined
 }
@@ -77,7 +76,7 @@ function send(response: ServerResponse, { status, headers, body }: Answer, stopp
     ...SECURITY_HEADERS,
     ...headers,
     ...(body === null ? undefined : { 'content-length': Buffer.byteLength(body) }),
-    // A client that keeps its connection open would delay the stop by seconds.
+    // Otherwise a client that keeps its connection open delays the shutdown by seconds.
     ...(stopping ? { connection: 'close' } : undefined),
   })
   response.end(body ?? undefined)

@@ -6,7 +6,7 @@ export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refu
 
 export type PaymentFacts = {
   status: string
-  /** That of a success whose status nobody knows. */
+  /** Set while a success has an undocumented status: the status that counts. */
   countedStatus: string | null
   amount: string
   refundedAmount: string
@@ -19,11 +19,11 @@ export type PaymentsSummary = {
   final: boolean
   paidAmount: string
   refundedAmount: string
-  /** The customer probably paid twice. */
+  /** More than one payment succeeded. */
   duplicatePayment: boolean
 }
 
-/** An undocumented status or method counts as open, never as final. */
+/** A payment with an undocumented status or method counts as open, never as final. */
 export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSummary {
   const paid = listPaid(payments)
   const open = hasOpen(payments)
@@ -40,19 +40,17 @@ export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSu
   }
 }
 
-/** The payments that count as successful. */
 export function listPaid<T extends Pick<PaymentFacts, 'status' | 'countedStatus'>>(
   payments: readonly T[],
 ): T[] {
   return payments.filter((one) => getCountedStatus(one) === 'SUCCESS')
 }
 
-/** Whether what the gateway says of some payment is not its last word. */
+/** Whether what the gateway says about some payment may still change. */
 export function hasOpen(payments: readonly PaymentFacts[]): boolean {
   return payments.some((one) => one.status === 'PROCESSING' || !isRecognised(one))
 }
 
-/** Whether a payment of a transaction in this state has succeeded. */
 export function isPaid(state: TransactionState): boolean {
   return state !== 'pending' && state !== 'failed'
 }

@@ -46,7 +46,7 @@ const Query = z.strictObject({
   bodyHmac: z
     .string()
     .describe('HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal'),
-  // Of an answer at most 64 KiB are stored, card data and tokens masked.
+  // At most 64 KiB of an answer are stored, with card data and tokens masked.
   received: text.describe(
     'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
   ),
@@ -79,7 +79,6 @@ const Discrepancy = z.strictObject({
   ...{ ours: z.string(), theirs: z.string() },
 })
 
-/** One entry of a transaction's timeline. */
 export const TimelineEntry = z
   .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy])
   .openapi('TimelineEntry', {
@@ -115,9 +114,9 @@ type TimelineContext = {
   config: Pick<Context['config'], 'GATEWAY_FIELD_PREFIX'>
 }
 
-export type TimelineRequest = {
+type TimelineRequest = {
   transaction: TransactionKey
-  /** Also the steps of its refunds, and discrepancies that name one. */
+  /** Includes the steps of its refunds, and discrepancies that name one. */
   withRefunds: boolean
   limit: number
   after: Position | undefined
@@ -156,17 +155,16 @@ const HAS_OTHER_READING = `exists (
     select reading from ipn_events as o where ${byKey('o', ['merchant_code', 'text_hash'], 'e')} offset 0) as o
   where o.reading <> e.reading)`
 
-/** Of an answer, its first characters. */
 const CALL = { bodyHmac: `encode(body_hmac, 'hex')`, received: 'left(received, 2000)' }
 
-/** Read from the columns of the same names unless another expression is given. */
+/** Facts are read from the columns of the same names, unless another expression is given. */
 const FACTS = {
   ipn: writeFacts(Ipn, {
     amount: 'amount::text',
     lastReceivedAt: 'last_received_at::text',
     signature: 'verdict',
     recut: `reading > 1 or ${HAS_OTHER_READING}`,
-    // Stands in it.
+    // The message is read from the body.
     message: 'body',
   }),
   query: writeFacts(Query, CALL),
@@ -181,10 +179,9 @@ function writeFacts(entry: z.ZodObject, expressions: Record<string, string> = {}
   return `json_build_object(${members.join(', ')})`
 }
 
-/** The digit that the ids of a type begin with orders entries of the same time. */
+/** The first digit of an entry's id, which orders entries of the same time by type. */
 const RANKS = { ipn: 1, query: 2, change: 3, refund_attempt: 4, discrepancy: 5 }
 
-/** The select list of an entry, from a row with an `id`. */
 function writeEntry(type: Row['type'], time: string): string {
   return `${time} as at, '${RANKS[type]}-' || lpad(id::text, 19, '0') as id, '${type}' as type, ${FACTS[type]} as facts`
 }
@@ -192,9 +189,8 @@ function writeEntry(type: Row['type'], time: string): string {
 const IPN = writeEntry('ipn', 'first_received_at')
 
 /**
- * The entries of a timeline, in no order. Of notifications, queries and changes, of which a transaction can have
- * any number, it selects no more than a page needs, oldest first; of the others, which follow from its refunds,
- * all.
+ * The entries of a timeline, in no order. A transaction can have any number of notifications, queries and changes, so
+ * only as many are selected as a page needs, oldest first. The rest is bounded by its refunds and selected whole.
  */
 function selectEntries(sql: Sql, request: TimelineRequest) {
   const { transaction, withRefunds } = request
@@ -216,8 +212,8 @@ function selectEntries(sql: Sql, request: TimelineRequest) {
 }
 
 /**
- * The oldest rows behind a position, by an index that goes on with the time, with all of the same time as the
- * last: their order is that of their ids.
+ * The oldest rows after a position, from an index whose next column is the time. Includes all rows of the same time
+ * as the last one, because these are ordered by their ids.
  */
 function selectOldest(
   sql: Sql,

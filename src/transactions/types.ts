@@ -20,13 +20,12 @@ export type ShownTransaction = Pick<TransactionRow, (typeof SHOWN_COLUMNS)[numbe
 
 export type ShownWithPayments = { transaction: ShownTransaction; payments: ShownPayment[] }
 
-/** With the epoch that its ETag carries. */
+/** `epoch` is part of the ETag. */
 export type FoundTransaction = ShownWithPayments & { epoch: string }
 
 export type TransactionLookup = { merchants: readonly string[]; transactionId: string }
 
 export type TransactionsContext = Context & {
-  /** Lookups by id: those that arrive while a statement runs share the next one. */
   transactionLookups: Batcher<TransactionLookup, FoundTransaction[]>
   /** Readers that wait for a transaction to change, by `formatWakeKey`. */
   transactionWaiters: Waiters<FoundTransaction>

@@ -1,10 +1,16 @@
 import { z } from '@hono/zod-openapi'
+import type { NewEvent } from '../events/record-events.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { matchesEtag } from '../http/raw-response.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { FoundTransaction, ShownTransaction, ShownWithPayments } from './types.ts'
+import type {
+  FoundTransaction,
+  ShownTransaction,
+  ShownWithPayments,
+  TransactionWithPayments,
+} from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -20,7 +26,6 @@ const Sync = z
   })
   .openapi('Sync')
 
-/** A transaction as the API returns it. */
 export const Transaction = z
   .strictObject({
     transactionId: Id,
@@ -112,16 +117,22 @@ export function showTransaction({ transaction: t, payments }: ShownWithPayments)
   }
 }
 
-/** Weak: `sync`, `ipnCount` and `asOf` may differ. After a restore a version is given again, in another epoch. */
+export function buildTransactionEvent(
+  type: NewEvent['type'],
+  found: TransactionWithPayments,
+): NewEvent {
+  const { merchantCode, transactionId } = found.transaction
+  return { merchantCode, transactionId, type, data: showTransaction(found) }
+}
+
+/** Weak, because `sync`, `ipnCount` and `asOf` may differ. A restore may repeat a version, but in another epoch. */
 const formatEtag = ({ transaction: { version }, epoch }: FoundTransaction) =>
   `W/"${epoch}.${version}"`
 
-/** Whether the client has it already. */
 export function isUnchanged(found: FoundTransaction, ifNoneMatch: string | undefined): boolean {
   return matchesEtag(ifNoneMatch, formatEtag(found))
 }
 
-/** The response to a read of it; without a body where the client has it. */
 export function answerFound(found: FoundTransaction, ifNoneMatch: string | undefined) {
   const headers = { etag: formatEtag(found), 'cache-control': 'private, no-cache' }
   if (isUnchanged(found, ifNoneMatch)) return { status: 304, headers, body: null } as const

@@ -28,8 +28,8 @@ export const NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/gateway/parse-body.ts',
-    text: '  if (Object.keys(params).length !== entries.length) {',
-    mutation: '  if (Object.keys(params).length > entries.length) {',
+    text: '  if (Object.keys(params).length !== entries.length) return',
+    mutation: '  if (Object.keys(params).length > entries.length) return',
     test: 'test/process/cli/run-cli.test.ts',
     claim: 'a command that cannot run prints one line, with exit code 2 a name twice in a form',
     control: 'a command that cannot run prints one line, with exit code 2 no object',

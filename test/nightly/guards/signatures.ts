@@ -63,8 +63,8 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/notification.ts',
-    text: 'secrets: previousSecret ? [secret, previousSecret] : [secret],',
-    mutation: 'secrets: previousSecret ? [previousSecret, secret].slice(0, 1) : [secret],',
+    text: 'const secrets = previousSecret ? [secret, previousSecret] : [secret]',
+    mutation: 'const secrets = previousSecret ? [previousSecret, secret].slice(0, 1) : [secret]',
     test: 'test/api/ipn/access.test.ts',
     claim: 'the signature rule the previous secret is still accepted, an older one is not',
     control: 'the signature rule warns at start unless it is required',
@@ -119,8 +119,8 @@ export const SIGNATURES: readonly Guard[] = [
   },
   {
     file: 'src/gateway/notification.ts',
-    text: '  if (only && !another) known.set(undefined, describe(only))',
-    mutation: '  if (only) known.set(undefined, another ? describe(another) : describe(only))',
+    text: '  if (only && !another) known.set(undefined, only)',
+    mutation: '  if (only) known.set(undefined, another ?? only)',
     test: 'test/api/ipn/access.test.ts',
     claim:
       'several accounts no code, an empty one, an unknown one and the hash of another merchant are refused',
