@@ -13,17 +13,17 @@ import type { WeighedNotification } from './types.ts'
 
 type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
 
-/** How much a notification counts for a refund of ours. */
+/** What a notification proves about a refund of ours. */
 export type Weight = {
-  /** Request id (in whatever case), payment and amount are those of the refund: then its place does not matter. */
+  /** Its request id (in any case), payment and amount are the refund's. Then its place does not matter. */
   same: boolean
-  /** The outcome that it settles; undefined for none. */
+  /** The outcome that it settles, if any. */
   settles: 'success' | 'failure' | undefined
-  /** It shows that the gateway has the refund, which is not ended as one that was not sent. */
+  /** It shows that the gateway has the refund, which then does not end as unsent. */
   stops: boolean
 }
 
-/** Everything that believes a notification, or stops at one, asks here. One that is not verified is a hint. */
+/** Whatever believes a notification, or stops because of one, asks here. An unverified notification is only a hint. */
 export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
   const isOwn = one.verified && one.requestId.toLowerCase() === own.refundId
   const { paymentId, amount } = one
@@ -34,13 +34,12 @@ export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
   return { same, settles, stops: same || (isOwn && one.reading === 1) }
 }
 
-/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
+/** What a notification's code means; undefined if it is missing or open, or if no gateway writes it. */
 export function readResult(code: string | null): 'success' | 'failure' | undefined {
   if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
   return code === '0' ? 'success' : 'failure'
 }
 
-/** Something that speaks for the success of a refund or against it. */
 export const Indication = z.strictObject({
   kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
     description:
@@ -58,10 +57,6 @@ type StoredRefund = RefundRecord['refund']
 type Attempt = { at: string; outcome: string | null; code: string | null; message: string | null }
 type Transition = { at: string; to: string; cause: string }
 
-/**
- * Lists everything that speaks for the success of a refund or against it: the gateway's answers, its
- * notifications, the refunded amount, and what people decided before.
- */
 export async function readIndications(
   { db: { sql } }: Pick<Context, 'db'>,
   refund: StoredRefund,
@@ -108,9 +103,8 @@ async function readNotifications(
 }
 
 /**
- * Whether a notification that is trusted carries the refund's request id: then the gateway has it, whatever is recorded
- * here, and it is not ended as one that was not sent. Handled ones count as well: an attempt that wrote no byte leads
- * back to a refund that was not sent.
+ * Whether a trusted notification carries the refund's request id, so that the gateway has it and it does not end as
+ * unsent. Handled ones count as well, because an attempt that wrote no byte turns a refund back into an unsent one.
  */
 export async function isNotified(
   sql: Sql | Tx,
@@ -140,7 +134,7 @@ type Growth = {
   refundedNow: string
   refundedAtFirst: string
   unmatched: string
-  /** Less what the success of refunds was inferred from. */
+  /** `unmatched` without the growth that successes were inferred from. */
   unexplained: string
 }
 

@@ -31,7 +31,7 @@ export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
   snapshot: Snapshot | undefined
-  /** The query was answered, whether the answer was applied or not. */
+  /** The query was answered, even if the answer was not applied. */
   answered: boolean
   /** Permission to send a refund, or how long the account's refund calls are paused (ms). */
   sending: SendPermit | { pausedMs: number }
@@ -41,15 +41,14 @@ export type ReconcileInput = {
 export type ReconciledRefunds = SavedRefunds &
   Pick<LockedRefunds, 'drafts' | 'payments'> & {
     externalChanges: readonly ExternalChange[]
-    /** When a refund that no growth has shown by then is to be told (ms). */
+    /** How long until another refund that no growth shows is reported (ms). */
     askAgainInMs: number | undefined
   }
 
 /**
- * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
- * interrupted attempts, applies notifications, matches the refunded delta, and applies deadlines. Then it
- * records an attempt for at most one refund. The caller holds the transaction's lease and row.
- * @returns with the `attempt` to send once the commit is done, if any
+ * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it, and records an
+ * attempt for at most one of them. The caller holds the transaction's lease and row.
+ * @returns also the `attempt` to send once the commit is done, if any
  */
 export async function reconcileRefunds(
   ctx: RefundsContext,
@@ -72,9 +71,9 @@ export async function reconcileRefunds(
 }
 
 /**
- * Records the result of an attempt and applies it to its refund, together with the notifications received in
- * the meantime. The caller holds the transaction's row.
- * @param isLeased the caller holds the lease under which the attempt was made: other attempts were interrupted
+ * Records the result of an attempt and applies it to its refund, together with the notifications received meanwhile.
+ * The caller holds the transaction's row.
+ * @param isLeased the caller holds the lease under which the attempt was made, so other attempts were interrupted
  * @returns `busy` while another attempt of the refund is in progress, `gone` when the transaction has no such refund
  */
 export async function recordAttemptResult(
@@ -93,7 +92,7 @@ export async function recordAttemptResult(
   await saveInterrupted(tx, others)
   readDetails(ctx, locked)
   const judged = judge(locked, undefined, ctx.config)
-  // It gives no waiting refund its turn.
+  // This gives no waiting refund its turn.
   return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
 }
 
@@ -117,8 +116,7 @@ async function save(
 }
 
 /**
- * Judges the refunds of a transaction: applies notifications, the refunded delta (with a snapshot) and deadlines, in
- * this order. It changes nothing but `locked`, and needs nothing else: no database, no clock.
+ * Judges the refunds of a transaction. It changes only `locked`, and needs neither the database nor a clock.
  * @param snapshot the applied answer; undefined when there was none, or a newer one is stored
  */
 export function judge(
@@ -162,7 +160,7 @@ function judgeNotifications(
   return { findings, externalNotified: listCounted(locked) !== before }
 }
 
-/** Describes the external refunds that count, to notice whether others do. */
+/** Describes the external refunds that count, so that a change of them is noticed. */
 function listCounted({ payments }: LockedRefunds): string {
   const describe = ({ id, amount, matched }: ExternalRefund) => `${id} ${amount} ${matched}`
   return payments.flatMap(({ external }) => external.map(describe)).join('\n')

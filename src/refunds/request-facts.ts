@@ -11,11 +11,10 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
 import type { RefundSubject } from './request-schema.ts'
 
-/** What a refund was asked for: a payment, or a transaction of whose order more than one success was paid. */
 export type RefundTarget = {
   merchantCode: string
   transactionId: string
-  /** The refund that was stored under the idempotency key, with the fingerprint of its request; null for none. */
+  /** The refund stored under the idempotency key, with the fingerprint of its request; null for a new key. */
   replay: (Fingerprint & { refundId: string }) | null
 }
 
@@ -26,8 +25,8 @@ type TargetRow = Omit<RefundTarget, 'replay'> & {
 }
 
 /**
- * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets
- * the same answer whatever has changed since.
+ * Finds what to refund and the refund of the idempotency key, before any other check: a replay gets the same answer
+ * whatever has changed since.
  * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
  */
 export async function findTarget(
@@ -57,55 +56,52 @@ export async function findTarget(
   return { merchantCode, transactionId, replay }
 }
 
-/**
- * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all
- * of them. Goods come back in fewer parts.
- */
+/** Each open refund is queried, and every answer is compared with all of them. Returns have fewer parts. */
 export const MAX_OPEN = 100
 
 export type PaymentKey = { merchantCode: string; transactionId: string; paymentId: string }
 
-/** What is known of a request's payment under its locks; amounts are decimal strings. */
+/** What is known about the payment under its locks; amounts are decimal strings. */
 export type RequestFacts = {
   payment: {
     status: string
     missing: boolean
     unreadable: boolean
     paymentMethod: string
-    /** The reason of the payment's and of its account's hold; null where there is none. */
+    /** Why the payment, or its account, is held; null if it is not. */
     held: string | null
     accountHeld: string | null
     refundable: string
     /** Its refunds that have not ended, counted up to `MAX_OPEN`. */
     open: number
-    /** Of its transaction, for `expectedVersion`. */
+    /** The version of its transaction, for `expectedVersion`. */
     version: string
-    /** The currency of the transaction, if verified notifications name one and only one, in any case. */
+    /** The transaction's currency, if verified notifications name exactly one, in any case. */
     verifiedCurrency: string | null
-    /** The currency that the transaction shows, in capitals; null where a verified notification names another. */
+    /** The currency that the transaction shows, in capitals; null if a verified notification names another. */
     requestedCurrency: string | null
-    /** The transaction's own refunds that have not failed. */
+    /** The sum of the transaction's own refunds that have not failed. */
     ownTotal: string
   }
   order: OrderFacts
-  /** What is known of the request id: of a refund whose row was lost. */
+  /** What is known about the request id, from a refund whose row was lost. */
   prior: readonly PriorEvidence[]
-  /** A refund of the payment that was inferred and is still reserved, if any. */
+  /** An inferred refund of the payment that is still reserved. */
   inferred: InferredRefund | undefined
-  /** What the key has refunded today; undefined where no total is counted. */
+  /** What the API key has refunded today; undefined if it has no daily cap. */
   today: DayTotals | undefined
 }
 
-/** A verified notification of a request id, or an external refund with it. */
+/** A verified notification of a request id, or an external refund that has it. */
 export type PriorEvidence = {
   ipnEventId: number | null
   paymentId: string | null
   amount: string | null
   notifiedAt: string | null
-  /** Of a notification, as it is weighed. */
+  /** What `weigh` reads of a notification. */
   code: string | null
   reading: number
-  /** Of an external refund; null for a notification. */
+  /** Null for a notification. */
   externalId: string | null
   uncontradicted: boolean
   matched: boolean
@@ -113,9 +109,9 @@ export type PriorEvidence = {
 }
 
 /**
- * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by, in
+ * Locks the API key's day, the transaction and its payment, in this order. What a request is judged by is read in
  * statements of their own: a sum from before the wait would be stale.
- * @returns undefined when the payment is no longer the transaction's
+ * @returns undefined when the payment no longer belongs to the transaction
  */
 export async function lockAndReadFacts(
   tx: Tx,
@@ -164,7 +160,7 @@ const OPEN = `(select count(*)::int from (
     where ${isUnendedSql('r')} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
     limit ${MAX_OPEN}) as own)`
 
-/** The currency that verified notifications agree on, also one that is deleted and named the transaction. */
+/** The currency that verified notifications agree on, including a deleted one that named the transaction's order. */
 const CURRENCY = `(
     select case when count(distinct upper(btrim(e.currency))) = 1 and (not t.order_verified
         or max(upper(btrim(e.currency))) = upper(btrim(coalesce(t.currency, max(e.currency)))))
@@ -173,14 +169,14 @@ const CURRENCY = `(
       select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
     where e.verdict = 'verified' and e.reading = 1)`
 
-/** Whatever named it: a caller and an approver go by what they see. Where notifications disagree they see that, too. */
+/** The currency that caller and approver see, whatever named it. Where notifications disagree they see that, too. */
 const REQUESTED_CURRENCY = `(
     select nullif(upper(btrim(t.currency)), '') where not exists (
       select from (
         select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
       where e.verdict = 'verified' and e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`
 
-/** Parts of a payment, or several payments of one transaction, are no way below the threshold of the approval. */
+/** Refunds in parts, or of several payments of one transaction, are no way below the approval's threshold. */
 const OWN_TOTAL = `(
     select coalesce(sum(r.amount), 0) from (
       select amount, status from refunds as r
@@ -213,9 +209,8 @@ const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
 /**
- * Reads what is known of a request id before its refund is stored, the first notified first: its verified
- * notifications, and its external refunds, which are kept for longer. Only a row that was lost can have been sent
- * before.
+ * Reads the verified notifications of a request id and its external refunds, which are kept for longer, in the order
+ * of notification. There are some before the refund is stored only if its row was lost.
  */
 export async function readPriorEvidence(
   tx: Tx,
@@ -239,10 +234,10 @@ export async function readPriorEvidence(
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }
 
-/** A refund whose success was inferred from growth, and whose amount stays reserved until it is known. */
+/** A refund whose success was inferred from growth. Its amount stays reserved until the success is known. */
 export type InferredRefund = { refundId: string; amount: string }
 
-/** Finds the oldest of them, which a person can confirm, so that more is left. The payments are locked. */
+/** Finds the oldest one, which a person can confirm so that more is left. The payments are locked. */
 export async function findInferred(
   tx: Tx,
   merchantCode: string,
@@ -260,7 +255,7 @@ export async function findInferred(
   return found
 }
 
-/** Formats the version of a transaction for `expectedVersion`; a payment that moves has another one. */
+/** For `expectedVersion`. It names the transaction, so that a payment that moves has another. */
 export function formatTransactionVersion(transaction: {
   transactionId: string
   version: number
@@ -268,7 +263,7 @@ export function formatTransactionVersion(transaction: {
   return `${transaction.transactionId}@${transaction.version}`
 }
 
-/** The same in SQL, of a row of `transactions`. */
+/** `formatTransactionVersion` in SQL, for a row of `transactions`. */
 export function transactionVersionSql(alias: string): string {
   return `${alias}.transaction_id || '@' || ${alias}.version`
 }

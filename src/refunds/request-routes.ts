@@ -30,7 +30,6 @@ type RequestRoute<P, Params, Preview> = {
   unknown: RefusalCode
 }
 
-/** Declares a route that requests a refund, of whatever it is. */
 function requestRoute<P extends string, Params extends z.ZodObject, Preview extends z.ZodType>({
   params,
   preview,
@@ -96,7 +95,7 @@ const ofSurplus = requestRoute({
   unknown: 'transaction_not_found',
 })
 
-/** A validated request: `text` is the body as it was received. */
+/** A validated request. `text` is the body as it was received. */
 type Asked = {
   access: Access
   subject: RefundSubject
@@ -106,7 +105,6 @@ type Asked = {
   text: string
 }
 
-/** Carries out a request, or previews it. */
 async function carryOut(ctx: Context, { access, subject, query, headers, body, text }: Asked) {
   const isPreview = query.dryRun === 'true'
   const key = isPreview ? undefined : readIdempotencyKey(headers['idempotency-key'])
@@ -134,7 +132,6 @@ async function carryOut(ctx: Context, { access, subject, query, headers, body, t
   return { refund: showRefund(ctx.encryption, shown), headers: sent }
 }
 
-/** The route that refunds a payment. */
 export function requestRoutes(ctx: Context) {
   return createRouter().openapi(ofPayment, async (c) => {
     const done = await carryOut(ctx, {
@@ -146,7 +143,6 @@ export function requestRoutes(ctx: Context) {
   })
 }
 
-/** The route that refunds what was paid for an order beyond one success. */
 export function surplusRoutes(ctx: Context) {
   return createRouter().openapi(ofSurplus, async (c) => {
     const done = await carryOut(ctx, {

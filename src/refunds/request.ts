@@ -24,8 +24,8 @@ import { storeRefund } from './store-refund.ts'
 import { choosePayment } from './surplus.ts'
 
 /**
- * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
- * give the same id also from a database that lost the refund's row, so that the gateway can refuse it as repeated.
+ * Derives the refund's id, which is the request id on the wire: a database that lost the row derives it again, and the
+ * gateway can refuse it as repeated.
  * @param idempotencyKey without its quotes
  * @returns a UUID of version 8 (RFC 9562), in lower case
  */
@@ -41,11 +41,10 @@ export function deriveRefundId(merchantCode: string, idempotencyKey: string): st
 }
 
 /**
- * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads,
- * judges and stores it, and its id is the wire's request id from then on. The same idempotency key with the same
- * parameters returns the refund it created the first time.
- * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
- *   stored then
+ * Accepts a refund, in one transaction that locks, reads, judges and stores it. The same idempotency key with the same
+ * parameters returns the refund that it created the first time.
+ * @throws DomainError when the refund is refused, StaleVersionError when something has changed since the caller read
+ *   it; nothing is stored then
  */
 export async function requestRefund(
   ctx: Context,
@@ -77,8 +76,8 @@ export async function requestRefund(
       },
     })
   } catch (error) {
-    // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
-    // the refusal, if it left too little to refund or changed the version; its refund is the answer then.
+    // A copy of this request may have been stored while this one waited for the locks. It may be the reason for the
+    // refusal, because it left too little to refund or changed the version. Its refund is the answer then.
     if (!isNew || !isRefusal(error)) throw error
     const replayed = replayRefund(ctx, await find(ctx.db.sql), asked)
     if (!replayed) throw error
@@ -87,10 +86,7 @@ export async function requestRefund(
   }
 }
 
-/**
- * Replays the refund of an idempotency key; undefined when the key is new.
- * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
- */
+/** @throws DomainError `idempotency_key_reused`, or `unavailable` when the requests cannot be compared */
 export function replayRefund(
   { encryption, log }: Pick<Context, 'encryption' | 'log'>,
   { merchantCode, replay }: Pick<RefundTarget, 'merchantCode' | 'replay'>,
@@ -115,12 +111,12 @@ export function replayRefund(
   )
 }
 
-/** The key has to be set by an operator first (s). */
+/** An operator has to configure the missing data key first (s). */
 const RETRY_AFTER_S = 60
 
 /**
- * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that
- * it was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
+ * An API key may read what it requested itself, also through its rotations or another key of the same person; what
+ * others requested takes `refunds:read`, as everywhere.
  * @throws DomainError `scope_missing`
  */
 export async function findReplayed(
@@ -143,7 +139,7 @@ function isRefusal(error: unknown): boolean {
   return isTaken || error instanceof DomainError || error instanceof StaleVersionError
 }
 
-/** Locks what a request concerns (the key's day, the order, the transaction, the payment) and judges it. */
+/** Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request. */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -165,7 +161,7 @@ async function lockAndJudge(
   return { ...asked, key, facts, judged: judgeRequest(facts, asked, config) }
 }
 
-/** Of a surplus the payment is chosen under the locks of its order, whose version is compared then. */
+/** Chooses a surplus refund's payment under the locks of its order, whose version is compared there. */
 async function chooseAsked(
   tx: Tx,
   access: Access,
@@ -182,11 +178,7 @@ async function chooseAsked(
 
 export type PreviewedRefund = Awaited<ReturnType<typeof previewRefund>>
 
-/**
- * Judges a refund as a request would, and stores nothing.
- * @returns what it would do; amounts are decimal strings
- * @throws DomainError the refusal the refund would get
- */
+/** Judges a refund as a request would, with the same refusals, and stores nothing. Amounts are decimal strings. */
 export async function previewRefund(
   ctx: Pick<Context, 'config' | 'db'>,
   access: Access,

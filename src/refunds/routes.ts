@@ -22,7 +22,6 @@ import { readProof } from './proof.ts'
 import { RefundId } from './request-schema.ts'
 import { Refund, type RefundView, type ShownRefund, showRefund } from './view.ts'
 
-/** Refunds, newest first. */
 export const REFUNDS: Listing<typeof QUERY, RefundView> = {
   name: 'refunds',
   scope: 'refunds:read',
@@ -41,10 +40,7 @@ const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund
   merchantCode,
 })
 
-/**
- * Waits until a refund has ended or needs a decision, at most `ms`.
- * @returns the refund as it is by then
- */
+/** Waits at most `ms` until a refund has ended or needs a decision, and returns it as it is then. */
 export function waitForRefund(
   ctx: Pick<TransactionsContext, 'db' | 'lifecycle' | 'transactionWaiters'>,
   first: FoundRefund,
@@ -131,7 +127,6 @@ const listExternal = createRoute({
   },
 })
 
-/** Routes to read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
   const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
   return createRouter()
@@ -147,7 +142,6 @@ export function refundRoutes(ctx: TransactionsContext) {
     .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
 }
 
-/** The route to list refunds of a payment that were made elsewhere. */
 export function externalRefundRoutes(ctx: Context) {
   return createRouter().openapi(listExternal, async (c) => {
     const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')

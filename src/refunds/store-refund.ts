@@ -20,7 +20,7 @@ import type { PriorEvidence } from './request-facts.ts'
 import type { AcceptedRefund } from './request-rules.ts'
 import type { ShownRefund } from './view.ts'
 
-/** The routes that store refunds: of keys and of people, of a payment and of a surplus. */
+/** The operations in the audit log: of API keys and of people, for a payment and for a surplus. */
 const OPERATIONS = {
   key: {
     payment: 'POST /v1/payments/{paymentId}/refunds',
@@ -36,12 +36,11 @@ const PROVEN = 'the gateway notified its success before the refund was stored; i
 const KNOWN =
   'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
 
-/** What a repeated request is known by. */
 type RequestIdentity = { idempotencyKey: string; fingerprint: Fingerprint }
 
 /**
- * Stores the intent of a refund, with its history and audit entries, and makes its transaction due. The unique
- * constraints on its id and its key refuse a second one. The caller holds the rows that it was judged by.
+ * Stores a refund with its history and audit entry, and makes its transaction due. Unique constraints on its id and
+ * its key refuse a second one. The caller holds the rows that it was judged by.
  * @returns with `more`: the events to record after that of the refund
  */
 export async function storeRefund(
@@ -97,7 +96,7 @@ function buildRow(
     inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
     successNotifiedAt: proven?.notifiedAt ?? null,
     review: status === 'needs_review' ? 'contradicted' : null,
-    // What was sent before its row was lost was counted then, and fails by no check.
+    // What was sent before its row was lost was counted then, and no check before sending applies to it.
     ...(known
       ? {}
       : {
@@ -109,7 +108,7 @@ function buildRow(
   }
 }
 
-/** A person who is named by e-mail address or id counts by their name: whoever decides is compared with that. */
+/** A person who is named by e-mail address or id is stored by name, because whoever decides is compared with that. */
 function foldPerson(text: string) {
   const folded = foldName(text)
   return sql<string>`coalesce((
@@ -143,10 +142,7 @@ async function reopen(
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
 }
 
-/**
- * Marks an external refund as one of ours whose row was lost and is stored again.
- * @returns the event to record as the last statement of the unit of work
- */
+/** Marks an external refund as one of ours whose row was lost. Returns the events to record at the end. */
 async function takeOver(
   tx: Tx,
   { key, refundId }: AcceptedRefund,

@@ -9,15 +9,13 @@ const isOwnUnshown = ({ now }: RefundDraft) => !isShownByPayment(now)
 
 const isExternalUnshown = ({ now }: ExternalDraft) => now.outcome === null && !now.matched
 
-/** The side of this service, of a refund that was notified and does not show. */
 const NO_GROWTH = 'no increase of the refunded amount shows it'
 
 const NO_FALL = 'no decrease of the refunded amount shows it'
 
 /**
- * Lists refunds that happened, or came back, as the gateway or a person says, and that the refunded amount does not
- * show, each with how long until a person is told (ms): `REFUND_RESOLVE_FOR_MS` after ours was sent or decided, or
- * another is known.
+ * Refunds that happened or came back, as the gateway or a person says, but that the refunded amount does not show: a
+ * person is told `REFUND_RESOLVE_FOR_MS` after ours was sent or decided, or another became known.
  */
 function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
   const own = drafts.filter(isOwnUnshown).map(({ now }) => {
@@ -46,7 +44,6 @@ function listUnshown({ drafts, external }: LockedRefunds, settings: Settings) {
   }))
 }
 
-/** Finds the refunds that no growth has shown in time. */
 export const findUnshown = (locked: LockedRefunds, settings: Settings): Finding[] =>
   listUnshown(locked, settings).flatMap(({ finding, inMs }) => (inMs <= 0 ? [finding] : []))
 
