@@ -57,7 +57,6 @@ const DiscrepancyAssignee = z
   .openapi('DiscrepancyAssignee', { example: { name: 'Linh' } })
 const HoldReason = becauseOf('HoldReason', 'the account was broken into')
 
-/** The state of something that can be held, after a change. */
 const HoldState = z
   .strictObject({
     target: z.enum(HOLD_TARGETS),
@@ -79,12 +78,12 @@ type DecisionRoute<M, P, Params, Body, Shown> = {
   body: Body
   /** The body may be left out. */
   isOptional?: true
-  /** The response, and what it shows. */
+  /** The description of the response, and its schema. */
   shown: [string, Shown]
   refusals: readonly RefusalCode[]
 }
 
-/** Declares the route of a decision: who decides says why, and gets what it was about as it is now. */
+/** Whoever decides gives a reason, and gets the object as it is after the decision. */
 function decisionRoute<
   M extends 'post' | 'put' | 'delete',
   P extends string,

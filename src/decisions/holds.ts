@@ -46,7 +46,6 @@ export type HoldSubject = { merchantCode: string; id: string } & (
   | { target: 'payment' | 'refund'; transaction: TransactionKey; paymentId: string }
 )
 
-/** Where each target is stored. */
 const TARGETS = {
   merchant: { table: 'merchant_accounts', column: 'merchant_code', type: 'text' },
   payment: { table: 'payments', column: 'payment_id', type: 'text' },
@@ -54,11 +53,9 @@ const TARGETS = {
 } as const satisfies Record<HoldTarget, object>
 
 /**
- * Finds what is to be held or released.
  * @param merchants the accounts the caller may act for
  * @param id unvalidated text from the request
- * @throws DomainError `merchant_not_found`, `payment_not_found`, `refund_not_found`, or `ambiguous_merchant` when
- *   several accounts have the id
+ * @throws DomainError `merchant_not_found`, `payment_not_found`, `refund_not_found`, `ambiguous_merchant`
  */
 export async function findSubject(
   sql: Sql,
@@ -98,18 +95,18 @@ export type HoldChange = {
   held: boolean
   reason: string
   operation: string
-  /** Since when the hold was set that a person saw, empty for none: another one stays. */
+  /** Since when the hold is set that a person was shown, empty for none. Another one stays. */
   shownSince?: string | undefined
 }
 
 type HoldContext = Pick<Context, 'db' | 'log'> & { encryption: Pick<Encryption, 'decrypt'> }
 
 /**
- * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record
- * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a
- * refund does not release the hold on it that somebody else set, while another may decide.
+ * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that
+ * record one lock the account's row, and this waits for them. Whoever asked for a refund may not release a hold on it
+ * that somebody else set, while another person may.
  * @returns the hold as it is now
- * @throws DomainError `not_held`, `not_decidable` with `changed` where another hold was shown, `same_person`, or
+ * @throws DomainError `not_held`, `not_decidable` with `changed` if another hold was shown, `same_person`, or
  *   `unavailable` when the payment is moving to another transaction
  */
 export async function changeHold(
@@ -157,7 +154,7 @@ export async function changeHold(
   })
 }
 
-/** Locks the payment, then the refund, and reads the hold; the rows of the account and the transaction are locked. */
+/** Locks the payment, then the refund. The account's row and the transaction's are locked already. */
 async function lockHeld(tx: Tx, subject: HoldSubject): Promise<{ hold: StoredHold } | undefined> {
   const { merchantCode, target, id } = subject
   if (subject.target !== 'merchant') {
@@ -193,11 +190,7 @@ async function writeHold(
   return row?.hold ?? null
 }
 
-/**
- * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked
- * show its release.
- * @param own refunds of the actor that are marked, because nobody else could release the hold on them
- */
+/** An account's hold belongs to no transaction: only the actor's own refunds that are marked show its release. */
 async function recordHold(
   tx: Tx,
   subject: HoldSubject,

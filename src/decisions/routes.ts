@@ -28,7 +28,6 @@ import type { HoldTarget } from './second-person.ts'
 
 type Asked = { merchantCode?: string | undefined }
 
-/** Routes to cancel a refund, to decide its outcome, to hold and release, and to decide refunds made elsewhere. */
 export function decisionRoutes(ctx: TransactionsContext) {
   const change = async (
     access: Access,
@@ -67,7 +66,6 @@ export function decisionRoutes(ctx: TransactionsContext) {
     })
 }
 
-/** The route to decide refunds made elsewhere, and those by which a second person approves or declines a refund. */
 export function approvalRoutes(ctx: TransactionsContext) {
   return createRouter()
     .openapi(resolveExternal, async (c) => {
@@ -102,7 +100,6 @@ async function decideAndShow(
   return showRefund(ctx.encryption, decided)
 }
 
-/** The operators' routes to resolve discrepancies, to note something on them, and to assign them. */
 export function reviewRoutes(ctx: TransactionsContext) {
   const find = (access: Access, { id, merchantCode }: Asked & { id: string }) =>
     findDiscrepancy(ctx.db.sql, narrowMerchants(access, merchantCode), id)
