@@ -170,7 +170,7 @@ export async function annotateDiscrepancy(
 }
 
 /** The assignee of a refund, and its notes, oldest first. */
-export type RefundReview = { assignee: string | null; notes: ReviewNote[] }
+type RefundReview = { assignee: string | null; notes: ReviewNote[] }
 
 export async function readRefundReview(
   sql: Tx,

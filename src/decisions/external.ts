@@ -34,9 +34,9 @@ import { describeSelfDecided, listTransactionsOf, requireAnother } from './secon
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
 export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
-export type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
+type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
 
-export type ExternalResolution = {
+type ExternalResolution = {
   outcome: ExternalOutcome
   reason: string
   againstEvidence?: boolean | undefined

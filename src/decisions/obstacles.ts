@@ -42,13 +42,13 @@ const WAITS = {
   unknown: 'REFUND_CONFIRM_FAILED_MS',
 } as const satisfies Partial<Record<RefundRow['status'], keyof Config>>
 
-export type DecisionSettings = Pick<
+type DecisionSettings = Pick<
   Config,
   'REFUND_APPROVAL_WITHIN_MS' | (typeof WAITS)[keyof typeof WAITS]
 >
 
 /** The row of a refund, with its ages by the clock of the database or of the page. */
-export type DecidableRefund = RefundRecord['refund'] &
+type DecidableRefund = RefundRecord['refund'] &
   Pick<RefundRow, 'sinceRequestedMs' | 'sinceSentMs' | 'sinceResolvedMs'>
 
 /** Describes a refund that is shown but not locked, to find what can be offered. */
@@ -106,7 +106,10 @@ export type Obstacle =
         | 'released'
         | 'same_person'
     }
-  /** Evidence may still end it or, for whoever decided last, nobody else can. A person may decide in `leftMs`. */
+  /**
+   * `too_early`: evidence may still end it. `too_early_alone`: nobody but whoever decided last may. `leftMs`: the
+   * wait.
+   */
   | { why: 'too_early' | 'too_early_alone'; leftMs: number }
 
 /** @returns why something cannot be decided about a refund now; undefined when it can */

@@ -190,7 +190,7 @@ async function expectNoFall(
 }
 
 /** Amounts are decimal strings. */
-export type DecisionFacts = {
+type DecisionFacts = {
   refundedNow: string
   refundedAtFirst: string
   /** The part of the refunded amount that matches no refund. */

@@ -41,7 +41,7 @@ export async function recheckTransaction(
   notifyTransactionChanged(tx, { merchantCode, transactionId })
 }
 
-export type Deciding<T> = {
+type Deciding<T> = {
   actor: Actor
   /** The method and route, or the command, for the audit log. */
   operation: string
@@ -57,7 +57,7 @@ export type Deciding<T> = {
   apply: (tx: Tx) => Promise<Applied<T>>
 }
 
-export type Applied<T> = {
+type Applied<T> = {
   value: T
   /** Transactions whose readers see the change: each is queried again. */
   changed?: readonly TransactionKey[]

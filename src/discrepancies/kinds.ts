@@ -37,7 +37,7 @@ export function shortenSide(text: string): string {
  */
 export const SEVERITIES = ['high', 'medium', 'low'] as const
 
-export type Severity = (typeof SEVERITIES)[number]
+type Severity = (typeof SEVERITIES)[number]
 
 /** Where a side comes from. `service` is this service's records, `query` the newest answer, `person` a decision. */
 type Source = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings' | 'person'
@@ -92,20 +92,14 @@ export function describeKind(kind: string): KindFacts {
 
 export const rateKind = (kind: string): Severity => describeKind(kind).severity
 
-const OF_REFUNDS = [...KNOWN].flatMap(([kind, { namesRefund }]) => (namesRefund ? [kind] : []))
-const LISTED = OF_REFUNDS.map((kind) => `'${kind}'`).join(', ')
+const OF_REFUNDS = [...KNOWN].flatMap(([kind, { namesRefund }]) =>
+  namesRefund ? [`'${kind}'`] : [],
+)
+const LISTED = OF_REFUNDS.join(', ')
 
-/** Whether reading a discrepancy takes the scope `refunds:read`, because it is about a refund. */
-export function namesRefund({
-  kind,
-  refundId,
-}: Pick<DiscrepancyRow, 'kind' | 'refundId'>): boolean {
-  return refundId !== null || OF_REFUNDS.includes(kind)
-}
-
-/** `namesRefund` in SQL, for statements that read `discrepancies` as `d`. */
+/** Whether reading a row `d` of `discrepancies` takes the scope `refunds:read`, because it is about a refund. */
 export const NAMES_REFUND_SQL = `(d.refund_id is not null or d.kind in (${LISTED}))`
 
-/** `namesRefund` in SQL, for statements that read events, of discrepancies and others, from `events`. */
+/** The same of a row of `events`, which may be about something else than a discrepancy. */
 export const EVENT_NAMES_REFUND_SQL = `(case when type in ('discrepancy.found', 'discrepancy.updated')
   then data ->> 'refundId' is not null or data ->> 'kind' in (${LISTED}) else false end)`

@@ -14,7 +14,7 @@ import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/pos
 import { toIso } from '../platform/postgres/row-set.ts'
 import { DISCREPANCY_KINDS, type DiscrepancyRow, describeKind } from './kinds.ts'
 
-export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
+const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
 const Side = z.strictObject({
   source: z

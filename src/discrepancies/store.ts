@@ -88,7 +88,10 @@ export function buildDiscrepancyUpdate(row: DiscrepancyRow): NewEvent {
   return { merchantCode, transactionId, type: 'discrepancy.updated', data: showDiscrepancy(row) }
 }
 
-/** Resolves discrepancies whose sides agree again, before those of the same answer or notification are recorded. */
+/**
+ * Marks discrepancies whose sides agree again as resolved or, if a person had resolved them, as over. Call it before
+ * those of the same answer or notification are recorded.
+ */
 export async function resolveDiscrepancies(
   tx: Tx,
   resolved: readonly ResolvedDiscrepancy[],

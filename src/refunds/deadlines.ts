@@ -29,7 +29,7 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** What limits the time of an unsent refund, the move that ends it then, and what was not done. */
+/** The setting that limits how long a refund may stay unsent, the move that ends it then, and what was not done. */
 const UNSENT_FOR = {
   awaiting_approval: ['REFUND_APPROVAL_WITHIN_MS', 'approval_expired', 'not approved'],
   pending: ['REFUND_SEND_WITHIN_MS', 'not_sent_in_time', 'not sent'],

@@ -10,7 +10,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
-/** How the cause of every change begins that a person decided. The actor follows. */
+/** The cause of every change that a person decided begins with this, and with the actor. */
 export const DECIDED = 'resolved'
 export const DECIDED_CAUSE = /^resolved (with API key|by) /
 

@@ -44,10 +44,10 @@ export type RefundRow = typeof refunds.$inferSelect & Moment
 /** The reason for a transition, for readers, and the id of the query or notification that caused it, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
 
-export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
+type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
 
 /** Evidence about the refund that changed no status, kept in `changes` for the proof. */
-export type Note = { code: string; cause: string; ipnEventId: number }
+type Note = { code: string; cause: string; ipnEventId: number }
 
 export type RefundDraft = {
   before: RefundRow
@@ -174,7 +174,7 @@ export function move(
   change(draft, to, cause, { ...failure, ...facts })
 }
 
-/** In review already, only the reason changes. Its amount stays reserved, and what it was matched to is released. */
+/** If it is in review already, only the reason changes. Its amount stays reserved, and its match is released. */
 export function sendToReview(
   draft: RefundDraft,
   name: MoveName,

@@ -76,8 +76,8 @@ export function measureGrown(
 }
 
 /**
- * Whether the refunded amount has grown by less than the refund since it was first sent, whoever caused that. One
- * below what refunds explain, or below what it was then, is a stale answer and shows nothing.
+ * Whether the refunded amount has grown by less than the refund since it was first sent, whoever caused that. A
+ * refunded amount below what refunds explain, or below what it was then, is a stale answer and shows nothing.
  */
 export function hasNotGrown(
   row: Pick<RefundRow, 'amount' | 'refundedBefore'>,

@@ -24,7 +24,9 @@ export type OrderPayment = {
   amount: string
   /** What is left of it after refunds made and in progress. */
   refundable: string
-  /** `refundable`, before other refunds that were requested after the surplus refund. */
+  /**
+   * `refundable` without deducting refunds, other than of the surplus, that were requested after the surplus refund.
+   */
   leftWithoutLater: string
   /** The order's amount, as its transaction was notified of it. */
   expectedAmount: string | null
@@ -77,8 +79,8 @@ const OTHERS = `
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
 /**
- * Locks a transaction and the others of its order, by key, so that its refunds are counted in turn. The API key's day
- * is locked before, payments after.
+ * Locks a transaction and the others of its order, sorted by id, so that their refunds are counted in turn. The API
+ * key's day is locked before, payments after.
  */
 export async function lockOrder(
   tx: Tx,
@@ -165,7 +167,7 @@ export async function readOrderPayments(
 }
 
 /** Makes the others of the order due, unless they are queried, retried or locked: waiting could deadlock. */
-export async function requestConfirmation(
+async function requestConfirmation(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   makeDue: string,
@@ -184,7 +186,7 @@ export async function requestConfirmation(
 }
 
 /** What was paid for an order beyond one success and is still there. Amounts are decimal strings. */
-export type Surplus = {
+type Surplus = {
   /** `0` when there is none; below zero when refunds have taken more than what was beyond one success. */
   amount: string
   /** What is kept of the order. */

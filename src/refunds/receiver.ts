@@ -53,7 +53,7 @@ export function maskReceiver(receiver: Receiver): Receiver {
 }
 
 /** Shows the last four characters of an account number, and of a short one at most half. */
-export function maskAccount(accountNumber: string): string {
+function maskAccount(accountNumber: string): string {
   const characters = [...accountNumber]
   const shown = Math.min(4, Math.floor(characters.length / 2))
   return `${MASK} ${characters.slice(characters.length - shown).join('')}`.trimEnd()

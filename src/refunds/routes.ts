@@ -41,7 +41,7 @@ const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund
 })
 
 /** Waits at most `ms` until a refund has ended or needs a decision, and returns it as it is then. */
-export function waitForRefund(
+function waitForRefund(
   ctx: Pick<TransactionsContext, 'db' | 'lifecycle' | 'transactionWaiters'>,
   first: FoundRefund,
   ms: number,

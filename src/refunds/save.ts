@@ -86,7 +86,7 @@ async function saveHandled(
     where e.merchant_code = ${merchantCode} and e.id = any(${ids}::bigint[]) and e.id = n.id`
 }
 
-/** Saves what is left of the amounts refunded at first, and the history, of refunds that came back. */
+/** Saves what refunds that came back change: the amount refunded at first, and the history. */
 export async function saveFreed(
   tx: Tx,
   key: TransactionKey,

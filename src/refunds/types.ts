@@ -111,7 +111,7 @@ export type RefundNotification = WeighedNotification & {
 }
 
 /** An amount that can be refunded again, because the refund came back. */
-export type FreedAmount = { refundId: string; paymentId: string; amount: string; cause: Cause }
+type FreedAmount = { refundId: string; paymentId: string; amount: string; cause: Cause }
 
 /** All that is known of a transaction's refunds, locked until the commit. Rules change it, and it is saved once. */
 export type LockedRefunds = {
