@@ -14,12 +14,12 @@ import {
   type Held,
   type HoldTarget,
   listTransactionsOf,
-  type OwnRefund,
+  type OwnRequest,
   requireAnotherToRelease,
 } from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
-export type ListedHold = Held & { reason: string; by: string; at: string }
+type ListedHold = Held & { reason: string; by: string; at: string }
 
 /** Lists the holds that are set, the oldest first. */
 export async function listHolds(sql: Sql): Promise<ListedHold[]> {
@@ -91,7 +91,7 @@ async function selectSubjects(
   }))
 }
 
-export type HoldChange = {
+type HoldChange = {
   held: boolean
   reason: string
   operation: string
@@ -103,8 +103,8 @@ type HoldContext = Pick<Context, 'db' | 'log'> & { encryption: Pick<Encryption, 
 
 /**
  * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that
- * record one lock the account's row, and this waits for them. Whoever asked for a refund may not release a hold on it
- * that somebody else set, while another person may.
+ * record one lock the account's row, and this waits for them. Setting it again replaces the reason. Whoever asked for
+ * a refund may not release a hold on it that somebody else set, while another person may.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, `not_decidable` with `changed` if another hold was shown, `same_person`, or
  *   `unavailable` when the payment is moving to another transaction
@@ -197,7 +197,7 @@ async function recordHold(
   [before, after]: [StoredHold, StoredHold],
   actor: Actor,
   { held, reason }: HoldChange,
-  own: readonly OwnRefund[],
+  own: readonly OwnRequest[],
 ): Promise<void> {
   const { merchantCode, target, id } = subject
   const principal = actor.id === null ? null : actor.principal
@@ -215,13 +215,10 @@ async function recordHold(
     subject.target === 'merchant'
       ? own
       : [{ ...subject.transaction, paymentId: subject.paymentId, refundId }]
-  const keys = of.map(({ transactionId, paymentId, refundId }) => ({
-    ...{ merchantCode, transactionId, paymentId, refundId },
-  }))
-  await recordChanges(
-    tx,
-    keys.map((key) => ({ ...key, ...change })),
-  )
+  const rows = of.map(({ transactionId, paymentId, refundId }) => {
+    return { merchantCode, transactionId, paymentId, refundId, ...change }
+  })
+  await recordChanges(tx, rows)
 }
 
 /** Released refunds are checked, and sent, at once. */

@@ -15,7 +15,7 @@ import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
 import { lockTransaction } from './unit-of-work.ts'
 
 /** What holds refunds back: those of a payment and one that it names (none if both are null), or all of an account. */
-export type HoldsBack = {
+type HoldsBack = {
   merchantCode: string
   /** Since when a hold is set. What failed since counts as well: its principal could ask again at once. */
   heldSince?: string | null
@@ -38,7 +38,7 @@ const OWN = [
 ] as const
 
 /** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
-export type OwnRefund = Pick<RefundRecord['refund'], (typeof OWN)[number]>
+export type OwnRequest = Pick<RefundRecord['refund'], (typeof OWN)[number]>
 
 /** `free`: none of the refunds is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
 export type MayEnd = 'free' | 'self' | 'another'
@@ -56,7 +56,7 @@ export async function requireAnother(
   access: Access,
   ends: HoldsBack,
   deed: string,
-): Promise<OwnRefund[]> {
+): Promise<OwnRequest[]> {
   const own = await listOwn(tx, access, ends)
   const [first] = own
   if (!first) return []
@@ -78,7 +78,7 @@ export async function findMayEnd(tx: Tx, who: Principal, ends: HoldsBack): Promi
 /** Says in a cause, after the actor, that they ended what held their own refunds back. */
 export function describeSelfDecided(
   { isPerson }: Pick<Access, 'isPerson'>,
-  own: readonly Pick<OwnRefund, 'refundId'>[],
+  own: readonly Pick<OwnRequest, 'refundId'>[],
 ): string {
   if (own.length === 0) return ''
   const ids = own.slice(0, MAX_NAMED).map(({ refundId }) => refundId)
@@ -101,7 +101,7 @@ const COLUMNS = listColumns(refunds, 'r', OWN)
 const TRANSACTION = ['merchant_code', 'transaction_id']
 const NOT_ENDED = isUnendedSql('r')
 
-async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
+async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRequest[]> {
   const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
 }
@@ -136,8 +136,8 @@ async function listOf(
     refundId,
     transactionId = null,
   }: Extract<HoldsBack, OfPayment>,
-): Promise<OwnRefund[]> {
-  return await tx<OwnRefund[]>`
+): Promise<OwnRequest[]> {
+  return await tx<OwnRequest[]>`
     select ${tx.unsafe(COLUMNS)}
     from (
       select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
@@ -161,8 +161,8 @@ async function listOfAccount(
   tx: Tx,
   { principal }: Principal,
   { merchantCode, heldSince = null }: HoldsBack,
-): Promise<OwnRefund[]> {
-  return await tx<OwnRefund[]>`
+): Promise<OwnRequest[]> {
+  return await tx<OwnRequest[]>`
     select ${tx.unsafe(COLUMNS)} from (
       select * from refunds as r where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
       union all
@@ -201,7 +201,7 @@ async function mayAnotherDecide(
 }
 
 /** Locks the transactions before the refunds, as everywhere; for an account's hold they are not locked yet. */
-async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void> {
+async function markSelfDecided(tx: Tx, own: readonly OwnRequest[]): Promise<void> {
   for (const key of listTransactionsOf(own)) await lockTransaction(tx, key)
   const merchantCode = own[0]?.merchantCode ?? ''
   const ids = own.map(({ refundId }) => refundId)
@@ -210,17 +210,17 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'foldedOnBehalfOf'>
+type Requested = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'foldedOnBehalfOf'>
 
 /** Whether a principal asked for a refund, or it was asked for in their name: then another has to approve it. */
-export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
+export function isOwnRequest(who: Principal, refund: Requested): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.foldedOnBehalfOf)
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
 type DecidedRefund = RefundKey &
-  AskedRefund &
+  Requested &
   Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
 
 export async function readStanding(
@@ -282,7 +282,7 @@ export async function requireAnotherToRelease(
   tx: Tx,
   actor: Actor,
   held: Held,
-): Promise<OwnRefund[]> {
+): Promise<OwnRequest[]> {
   // The command line is used by the operator of the machine, who needs no permission.
   const ends = actor.id === null ? undefined : await findSetByAnother(tx, actor, held)
   if (actor.id === null || !ends) return []

@@ -101,18 +101,15 @@ export function applyOutcome(
       move(draft, name, cause, restored)
       break
     }
-    case 'unknown':
-      move(
-        draft,
-        'unanswered',
-        { reason: `no valid answer: ${outcome.reason}` },
-        { unanswered: true },
-      )
+    case 'unknown': {
+      const cause = { reason: `no valid answer: ${outcome.reason}` }
+      move(draft, 'unanswered', cause, { unanswered: true })
+    }
   }
 }
 
 /** The message of an attempt whose answer was not recorded. */
-export const INTERRUPTED = 'interrupted'
+const INTERRUPTED = 'interrupted'
 
 /** Ends an attempt without a recorded answer. The caller holds the lease, so its worker died or lost the lease. */
 export function endInterrupted(draft: RefundDraft): void {
@@ -147,17 +144,10 @@ function applyRejection(
 ): void {
   const reason = `the gateway answered with ${describeCode(code, message)}`
   const isFirst = draft.now.attempts === 1
-  move(
-    draft,
-    'refused',
-    { reason },
-    {
-      ...(isFirst ? { refusedCode: code, refusedAt } : {}),
-      failureSource: 'gateway',
-      failureReason: code,
-      failureMessage: explainCode(code, message),
-    },
-  )
+  const failureMessage = explainCode(code, message)
+  const failure = { failureSource: 'gateway' as const, failureReason: code, failureMessage }
+  const first = isFirst ? { refusedCode: code, refusedAt } : {}
+  move(draft, 'refused', { reason }, { ...first, ...failure })
 }
 
 export function applyAnswer(draft: RefundDraft, sent: Answered, { isLost, endedAt }: Ended): void {

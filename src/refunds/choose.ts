@@ -23,16 +23,16 @@ import {
 import type { LockedPayment, LockedRefunds } from './types.ts'
 
 /** Why a refund must not be sent. If too little is left to refund, `left` is how much (decimal string). */
-export type Obstacle = { reason: string; message: string; left?: string }
+type SendObstacle = { reason: string; message: string; left?: string }
 
 const GONE = 'payment_not_refundable'
 
 /** @param own the drafts of the payment; the refund itself is not deducted from what is left */
-export function findObstacle(
+function findSendObstacle(
   payment: LockedPayment,
   own: readonly RefundDraft[],
   draft: RefundDraft,
-): Obstacle | undefined {
+): SendObstacle | undefined {
   if (payment.status !== 'SUCCESS' || payment.missing) {
     const message = payment.missing
       ? 'the gateway no longer lists the payment'
@@ -61,8 +61,8 @@ function describeInferred({ refundId, amount }: RefundRow): string {
  * Whether the obstacle may clear by itself, so that the refund waits: an unmatched delta may belong to refunds that
  * are still reserved, and their amount is counted twice until it is matched.
  */
-export function mayClear(
-  { left }: Obstacle,
+function mayClear(
+  { left }: SendObstacle,
   own: readonly RefundDraft[],
   { now: { amount } }: RefundDraft,
   unmatchedDelta = '0',
@@ -110,7 +110,7 @@ function* pickSendable(
 ): Generator<RefundDraft> {
   const unknown = own.find(({ now }) => now.status === 'unknown')
   if (unknown) {
-    const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
+    const fits = showsNothing(payment, own, unknown) && !findSendObstacle(payment, own, unknown)
     if (fits && isDue(unknown) && mayResend(unknown.now, settings)) yield unknown
     return
   }
@@ -123,7 +123,7 @@ function* pickSendable(
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
     if (!settings.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
-    const obstacle = findObstacle(payment, own, draft)
+    const obstacle = findSendObstacle(payment, own, draft)
     const isPaymentGone = obstacle?.reason === GONE
     // The refund waits until the growth is explained, by resolving its discrepancy, or until it was not sent in time.
     const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
@@ -153,7 +153,7 @@ function failUnsent(
   payment: LockedPayment,
   own: readonly RefundDraft[],
   draft: RefundDraft,
-  { reason, message, callId }: Obstacle & { callId: number },
+  { reason, message, callId }: SendObstacle & { callId: number },
 ): void {
   const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
   if (mayHaveMoved === undefined) {

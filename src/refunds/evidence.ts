@@ -11,10 +11,10 @@ import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
 import type { WeighedNotification } from './types.ts'
 
-type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
+type RefundIdentity = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
 
 /** What a notification proves about a refund of ours. */
-export type Weight = {
+type Weight = {
   /** Its request id (in any case), payment and amount are the refund's. Then its place does not matter. */
   same: boolean
   /** The outcome that it settles, if any. */
@@ -24,7 +24,7 @@ export type Weight = {
 }
 
 /** Whatever believes a notification, or stops because of one, asks here. An unverified notification is only a hint. */
-export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
+export function weigh(one: WeighedNotification, own: RefundIdentity): Weight {
   const isOwn = one.verified && one.requestId.toLowerCase() === own.refundId
   const { paymentId, amount } = one
   const isFitting =
@@ -50,7 +50,7 @@ export const Indication = z.strictObject({
   text: z.string(),
 })
 
-export type RefundIndication = z.infer<typeof Indication>
+type RefundIndication = z.infer<typeof Indication>
 
 type StoredRefund = RefundRecord['refund']
 
@@ -83,7 +83,8 @@ function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndicati
   return { ...answer, supports: 'neither', text: `no answer${explanation}` }
 }
 
-const BY_REQUEST = byExpressions(
+/** Notifications `e` of the request id of `k`, in SQL. */
+export const BY_REQUEST_ID = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['k.merchant_code', 'k.request_id'],
 )
@@ -98,7 +99,7 @@ async function readNotifications(
       e.payment_id as "paymentId", e.request_id as "requestId", e.amount
     from (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k
     cross join lateral (
-      select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e
+      select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST_ID)} offset 0) as e
     order by e.id`
 }
 
@@ -108,7 +109,7 @@ async function readNotifications(
  */
 export async function isNotified(
   sql: Sql | Tx,
-  refund: OwnRefund & Pick<StoredRefund, 'merchantCode'>,
+  refund: RefundIdentity & Pick<StoredRefund, 'merchantCode'>,
 ): Promise<boolean> {
   return (await readNotifications(sql, refund)).some((one) => weigh(one, refund).stops)
 }
