@@ -11,7 +11,8 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import { countExternal, hasNewsOf, releaseOtherReadings } from './external.ts'
+import { countExternal, hasNewsOf, nameNotified, releaseOtherReadings } from './external.ts'
+import { isShownByPayment } from './lifecycle.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -24,7 +25,6 @@ import type {
   LockedRefunds,
   Snapshot,
 } from './types.ts'
-import { findUnshown, untilUnshown } from './unshown.ts'
 
 export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
@@ -110,7 +110,8 @@ async function save(
     log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
   }
   const { drafts, payments, external } = locked
-  const askAgainInMs = untilUnshown(locked, config)
+  const waits = listUnshown(locked, config).flatMap(({ inMs }) => (inMs > 0 ? [inMs] : []))
+  const askAgainInMs = waits.length === 0 ? undefined : Math.min(...waits)
   const externalChanges = external.flatMap((one) => one.changes)
   return { ...saved, drafts, payments, externalChanges, askAgainInMs }
 }
@@ -136,8 +137,11 @@ export function judge(
     const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
+  const unshown = listUnshown(locked, settings).flatMap((one) =>
+    one.inMs <= 0 ? [one.finding] : [],
+  )
   return {
-    findings: [...notified, ...matched.findings, ...timedOut, ...findUnshown(locked, settings)],
+    findings: [...notified, ...matched.findings, ...timedOut, ...unshown],
     rematched: matched.rematched,
     externalChanged: externalNotified || matched.externalChanged,
   }
@@ -170,4 +174,34 @@ function listCounted({ payments }: LockedRefunds): string {
 function viewSnapshot({ callId }: Snapshot, payment: LockedPayment) {
   const { unmatchedDelta } = payment
   return unmatchedDelta === undefined ? undefined : { ...payment, unmatchedDelta, callId }
+}
+
+const NO_GROWTH = 'no increase of the refunded amount shows it'
+const NO_FALL = 'no decrease of the refunded amount shows it'
+
+/**
+ * Lists refunds that happened or came back, as the gateway or a person says, but that the refunded amount does not show.
+ * A person is told in `inMs`: `REFUND_RESOLVE_FOR_MS` after ours was sent or decided, or another became known.
+ */
+function listUnshown(
+  { drafts, external }: LockedRefunds,
+  { REFUND_RESOLVE_FOR_MS: withinMs }: Pick<RefundSettings, 'REFUND_RESOLVE_FOR_MS'>,
+): { finding: Finding; inMs: number }[] {
+  const ours = drafts.filter(({ now }) => !isShownByPayment(now))
+  const theirs = external.filter(({ now }) => now.outcome === null && !now.matched)
+  return [
+    ...ours.map(({ now }) => {
+      const { refundId, paymentId, status } = now
+      const isBack = status === 'returned'
+      const sides = { ours: status, theirs: isBack ? NO_FALL : NO_GROWTH }
+      const sinceMs = (isBack ? now.sinceResolvedMs : now.sinceSentMs) ?? now.sinceRequestedMs
+      const kind = 'refund_without_growth' as const
+      return { finding: { kind, ...sides, paymentId, refundId }, inMs: withinMs - sinceMs }
+    }),
+    ...theirs.map(({ now: { requestId, amount, paymentId, sinceSeenMs } }) => {
+      const sides = { ours: NO_GROWTH, theirs: nameNotified(requestId, amount) }
+      const kind = 'external_refund_unmatched' as const
+      return { finding: { kind, ...sides, paymentId }, inMs: withinMs - sinceSeenMs }
+    }),
+  ]
 }

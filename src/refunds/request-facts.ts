@@ -2,59 +2,12 @@ import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { isUnendedSql } from '../db/schema.ts'
-import { requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
-import type { Fingerprint } from '../platform/crypto/encryption.ts'
-import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
-import type { RefundSubject } from './request-schema.ts'
-
-export type RefundTarget = {
-  merchantCode: string
-  transactionId: string
-  /** The refund stored under the idempotency key, with the fingerprint of its request; null for a new key. */
-  replay: (Fingerprint & { refundId: string }) | null
-}
-
-type TargetRow = Omit<RefundTarget, 'replay'> & {
-  refundId: string | null
-  value: Buffer
-  keyId: string
-}
-
-/**
- * Finds what to refund and the refund of the idempotency key, before any other check: a replay gets the same answer
- * whatever has changed since.
- * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
- */
-export async function findTarget(
-  sql: Tx,
-  merchants: readonly string[],
-  subject: RefundSubject,
-  idempotencyKey: string,
-): Promise<RefundTarget> {
-  const [kind, column, id] =
-    'paymentId' in subject
-      ? (['payment', 'payment_id', subject.paymentId] as const)
-      : (['transaction', 'transaction_id', subject.transactionId] as const)
-  const rows = await sql<TargetRow[]>`
-    select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
-      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
-    from (
-      select merchant_code, ${id}::text as ${sql(column)}, ${idempotencyKey}::text as idempotency_key
-      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
-    ) as k cross join lateral (
-      select merchant_code, transaction_id from ${sql(`${kind}s`)} as s
-      where ${sql.unsafe(byKey('s', ['merchant_code', column], 'k'))} limit 1
-    ) as s left join lateral (
-      select * from refunds as r
-      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
-  const { merchantCode, transactionId, refundId, value, keyId } = requireOnly(rows, kind, id)
-  const replay = refundId === null ? null : { refundId, value, keyId }
-  return { merchantCode, transactionId, replay }
-}
+import { BY_REQUEST_ID } from './evidence.ts'
 
 /** Each open refund is queried, and every answer is compared with all of them. Returns have fewer parts. */
 export const MAX_OPEN = 100
@@ -200,11 +153,6 @@ async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
     ) as payments`
 }
 
-const NOTIFIED = byExpressions(
-  ['e.merchant_code', 'lower(e.request_id)'],
-  ['k.merchant_code', 'k.request_id'],
-)
-
 const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
@@ -223,7 +171,7 @@ export async function readPriorEvidence(
       select e.id as "ipnEventId", e.payment_id as "paymentId", e.amount, e.first_received_at as "notifiedAt",
         e.code, e.reading, null::uuid as "externalId", false as uncontradicted, false as matched, null as outcome
       from k cross join lateral (
-        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
+        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST_ID)} offset 0) as e
       where e.verdict = 'verified'
       union all
       select f.ipn_event_id, f.payment_id, f.amount, f.notified_at, null, 1, f.id, ${tx.unsafe(UNCONTRADICTED)},

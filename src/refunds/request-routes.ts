@@ -6,15 +6,15 @@ import type { RefusalCode } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
+import { findReplayed, readIdempotencyKey } from './idempotency.ts'
 import { findReceiverHints, maskReceiver } from './receiver.ts'
-import { findReplayed, previewRefund, requestRefund } from './request.ts'
+import { previewRefund, requestRefund } from './request.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
   RefundRequest,
   type RefundSubject,
   readExactAmount,
-  readIdempotencyKey,
   requireKept,
   withDryRun,
 } from './request-schema.ts'
@@ -133,23 +133,21 @@ async function carryOut(ctx: Context, { access, subject, query, headers, body, t
 }
 
 export function requestRoutes(ctx: Context) {
-  return createRouter().openapi(ofPayment, async (c) => {
-    const done = await carryOut(ctx, {
-      ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
-      ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+  return createRouter()
+    .openapi(ofPayment, async (c) => {
+      const done = await carryOut(ctx, {
+        ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
+        ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+      })
+      if (done.refund) return c.json(done.refund, 202, done.headers)
+      return c.json({ ...done.preview, hints: done.hints }, 200)
     })
-    if (done.refund) return c.json(done.refund, 202, done.headers)
-    return c.json({ ...done.preview, hints: done.hints }, 200)
-  })
-}
-
-export function surplusRoutes(ctx: Context) {
-  return createRouter().openapi(ofSurplus, async (c) => {
-    const done = await carryOut(ctx, {
-      ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
-      ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+    .openapi(ofSurplus, async (c) => {
+      const done = await carryOut(ctx, {
+        ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
+        ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+      })
+      if (done.refund) return c.json(done.refund, 202, done.headers)
+      return c.json({ ...done.preview, surplusAmount: done.surplus, hints: done.hints }, 200)
     })
-    if (done.refund) return c.json(done.refund, 202, done.headers)
-    return c.json({ ...done.preview, surplusAmount: done.surplus, hints: done.hints }, 200)
-  })
 }

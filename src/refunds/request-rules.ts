@@ -14,7 +14,7 @@ import {
 } from './request-facts.ts'
 import type { RequestParams } from './request-schema.ts'
 
-export type RequestSettings = Pick<
+type RequestSettings = Pick<
   Config,
   'REFUNDS_ENABLED' | 'REFUND_RECEIVER_CHECK' | 'REFUND_APPROVAL_ABOVE' | 'CAPS_TIME_ZONE'
 > & { accounts: readonly { merchantCode: string }[] }
@@ -22,7 +22,7 @@ export type RequestSettings = Pick<
 /** Something visible has changed since the caller decided on the refund. Nothing is stored. */
 export class StaleVersionError extends Error {}
 
-/** Refuses what could not be sent now, before anything is locked: stored, it would be sent when nobody expects it. */
+/** Refuses what could not be sent now, before anything is locked: it would be sent later, when nobody expects it. */
 export function requireSendable(
   config: RequestSettings,
   merchantCode: string,
@@ -90,7 +90,7 @@ export function judgeRequest(
 }
 
 /** What is known about a request id before its refund is stored. */
-export type KnownRequest = {
+type KnownRequest = {
   /** Everything known is one success of this payment and amount, and nothing contradicts it. */
   proves: boolean
   /** The largest amount notified for this payment; undefined if there is none. */
@@ -132,7 +132,7 @@ function judgePrior(
 }
 
 /**
- * Otherwise a payment could be refunded in a million parts, each of them a call of the gateway.
+ * Bounds the number of parts in which a payment can be refunded, each of them a call of the gateway.
  * @param whole what is left, and all of a surplus: either may be refunded however small the gateway made it
  */
 function requireAmount(amount: string, currency: string | null, whole: readonly string[]): void {

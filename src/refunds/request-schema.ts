@@ -5,16 +5,15 @@ import type { withScope } from '../access/authenticate.ts'
 import { DomainError, invalidField } from '../errors.ts'
 import { isPrintable } from '../gateway/storable.ts'
 import type { HttpEnv } from '../http/problems.ts'
-import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
+import { compareAmounts, parseAmount } from '../money.ts'
 import { NOT_PRINTABLE, Receiver } from './receiver.ts'
-import type { ShownRefund } from './view.ts'
 
 const MAX_PAIRS = 20
 /** The size of all pairs together, as JSON in UTF-8. */
 const MAX_BYTES = 2_048
 
 /** String pairs that the caller stores with a refund. They mean nothing to this service. */
-export const Metadata = z
+const Metadata = z
   .record(
     z.string().min(1, 'must not have an empty name').refine(isPrintable, NOT_PRINTABLE),
     z.string().refine((text) => isPrintable(text.replace(/[\t\r\n]/g, '')), NOT_PRINTABLE),
@@ -152,45 +151,6 @@ export type RequestParams = {
 export type RefundSubject = { paymentId: string } | { transactionId: string }
 
 export type RefundParams = RequestParams & RefundSubject
-
-/** `stored` is the new refund. A replayed refund still has to be read. */
-export type RequestedRefund = { refundId: string; merchantCode: string } & (
-  | { replayed: true }
-  | { replayed: false; stored: ShownRefund }
-)
-
-const MAX_KEY = 255
-
-/**
- * Parses a structured-field string (draft-ietf-httpapi-idempotency-key-header-07); without quotes it is the same key.
- * @throws DomainError `idempotency_key_missing`, or `invalid_request` for a key that cannot be stored
- */
-export function readIdempotencyKey(header: string | undefined): string {
-  const text = header?.trim() ?? ''
-  const quoted = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(text)?.[1]
-  const key = quoted === undefined ? text : quoted.replace(/\\(["\\])/g, '$1')
-  if (key === '') {
-    throw new DomainError(
-      'idempotency_key_missing',
-      'Send an Idempotency-Key header with a unique string of your own for each refund',
-    )
-  }
-  if (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key)) {
-    throw invalidField('Idempotency-Key', `must be at most ${MAX_KEY} visible ASCII characters`)
-  }
-  return key
-}
-
-/** For a fingerprint: amounts compare by value, and a surplus refund never equals the refund of a payment. */
-export function formatParams(params: RefundParams): string {
-  const { amount, receiver, reason, metadata = {}, onBehalfOf } = params
-  const subject = 'paymentId' in params ? params.paymentId : ['surplus', params.transactionId]
-  const value = amount === undefined ? null : shortenAmount(amount)
-  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
-  const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
-  const person = onBehalfOf === undefined ? [] : [onBehalfOf]
-  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs, ...person])
-}
 
 /** A dry run writes nothing, so its refusal must not be recorded as the refusal of a write. */
 const markDryRun = createMiddleware<HttpEnv>(async (c, next) => {

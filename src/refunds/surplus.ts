@@ -1,9 +1,12 @@
 import { Big } from 'big.js'
+import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { countsToday, lockDay } from './caps.ts'
+import type { RefundTarget } from './idempotency.ts'
 import {
   countSurplus,
   lockOrder,
@@ -12,11 +15,26 @@ import {
   readOrderVersion,
 } from './order-surplus.ts'
 import { findInferred, type InferredRefund, readPriorEvidence } from './request-facts.ts'
-import { refuseExceeding, StaleVersionError } from './request-rules.ts'
-import type { RequestParams } from './request-schema.ts'
+import { type AskedRefund, refuseExceeding, StaleVersionError } from './request-rules.ts'
+import type { RefundParams, RequestParams } from './request-schema.ts'
+
+/** Chooses a surplus refund's payment under the locks of its order, whose version is compared there. */
+export async function chooseAsked(
+  tx: Tx,
+  access: Access,
+  target: RefundTarget,
+  params: RefundParams,
+  { refundId, zone }: { refundId: string; zone: string },
+): Promise<AskedRefund> {
+  if ('paymentId' in params) return { access, refundId, paymentId: params.paymentId, params }
+  if (countsToday(access)) await lockDay(tx, access, zone)
+  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, refundId)
+  const chosen = { paymentId, surplus, params: { ...params, amount, expectedVersion: undefined } }
+  return { access, refundId, ...chosen }
+}
 
 /** No `amount` if it follows from what is known of the refund's id. */
-export type ChosenPayment = {
+type ChosenPayment = {
   paymentId: string
   amount: string | undefined
   /** The whole surplus before the refund (decimal string). */
@@ -24,11 +42,12 @@ export type ChosenPayment = {
 }
 
 /**
- * Locks the order and chooses the payment that is refunded: without an amount, by all of the surplus that one holds.
+ * Locks the order and chooses the payment to refund. Without an amount, all of the surplus that one payment holds is
+ * refunded.
  * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with what is left;
  *   StaleVersionError when the order is not as the caller expects
  */
-export async function choosePayment(
+async function choosePayment(
   tx: Tx,
   key: TransactionKey,
   { amount, expectedVersion }: Pick<RequestParams, 'amount' | 'expectedVersion'>,
