@@ -124,7 +124,6 @@ export async function resolveDiscrepancy(
   })
 }
 
-/** A note, or an assignee; null for nobody. */
 export type Annotation = { note: string } | { assignee: string | null }
 
 type AnnotationContext = Pick<Context, 'db' | 'log'>
@@ -169,7 +168,6 @@ export async function annotateDiscrepancy(
   })
 }
 
-/** The assignee of a refund, and its notes, oldest first. */
 type RefundReview = { assignee: string | null; notes: ReviewNote[] }
 
 export async function readRefundReview(

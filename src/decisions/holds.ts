@@ -21,7 +21,6 @@ import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
 type ListedHold = Held & { reason: string; by: string; at: string }
 
-/** Lists the holds that are set, the oldest first. */
 export async function listHolds(sql: Sql): Promise<ListedHold[]> {
   const rows = await sql<ListedHold[]>`
     select merchant_code as "merchantCode", target, target_id as id, reason, actor as by, at::text as at
@@ -33,14 +32,12 @@ export async function listHolds(sql: Sql): Promise<ListedHold[]> {
   return [...rows]
 }
 
-/** Reads the hold of a merchant account; null when it is not held, or unknown. */
 export async function readAccountHold(sql: Sql, merchantCode: string): Promise<StoredHold> {
   const [row] = await sql<{ hold: StoredHold }[]>`
     select hold from merchant_accounts where merchant_code = ${merchantCode}`
   return row?.hold ?? null
 }
 
-/** An existing object that can be held. */
 export type HoldSubject = { merchantCode: string; id: string } & (
   | { target: 'merchant' }
   | { target: 'payment' | 'refund'; transaction: TransactionKey; paymentId: string }

@@ -26,7 +26,6 @@ import {
 import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
 import { describeResolution, recordResolution } from './unit-of-work.ts'
 
-/** A refund under the locks, and who decides about it. */
 export type LockedRefund = {
   draft: RefundDraft
   payment: LockedPayment

@@ -179,7 +179,6 @@ function describe(done: string, access: Access, reason: string | undefined): str
   return `${done} ${describeActor(access)}${reason === undefined ? '' : `: ${reason}`}`
 }
 
-/** @param read the refund as the caller read it */
 function requireUnchanged({ now }: RefundDraft, read: RefundRecord['refund']): void {
   if (now.status !== read.status) {
     throw refuseOutcome(now, `it was ${read.status} when the decision was requested`)

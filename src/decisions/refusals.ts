@@ -46,7 +46,6 @@ export function refuseAsker(refundId: string, decision: Decision): DomainError {
   return new DomainError('same_person', detail)
 }
 
-/** Refuses a decision about an outcome, with the refund's state and any earlier decision. */
 export function refuseOutcome(
   row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
   detail: string,
@@ -68,7 +67,6 @@ export function refuseAgainstEvidence(
   return new DomainError('against_evidence', message, { extra: { ...extra }, evidence })
 }
 
-/** Describes an earlier decision, to follow a refusal; empty for none. */
 export function describeDecided(resolution: RefundRow['resolution']): string {
   if (!resolution) return ''
   const { outcome, by, decidedAt, reason } = resolution

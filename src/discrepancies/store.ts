@@ -144,7 +144,6 @@ export async function findDiscrepancy(
   return found
 }
 
-/** Every kind with the rank of its severity, the most severe first. */
 const RANKED = Object.keys(DISCREPANCY_KINDS).map((kind) => ({
   kind,
   rank: SEVERITIES.indexOf(rateKind(kind)),

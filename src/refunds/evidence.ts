@@ -17,7 +17,6 @@ type RefundIdentity = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'a
 type Weight = {
   /** Its request id (in any case), payment and amount are the refund's. Then its place does not matter. */
   same: boolean
-  /** The outcome that it settles, if any. */
   settles: 'success' | 'failure' | undefined
   /** It shows that the gateway has the refund, which then does not end as unsent. */
   stops: boolean
@@ -89,7 +88,6 @@ export const BY_REQUEST_ID = byExpressions(
   ['k.merchant_code', 'k.request_id'],
 )
 
-/** Reads the notifications of a refund, verified or not, oldest first. */
 async function readNotifications(
   sql: Sql | Tx,
   { merchantCode, refundId }: Pick<StoredRefund, 'merchantCode' | 'refundId'>,

@@ -24,10 +24,8 @@ import type { RefundStatus } from './lifecycle.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
 
-/** A refund that is read by itself, with the hold of its account. */
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
-/** The statuses shown to merchants. */
 export const RefundState = z.enum([
   'awaiting_approval',
   'pending',

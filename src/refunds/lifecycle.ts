@@ -26,7 +26,6 @@ type Moment = Ages & {
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
-  /** It was refused before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
   /** It was requested and approved before the snapshot's query: only then may it be sent on that snapshot. */
@@ -54,7 +53,6 @@ export type RefundDraft = {
   now: RefundRow
   transitions: Transition[]
   notes: Note[]
-  /** ms until the next check; null when none is scheduled. */
   dueInMs: number | null
   /** The attempt under way was interrupted: its record is ended. */
   interrupted?: true

@@ -37,7 +37,6 @@ export type ReconcileInput = {
   sending: SendPermit | { pausedMs: number }
 }
 
-/** The refunds of a transaction as the commit leaves them. */
 export type ReconciledRefunds = SavedRefunds &
   Pick<LockedRefunds, 'drafts' | 'payments'> & {
     externalChanges: readonly ExternalChange[]

@@ -117,7 +117,7 @@ async function findNotified(
   return other ? undefined : row?.paymentId
 }
 
-/** How the surplus of an order is counted. Amounts are decimal strings. */
+/** Amounts are decimal strings. */
 export type SurplusDescription = {
   /** The payments that count, of all transactions of the order, oldest first. */
   payments: OrderPayment[]

@@ -72,7 +72,6 @@ export type LockedPayment = {
 
 export type Disagreement = { kind: DiscrepancyKind; ours: string; theirs: string }
 
-/** A disagreement about a payment, or about one refund of it. */
 export type Finding = Disagreement & { paymentId: string; refundId?: string }
 
 /** The part of a notification that decides what it proves. */
