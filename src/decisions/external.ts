@@ -207,7 +207,10 @@ function applyDecision(
   countExternal(locked)
 }
 
-/** Takes the amount off a refund that a person entered for the growth: the notification says what that was. */
+/**
+ * Takes the amount off the smallest sufficient refund that a person entered for the growth.
+ * @throws DomainError `not_decidable` when there is none
+ */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
   const { amount, requestId } = draft.now
   const [entered] = locked.external

@@ -65,7 +65,7 @@ function mayClear(
   { left }: SendObstacle,
   own: readonly RefundDraft[],
   { now: { amount } }: RefundDraft,
-  unmatchedDelta = '0',
+  unmatchedDelta: string,
 ): boolean {
   if (left === undefined) return false
   const open = own.filter(({ now }) => isOpen(now) || isInferredUnmatched(now))
@@ -83,8 +83,7 @@ export function* chooseSendable(
   settings: RefundSettings,
 ): Generator<Sendable> {
   for (const payment of payments) {
-    // The payment was listed before, and now it is not or is unreadable. Its refunds wait until that is believed or
-    // over.
+    // It was listed before, and now is not, or unreadably. Its refunds wait until that is believed or over.
     if (!payment.listed && !payment.missing) continue
     if (isReadOddly(payment)) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)

@@ -82,7 +82,9 @@ export function markExternal(
   }
 }
 
-/** Releases readings of which growth has shown another. Each transaction releases its own, for its history. */
+/**
+ * Releases refunds if growth has shown another reading of their text. Each transaction does so for its own history.
+ */
 export function releaseOtherReadings({ external }: LockedRefunds): void {
   for (const draft of external) {
     const { before, now } = draft

@@ -20,7 +20,7 @@ import { type FoundRefund, findRefund, listRefunds, QUERY } from './find.ts'
 import { STATES } from './lifecycle.ts'
 import { readProof } from './proof.ts'
 import { RefundId } from './request-schema.ts'
-import { Refund, type RefundView, type ShownRefund, showRefund } from './view.ts'
+import { Refund, type RefundView, showRefund } from './view.ts'
 
 export const REFUNDS: Listing<typeof QUERY, RefundView> = {
   name: 'refunds',
@@ -65,26 +65,22 @@ function waitForRefund(
   })
 }
 
-const tags = ['Refunds']
-const merchantCode = MerchantCode
-const params = z.object({ refundId: RefundId })
-
 const readOne = createRoute({
   method: 'get',
   path: '/v1/refunds/{refundId}',
   operationId: 'readRefund',
   summary: 'Get a refund; `wait` ends once it has ended or is in `needs_review`',
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
-    params,
+    params: z.object({ refundId: RefundId }),
     query: z.strictObject({
       wait: WaitParameter,
       include: z
         .enum(['proof'])
         .optional()
         .openapi({ description: 'Adds the evidence for the status' }),
-      merchantCode,
+      merchantCode: MerchantCode,
     }),
   },
   responses: {
@@ -98,14 +94,10 @@ const list = createRoute({
   path: '/v1/refunds',
   operationId: 'listRefunds',
   summary: 'List refunds, newest first',
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
-    query: z.strictObject({
-      ...REFUNDS.query,
-      merchantCode,
-      ...pageParameters,
-    }),
+    query: z.strictObject({ ...REFUNDS.query, merchantCode: MerchantCode, ...pageParameters }),
   },
   responses: { 200: describePage(Refund), ...describeRefusals('cursor_expired') },
 })
@@ -115,11 +107,11 @@ const listExternal = createRoute({
   path: '/v1/payments/{paymentId}/external-refunds',
   operationId: 'listExternalRefunds',
   summary: "Refunds of a payment that were made at the gateway's portal, newest first",
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
     params: z.object({ paymentId: Id }),
-    query: z.strictObject({ merchantCode, ...pageParameters }),
+    query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }),
   },
   responses: {
     200: describePage(ExternalRefund),
@@ -128,7 +120,6 @@ const listExternal = createRoute({
 })
 
 export function refundRoutes(ctx: TransactionsContext) {
-  const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(readOne, async (c) => {
       const { wait, include, merchantCode } = c.req.valid('query')
@@ -137,7 +128,7 @@ export function refundRoutes(ctx: TransactionsContext) {
       const found =
         wait === undefined ? first : await waitForRefund(ctx, first, wait * 1000, c.req.raw.signal)
       const proof = include === 'proof' ? { proof: await readProof(ctx, found) } : {}
-      return c.json({ ...show(found), ...proof }, 200)
+      return c.json({ ...showRefund(ctx.encryption, found), ...proof }, 200)
     })
     .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
 }

@@ -64,7 +64,7 @@ export type LockedPayment = {
   external: ExternalRefund[]
   /** Verified successes that reserve nothing: undocumented readings, and amounts that cannot be read (`0`). */
   unreserved: string[]
-  /** What growth may be all the same: these, and external refunds that a person denied or another reading replaced. */
+  /** Amounts that growth may show all the same: these, and of external refunds that were denied or replaced. */
   released: string[]
   /** The change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined
