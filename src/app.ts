@@ -24,7 +24,7 @@ import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { requestRoutes } from './refunds/request-routes.ts'
-import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
+import { refundRoutes } from './refunds/routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { deliveryRoutes, webhookRoutes } from './webhooks/routes.ts'
@@ -142,7 +142,6 @@ export function createApp(ctx: AppContext): Hono<HttpEnv> {
   app.route('/', requestRoutes(ctx))
   app.route('/', refundRoutes(ctx))
   app.route('/', refundDecisionRoutes(ctx))
-  app.route('/', externalRefundRoutes(ctx))
   app.route('/', decisionRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', reviewRoutes(ctx))

@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { type Listing, readPage, serveListing } from '../access/listing.ts'
-import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
@@ -131,21 +130,18 @@ export function refundRoutes(ctx: TransactionsContext) {
       return c.json({ ...showRefund(ctx.encryption, found), ...proof }, 200)
     })
     .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
-}
-
-export function externalRefundRoutes(ctx: Context) {
-  return createRouter().openapi(listExternal, async (c) => {
-    const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
-    const merchants = narrowMerchants(c.get('access'), merchantCode)
-    const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
-    const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
-      readPage(sql, cursor, z.uuid(), async (after) => {
-        const rows = await listExternalRefunds(sql, payment, limit, after)
-        return cutPage({ rows }, limit, locateExternal, showExternalRefund)
-      }),
-    )
-    return respondPage(c, page, ExternalRefund)
-  })
+    .openapi(listExternal, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
+      const merchants = narrowMerchants(c.get('access'), merchantCode)
+      const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
+      const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
+        readPage(sql, cursor, z.uuid(), async (after) => {
+          const rows = await listExternalRefunds(sql, payment, limit, after)
+          return cutPage({ rows }, limit, locateExternal, showExternalRefund)
+        }),
+      )
+      return respondPage(c, page, ExternalRefund)
+    })
 }
 
 function locateExternal({ firstSeenAt, id, merchantCode }: ExternalRecord) {
