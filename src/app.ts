@@ -5,7 +5,8 @@ import type { CardsContext } from './cards/cache.ts'
 import { cardRoutes } from './cards/routes.ts'
 import { mountConsole } from './console/app.tsx'
 import type { ConsoleContext } from './console/env.ts'
-import { approvalRoutes, decisionRoutes, reviewRoutes } from './decisions/routes.ts'
+import { refundDecisionRoutes } from './decisions/refund-routes.ts'
+import { decisionRoutes, reviewRoutes } from './decisions/routes.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -22,8 +23,8 @@ import type { HttpEnv } from './http/problems.ts'
 import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
-import { requestRoutes, surplusRoutes } from './refunds/request-routes.ts'
-import { externalRefundRoutes, refundRoutes } from './refunds/routes.ts'
+import { requestRoutes } from './refunds/request-routes.ts'
+import { refundRoutes } from './refunds/routes.ts'
 import { searchRoutes } from './search.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { deliveryRoutes, webhookRoutes } from './webhooks/routes.ts'
@@ -140,10 +141,8 @@ export function createApp(ctx: AppContext): Hono<HttpEnv> {
   app.route('/', paymentRoutes(ctx))
   app.route('/', requestRoutes(ctx))
   app.route('/', refundRoutes(ctx))
-  app.route('/', surplusRoutes(ctx))
+  app.route('/', refundDecisionRoutes(ctx))
   app.route('/', decisionRoutes(ctx))
-  app.route('/', externalRefundRoutes(ctx))
-  app.route('/', approvalRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', reviewRoutes(ctx))
   app.route('/', searchRoutes(ctx))

@@ -767,6 +767,10 @@ export type ResolutionRequest = {
   againstEvidence?: boolean | undefined
 }
 
+export type ApprovalDecision = {
+  reason?: string | undefined
+}
+
 export type HoldState = {
   target: 'merchant' | 'payment' | 'refund'
   id: string
@@ -783,10 +787,6 @@ export type ExternalResolution = {
   reason: string
   /** Required to contradict what is known, or an earlier decision */
   againstEvidence?: boolean | undefined
-}
-
-export type ApprovalDecision = {
-  reason?: string | undefined
 }
 
 export type DiscrepancyResolution = {

@@ -21,21 +21,20 @@ type Step = {
   field: string
   before: string | null
   after: string | null
-  /** What was done, without who did it. */
+  /** What was done, without the person. */
   verb: string
-  /** What else is to be said of whoever did it. */
+  /** What else the cause says about the person. */
   also?: string
   reason: string
-  /** The transactions that it changes what is known of. */
+  /** The transactions of which it changes what is known. */
   changed?: readonly TransactionKey[]
   /** Builds the events of what else happened. */
   buildEvents?: () => Promise<NewEvent[]>
 }
 
 /**
- * Changes a discrepancy, in one unit of work with its entry in the timeline, the audit entry and the event.
- * @param write changes the row, locked after its transaction; undefined if its state forbids that
- * @returns the discrepancy as it is now
+ * Changes a discrepancy, with its timeline entry, audit entry and event.
+ * @param write changes the row, locked after its transaction; undefined if the row's state forbids that
  * @throws DomainError `discrepancy_resolved`, with what was decided
  */
 async function changeDiscrepancy(
@@ -82,13 +81,11 @@ function describeResolved({ id, resolvedAt, resolvedBy, resolution }: Discrepanc
 const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_growth']
 
 /**
- * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same. Whoever asked for a
- * refund of its payment that has not ended does not resolve it, while another may decide.
- *
- * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction from
- * becoming final. Resolving `unexplained_growth` enters the growth as an external refund; nothing is left of it then.
+ * Resolves a discrepancy on a person's word, which stands while both sides stay the same. Whoever asked for a refund
+ * of its payment that has not ended may not resolve it while another person may. An entry behind `payment_unreadable`
+ * is set aside until its text changes; `unexplained_growth` is entered as an external refund.
  * @param shownAmount of `unexplained_growth`: the amount that the person was shown as the one to be entered
- * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` with `changed` when another is entered
+ * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` with `changed` if another is entered
  */
 export async function resolveDiscrepancy(
   ctx: Pick<Context, 'config' | 'encryption' | 'db' | 'log' | 'now'>,
@@ -127,12 +124,11 @@ export async function resolveDiscrepancy(
   })
 }
 
-/** A note, or who takes care of it: null for nobody. */
 export type Annotation = { note: string } | { assignee: string | null }
 
 type AnnotationContext = Pick<Context, 'db' | 'log'>
 
-/** Every event of a discrepancy carries its notes. */
+/** Bounds the events, each of which carries all notes. */
 const MAX_NOTES = 100
 
 function refuseNote(subject: string): DomainError {
@@ -144,7 +140,7 @@ function buildNotes(tx: Tx, { name }: Access, text: string) {
     to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'by', ${name}::text, 'text', ${text}::text))`
 }
 
-/** Adds a note to a discrepancy, resolved or not, or assigns an open one. @throws DomainError `discrepancy_resolved` */
+/** Adds a note, or assigns an open discrepancy. @throws DomainError `discrepancy_resolved` */
 export async function annotateDiscrepancy(
   ctx: AnnotationContext,
   access: Access,
@@ -172,8 +168,7 @@ export async function annotateDiscrepancy(
   })
 }
 
-/** Who takes care of a refund, and what was found out about it, oldest first. */
-export type RefundReview = { assignee: string | null; notes: ReviewNote[] }
+type RefundReview = { assignee: string | null; notes: ReviewNote[] }
 
 export async function readRefundReview(
   sql: Tx,
@@ -185,7 +180,6 @@ export async function readRefundReview(
   return row ?? { assignee: null, notes: [] }
 }
 
-/** Adds a note to a refund, or assigns it, in one unit of work with its entry in the timeline and the audit entry. */
 export async function annotateRefund(
   ctx: AnnotationContext,
   access: Access,

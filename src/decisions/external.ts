@@ -34,9 +34,9 @@ import { describeSelfDecided, listTransactionsOf, requireAnother } from './secon
 import { buildPaymentEvent, decide, describeResolution, recordResolution } from './unit-of-work.ts'
 
 export const EXTERNAL_OUTCOMES = ['matched', 'part_of_first_sight', 'never_happened'] as const
-export type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
+type ExternalOutcome = (typeof EXTERNAL_OUTCOMES)[number]
 
-export type ExternalResolution = {
+type ExternalResolution = {
   outcome: ExternalOutcome
   reason: string
   againstEvidence?: boolean | undefined
@@ -47,11 +47,11 @@ type LockedExternal = { draft: ExternalDraft; payment: LockedPayment; locked: Lo
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
 /**
- * Applies a person's decision about a refund made elsewhere. `matched` uses up growth that nothing explains, or takes
- * the place of what a person entered for it; `part_of_first_sight` uses up what was refunded when the payment was first
- * seen; `never_happened` deducts nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever
- * asked for a refund of the payment that has not ended does not decide, while another may.
- * @param found as the caller read it: the second of two decisions at once finds it changed
+ * Decides about an external refund. `matched` uses up unexplained growth, or replaces what a person entered for it;
+ * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts nothing
+ * more. Growth that is unexplained afterwards is a discrepancy at once. Whoever asked for a refund of the payment that
+ * has not ended may not decide while another person may.
+ * @param found as the caller read it: of two decisions at once, the second finds it changed
  * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
 export async function resolveExternalRefund(
@@ -107,7 +107,7 @@ function findLocked(locked: LockedRefunds, found: ExternalRecord): LockedExterna
   throw refuse(found, 'its payment has just moved to another transaction; try again')
 }
 
-/** Creates the refusal of a decision about an external refund, with its state and the decision before. */
+/** Refuses a decision, with the state of the external refund and any earlier decision. */
 function refuse(
   row: Pick<ExternalRow, 'id' | 'matched' | 'outcome' | 'resolution'>,
   detail: string,
@@ -135,11 +135,7 @@ const EXPLAINED = {
     `it is a refund of this service, which is decided with POST /v1/refunds/${requestId}/resolution`,
 }
 
-/**
- * Judges a decision.
- * @returns what it contradicts; null for nothing
- * @throws DomainError when it is refused
- */
+/** @returns what the decision contradicts; null for nothing @throws DomainError when it is refused */
 function judge(
   external: LockedExternal,
   found: ExternalRecord,
@@ -160,7 +156,7 @@ function judge(
   return contrary
 }
 
-/** What a decision contradicts; null while nothing but the notification of a success is known. */
+/** Finds what a decision contradicts; null while only the notification of a success is known. */
 function findContrary(external: LockedExternal, outcome: ExternalOutcome): string | null {
   const { payment, locked } = external
   const row = external.draft.now
@@ -178,7 +174,7 @@ function findContrary(external: LockedExternal, outcome: ExternalOutcome): strin
   return 'the refunded amount showed it when the payment was first seen'
 }
 
-/** @throws DomainError unless as much of what was refunded at first is not known to be other refunds */
+/** @throws DomainError unless enough of what was refunded at first is not known to be other refunds */
 function requireFirstSight({ draft, payment, locked }: LockedExternal): void {
   const own = locked.drafts.filter(({ now }) => now.inFirstSight && isOf(payment, now))
   const explained = [payment.explainedAtFirst, ...own.map(({ now }) => now.amount)]
@@ -212,9 +208,8 @@ function applyDecision(
 }
 
 /**
- * Takes the amount off the smallest refund that a person entered for growth that nothing explained: the notification
- * names what it was.
- * @throws DomainError `not_decidable` when none is large enough
+ * Takes the amount off the smallest sufficient refund that a person entered for the growth.
+ * @throws DomainError `not_decidable` when there is none
  */
 function takeEntered({ draft, payment, locked }: LockedExternal): void {
   const { amount, requestId } = draft.now
@@ -237,8 +232,7 @@ function takeEntered({ draft, payment, locked }: LockedExternal): void {
 }
 
 /**
- * Judges the growth of a payment again, in the commit of the decision and not only with the next answer: what was
- * inferred and is not shown any more is left to a person, and what nothing explains any more is a discrepancy.
+ * The decision's commit, and not only the next answer, records growth that nothing explains any more.
  * @returns the discrepancies recorded for the first time, and the refunds that were left to a person
  */
 async function judgeGrowthAgain(
@@ -257,7 +251,7 @@ async function judgeGrowthAgain(
   return { found, doubted }
 }
 
-/** Leaves to a person what was inferred and is not shown any more. @returns the ids of these refunds */
+/** @returns the ids of the inferred refunds that are not shown any more and were left to a person */
 async function doubtInferred(
   config: Context['config'],
   tx: Tx,
@@ -271,10 +265,11 @@ async function doubtInferred(
 }
 
 /**
- * Enters the growth of a payment that nothing explains as a refund made elsewhere, which is matched at once: what is
- * left to refund stays the same. Growth from which the success of a refund of ours was inferred is not entered. The
- * caller holds the transaction's row, and no row of a payment, a refund or a discrepancy yet.
- * @returns the amount (decimal string), the events, and the refunds left to a person; undefined when nothing is entered
+ * Enters unexplained growth as an external refund, matched at once, so that what is left stays the same; growth from
+ * which a success was inferred is left out. The caller holds the transaction's row, and none of a payment, a refund or
+ * a discrepancy.
+ * @returns the amount (decimal string), the events, and the refunds left to a person; undefined when nothing is
+ *   entered
  */
 export async function enterExternalRefund(
   ctx: Pick<Context, 'now' | 'config'>,

@@ -14,14 +14,13 @@ import {
   type Held,
   type HoldTarget,
   listTransactionsOf,
-  type OwnRefund,
+  type OwnRequest,
   requireAnotherToRelease,
 } from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
 
-export type ListedHold = Held & { reason: string; by: string; at: string }
+type ListedHold = Held & { reason: string; by: string; at: string }
 
-/** Lists the holds that are set, the oldest first. */
 export async function listHolds(sql: Sql): Promise<ListedHold[]> {
   const rows = await sql<ListedHold[]>`
     select merchant_code as "merchantCode", target, target_id as id, reason, actor as by, at::text as at
@@ -33,20 +32,17 @@ export async function listHolds(sql: Sql): Promise<ListedHold[]> {
   return [...rows]
 }
 
-/** Reads the hold of a merchant account; null when it is not held, or unknown. */
 export async function readAccountHold(sql: Sql, merchantCode: string): Promise<StoredHold> {
   const [row] = await sql<{ hold: StoredHold }[]>`
     select hold from merchant_accounts where merchant_code = ${merchantCode}`
   return row?.hold ?? null
 }
 
-/** An existing object that can be held. */
 export type HoldSubject = { merchantCode: string; id: string } & (
   | { target: 'merchant' }
   | { target: 'payment' | 'refund'; transaction: TransactionKey; paymentId: string }
 )
 
-/** Where each target is stored. */
 const TARGETS = {
   merchant: { table: 'merchant_accounts', column: 'merchant_code', type: 'text' },
   payment: { table: 'payments', column: 'payment_id', type: 'text' },
@@ -54,11 +50,9 @@ const TARGETS = {
 } as const satisfies Record<HoldTarget, object>
 
 /**
- * Finds what is to be held or released.
  * @param merchants the accounts the caller may act for
  * @param id unvalidated text from the request
- * @throws DomainError `merchant_not_found`, `payment_not_found`, `refund_not_found`, or `ambiguous_merchant` when
- *   several accounts have the id
+ * @throws DomainError `merchant_not_found`, `payment_not_found`, `refund_not_found`, `ambiguous_merchant`
  */
 export async function findSubject(
   sql: Sql,
@@ -94,22 +88,22 @@ async function selectSubjects(
   }))
 }
 
-export type HoldChange = {
+type HoldChange = {
   held: boolean
   reason: string
   operation: string
-  /** Since when the hold was set that a person saw, empty for none: another one stays. */
+  /** Since when the hold is set that a person was shown, empty for none. Another one stays. */
   shownSince?: string | undefined
 }
 
 type HoldContext = Pick<Context, 'db' | 'log'> & { encryption: Pick<Encryption, 'decrypt'> }
 
 /**
- * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that record
- * one lock the account's row, and this waits for them. Setting a hold again replaces its reason. Whoever asked for a
- * refund does not release the hold on it that somebody else set, while another may decide.
+ * Sets or releases a hold. Once it is set, no further attempt to send what is held can be recorded: commits that
+ * record one lock the account's row, and this waits for them. Setting it again replaces the reason. Whoever asked for
+ * a refund may not release a hold on it that somebody else set, while another person may.
  * @returns the hold as it is now
- * @throws DomainError `not_held`, `not_decidable` with `changed` where another hold was shown, `same_person`, or
+ * @throws DomainError `not_held`, `not_decidable` with `changed` if another hold was shown, `same_person`, or
  *   `unavailable` when the payment is moving to another transaction
  */
 export async function changeHold(
@@ -157,7 +151,7 @@ export async function changeHold(
   })
 }
 
-/** Locks the payment, then the refund, and reads the hold; the rows of the account and the transaction are locked. */
+/** Locks the payment, then the refund. The account's row and the transaction's are locked already. */
 async function lockHeld(tx: Tx, subject: HoldSubject): Promise<{ hold: StoredHold } | undefined> {
   const { merchantCode, target, id } = subject
   if (subject.target !== 'merchant') {
@@ -193,18 +187,14 @@ async function writeHold(
   return row?.hold ?? null
 }
 
-/**
- * Records a change in the history. The hold of an account belongs to no transaction: only the refunds that are marked
- * show its release.
- * @param own refunds of the actor that are marked, because nobody else could release the hold on them
- */
+/** An account's hold belongs to no transaction: only the actor's own refunds that are marked show its release. */
 async function recordHold(
   tx: Tx,
   subject: HoldSubject,
   [before, after]: [StoredHold, StoredHold],
   actor: Actor,
   { held, reason }: HoldChange,
-  own: readonly OwnRefund[],
+  own: readonly OwnRequest[],
 ): Promise<void> {
   const { merchantCode, target, id } = subject
   const principal = actor.id === null ? null : actor.principal
@@ -222,13 +212,10 @@ async function recordHold(
     subject.target === 'merchant'
       ? own
       : [{ ...subject.transaction, paymentId: subject.paymentId, refundId }]
-  const keys = of.map(({ transactionId, paymentId, refundId }) => ({
-    ...{ merchantCode, transactionId, paymentId, refundId },
-  }))
-  await recordChanges(
-    tx,
-    keys.map((key) => ({ ...key, ...change })),
-  )
+  const rows = of.map(({ transactionId, paymentId, refundId }) => {
+    return { merchantCode, transactionId, paymentId, refundId, ...change }
+  })
+  await recordChanges(tx, rows)
 }
 
 /** Released refunds are checked, and sent, at once. */

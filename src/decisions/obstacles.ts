@@ -13,11 +13,7 @@ const RESOLUTION = {
   log: 'refund resolved by an operator',
 } as const
 
-/**
- * Everything that people decide about a refund. Routes, the audit log, refusals and the console's offers follow from
- * it: the path of the route and of the form, the refusal while the refund's state does not admit it, the line in the
- * log.
- */
+/** What people decide about a refund. Routes, the audit log, refusals and the console's offers follow from it. */
 export const DECISIONS = {
   approve: { ...APPROVAL, path: 'approval', log: 'refund approved' },
   decline: { ...APPROVAL, path: 'decline', log: 'refund declined' },
@@ -46,16 +42,16 @@ const WAITS = {
   unknown: 'REFUND_CONFIRM_FAILED_MS',
 } as const satisfies Partial<Record<RefundRow['status'], keyof Config>>
 
-export type DecisionSettings = Pick<
+type DecisionSettings = Pick<
   Config,
   'REFUND_APPROVAL_WITHIN_MS' | (typeof WAITS)[keyof typeof WAITS]
 >
 
-/** A refund that somebody may decide about: its row, with its ages by the clock of the database, or of the page. */
-export type DecidableRefund = RefundRecord['refund'] &
+/** The row of a refund, with its ages by the clock of the database or of the page. */
+type DecidableRefund = RefundRecord['refund'] &
   Pick<RefundRow, 'sinceRequestedMs' | 'sinceSentMs' | 'sinceResolvedMs'>
 
-/** Describes a refund that is shown and not locked, for what is offered. */
+/** Describes a refund that is shown but not locked, to find what can be offered. */
 export function describeDecidable(row: RefundRecord['refund'], now: Date): DecidableRefund {
   const since = (at: string) => now.getTime() - Date.parse(toIso(at))
   return {
@@ -66,7 +62,7 @@ export function describeDecidable(row: RefundRecord['refund'], now: Date): Decid
   }
 }
 
-/** What stands beside a refund when somebody decides about it. */
+/** What a decision depends on besides the refund's row. */
 export type Circumstances = {
   /** Whoever decides asked for it, or it was asked for in their name. */
   asked: boolean
@@ -92,7 +88,6 @@ export const UNHINDERED: Circumstances = {
   forgotten: false,
 }
 
-/** Why something cannot be decided. */
 export type Obstacle =
   | {
       why:
@@ -111,10 +106,13 @@ export type Obstacle =
         | 'released'
         | 'same_person'
     }
-  /** Evidence may still end it; or, for whoever decided last, nobody else can. `leftMs` until a person may decide. */
+  /**
+   * `too_early`: evidence may still end it. `too_early_alone`: nobody but whoever decided last may. `leftMs`: the
+   * wait.
+   */
   | { why: 'too_early' | 'too_early_alone'; leftMs: number }
 
-/** Finds why something cannot be decided about a refund now; undefined when it can. */
+/** @returns why something cannot be decided about a refund now; undefined when it can */
 export function findObstacle(
   row: DecidableRefund,
   decision: Decision,
@@ -153,13 +151,13 @@ function findObstacleToApproval(
   return findDoubt(decision === 'approve' ? { ...beside, grown: false } : beside)
 }
 
-/** What shows that a refund may have been sent, although that is not known here: it is not ended as unsent. */
+/** What shows that a refund may have been sent, although that is not known here, so that it is not ended as unsent. */
 function findDoubt({ notified, grown }: Circumstances): Obstacle | undefined {
   if (notified) return { why: 'notified' }
   return grown ? { why: 'grown' } : undefined
 }
 
-/** Whoever asked for a refund that may have been sent would be free to ask again. */
+/** Whoever asked for a refund could cancel it and ask again, although it may have been sent. */
 function findAskerAfterRestore({ forgotten, asked, alone }: Circumstances): Obstacle | undefined {
   return forgotten && asked && !alone ? { why: 'asked' } : undefined
 }
@@ -178,7 +176,7 @@ function findObstacleOfState(
         ? undefined
         : findWait('too_early', row.sinceSentMs ?? 0, settings[WAITS[row.status]])
     case 'failed':
-      // What a person decided may have been sent by a row that was lost.
+      // A refund that a person decided may have been sent by a row that was lost.
       if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
       return outcome === 'failed' ? { why: 'failed_already' } : undefined
     case 'succeeded':
@@ -203,7 +201,7 @@ function findWait(
   return leftMs <= 0 ? undefined : { why, leftMs }
 }
 
-/** Nobody decides alone about what they asked for, or takes back alone what they decided, while another could. */
+/** Nobody decides about what they asked for, or takes back what they decided, alone while another person could. */
 function findObstacleOfPerson(
   row: DecidableRefund,
   outcome: RefundOutcome,
@@ -216,7 +214,7 @@ function findObstacleOfPerson(
   return findWait('too_early_alone', row.sinceResolvedMs ?? waitMs, waitMs)
 }
 
-/** Whether what the refund is now was decided by a person, and not by evidence since. */
+/** Whether a person decided what the refund is now, and not evidence since. */
 export function isDecidedByPerson({
   status,
   inferred,
@@ -225,10 +223,7 @@ export function isDecidedByPerson({
   return !inferred && resolution?.outcome === status
 }
 
-/**
- * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that
- * only reserves the amount again.
- */
+/** Nobody takes back alone what they decided, unless that only reserves the amount again. */
 export function needsAnother(
   { status }: Pick<RefundRow, 'status'>,
   outcome: RefundOutcome,

@@ -26,7 +26,6 @@ import {
 import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
 import { describeResolution, recordResolution } from './unit-of-work.ts'
 
-/** A refund under the locks, and who decides about it. */
 export type LockedRefund = {
   draft: RefundDraft
   payment: LockedPayment
@@ -42,9 +41,8 @@ export type OutcomeDecision = {
 }
 
 /**
- * Decides the outcome of a refund. `succeeded` keeps its amount reserved until the refunded amount of the payment shows
- * it; `failed` releases it; `returned` frees it once a second principal says so too, or two answers show the refunded
- * amount lower by it. What contradicts the evidence is a discrepancy.
+ * `succeeded` keeps the amount reserved until the refunded amount shows it, `failed` releases it, and `returned` frees
+ * it once a second principal says so too or two answers show the refunded amount lower by it.
  */
 export async function decideOutcome(
   ctx: Pick<Context, 'now'>,
@@ -88,7 +86,7 @@ function describeDecider(access: Access, isAsker: boolean, isAgain: boolean): st
   return `${describeActor(access)}${also.join('')}`
 }
 
-/** A decision that failed says nothing of an earlier one that it succeeded, and none but `returned` waits for a fall. */
+/** `failed` takes back that the refund succeeded, and only `returned` waits for the refunded amount to fall. */
 const UNPROVEN = { inferred: false, matched: false, inFirstSight: false }
 const NOT_BACK = { returnSightings: 0, returnSeenAt: null }
 
@@ -97,10 +95,8 @@ type Decided = Pick<RefundRow, 'resolvedPrincipal' | 'resolvedAt' | 'selfDecided
 }
 
 /**
- * Applies the decision, with the growth that is left unexplained by it: growth that the person had before them does not
- * judge the refund again. What a success or a return leaves matched or reserved stays so, until a second word releases
- * the refund that came back.
- * @param by who decided, as the cause of the change names them
+ * Growth that the person saw is kept with the decision, so that it does not reopen the refund. What a success or a
+ * return leaves matched or reserved stays so, until a second word releases what came back.
  */
 async function applyOutcome(
   tx: Tx,
@@ -124,10 +120,7 @@ async function applyOutcome(
   draft.now = { ...draft.now, decidedGrowth: measure(payment, locked.drafts) }
 }
 
-/**
- * Releases a refund that came back, on the word of a second person: it is neither reserved nor matched any more, and
- * the refunded amount alone decides what is left. The caller holds the rows, and saves the draft.
- */
+/** Releases a refund that came back, on a second person's word: the refunded amount alone decides what is left. */
 async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund): Promise<void> {
   const { amount, matched, inFirstSight } = draft.now
   const isIncluded = matched || inFirstSight
@@ -143,9 +136,9 @@ async function releaseReturned(tx: Tx, { draft, payment, locked }: LockedRefund)
 }
 
 /**
- * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts
- * while a fall is not confirmed. Where an answer has shown a fall before, that may have been the refund's: then two
- * answers confirm the next one.
+ * The refunded amount includes the refund and may fall by it at once, also where it counts while a fall is
+ * unconfirmed. A fall that an answer has shown before may have been the refund's: then two answers confirm the next
+ * one.
  */
 async function expectFall(
   tx: Tx,
@@ -169,8 +162,8 @@ async function expectFall(
 }
 
 /**
- * Whether an answer has shown the refunded amount lower than the one before it, not counting a fall that waits. A
- * payment that has moved may have: what answers about another transaction showed is in its history.
+ * Whether an answer has shown less than the one before it, apart from a fall that waits. A payment that has moved
+ * counts as one, because answers about its other transaction are in that one's history.
  */
 async function hasFallenBefore(
   tx: Tx,
@@ -185,7 +178,7 @@ async function hasFallenBefore(
   return found.length > 0
 }
 
-/** The refund did not come back after all. A fall that another refund announced is confirmed by two answers. */
+/** The refund did not come back after all. Two answers have to confirm a fall that another refund announced. */
 async function expectNoFall(
   tx: Tx,
   { merchantCode, paymentId }: RefundDraft['now'],
@@ -195,8 +188,8 @@ async function expectNoFall(
     where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
 }
 
-/** What is known about the payment of a refund when a person decides; amounts are decimal strings. */
-export type DecisionFacts = {
+/** Amounts are decimal strings. */
+type DecisionFacts = {
   refundedNow: string
   refundedAtFirst: string
   /** The part of the refunded amount that matches no refund. */
@@ -212,18 +205,17 @@ function describeFacts({ draft, payment, locked }: LockedRefund): DecisionFacts 
   return { refundedNow: countedRefunded ?? refundedNow, refundedAtFirst, unmatchedDelta, unhandled }
 }
 
-/** Lists the evidence that contradicts an outcome. */
 export function findContraryEvidence(
   row: RefundRow,
   outcome: RefundOutcome,
   facts: DecisionFacts,
 ): string[] {
-  // What succeeded may come back: that contradicts nothing.
+  // A success that comes back contradicts nothing.
   if (outcome === 'returned' && row.status !== 'failed') return []
   const evidence =
     outcome === 'failed' ? findEvidenceOfSuccess(row, facts) : findEvidenceOfFailure(row, facts)
   const { status, returnSightings, returnSeenAt } = row
-  // Answers released it, and not a second person.
+  // Answers released it, not a second person.
   const hasFallen = returnSightings >= RELEASED && returnSeenAt !== null
   if (outcome === 'succeeded' && status === 'returned' && hasFallen) {
     evidence.push('two answers showed the refunded amount lower by it')

@@ -27,9 +27,8 @@ import { decide, readPayment, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
 
-/** What a person decides about a refund, and why. */
 export type RefundDecision = {
-  /** The version that the person was shown (`readShownVersion`): of a refund that has changed since nothing is decided. */
+  /** What the person was shown (`readShownVersion`); nothing is decided about a refund that has changed since. */
   shown?: string | undefined
 } & (
   | { decision: 'approve' | 'decline'; reason?: string | undefined }
@@ -37,13 +36,12 @@ export type RefundDecision = {
   | OutcomeDecision
 )
 
-/** The invariant that whoever asked for a refund does not decide about its approval. */
+/** The constraint that whoever asked for a refund does not decide about its approval. */
 const BY_ANOTHER = 'refunds_decided_by_another'
 
 /**
- * Makes a person's decision about a refund. Under the locks of its transaction, payments and refunds it is compared
- * with what the person was shown, refused where `findObstacle` finds why, applied and saved; the transaction is queried
- * again. Of a decision and an attempt to send it one is recorded first, and the other finds what it did.
+ * Decides about a refund under the locks of its transaction, payments and refunds, and queries the transaction again.
+ * Of a decision and an attempt to send, one is recorded first, and the other finds what it did.
  * @param found the refund as the caller read it: of two decisions about its outcome at once, the second finds it
  *   changed
  * @throws DomainError the refusal of `DECISIONS`, `already_sent`, `same_person`, `growth_may_be_its_own`,
@@ -102,7 +100,7 @@ export async function decideRefund(
   }
 }
 
-/** The event of the payment, if the decision changed what of it can be refunded. */
+/** Builds the payment's event if the decision changed what of it can be refunded. */
 async function buildFreedEvents(
   tx: Tx,
   key: TransactionKey,
@@ -181,7 +179,6 @@ function describe(done: string, access: Access, reason: string | undefined): str
   return `${done} ${describeActor(access)}${reason === undefined ? '' : `: ${reason}`}`
 }
 
-/** @param read the refund as the caller read it */
 function requireUnchanged({ now }: RefundDraft, read: RefundRecord['refund']): void {
   if (now.status !== read.status) {
     throw refuseOutcome(now, `it was ${read.status} when the decision was requested`)

@@ -3,10 +3,7 @@ import { DomainError } from '../errors.ts'
 import { type RefundRow, STATES } from '../refunds/lifecycle.ts'
 import { DECISIONS, type Decision, type Obstacle, type RefundOutcome } from './obstacles.ts'
 
-/**
- * Creates the refusal of a decision about a refund, which says what is possible instead.
- * @param growth why the payment's growth may be the refund itself, where that is the obstacle
- */
+/** The refusal says what is possible instead. `growth` is why the payment's growth may be the refund's own. */
 export function refuseDecision(
   obstacle: Obstacle,
   row: RefundRow,
@@ -49,7 +46,6 @@ export function refuseAsker(refundId: string, decision: Decision): DomainError {
   return new DomainError('same_person', detail)
 }
 
-/** Creates the refusal of a decision about an outcome, with the state of the refund and the decision before. */
 export function refuseOutcome(
   row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
   detail: string,
@@ -59,7 +55,7 @@ export function refuseOutcome(
   return new DomainError('not_decidable', text, { extra: { state } })
 }
 
-/** Creates the refusal of a decision that contradicts the evidence; it can be repeated with `againstEvidence`. */
+/** Refuses a decision that contradicts the evidence. It can be repeated with `againstEvidence`. */
 export function refuseAgainstEvidence(
   outcome: string,
   evidence: readonly string[],
@@ -71,7 +67,6 @@ export function refuseAgainstEvidence(
   return new DomainError('against_evidence', message, { extra: { ...extra }, evidence })
 }
 
-/** What was decided before, to follow a refusal; empty for nothing. */
 export function describeDecided(resolution: RefundRow['resolution']): string {
   if (!resolution) return ''
   const { outcome, by, decidedAt, reason } = resolution
@@ -81,7 +76,6 @@ export function describeDecided(resolution: RefundRow['resolution']): string {
 const NOTIFIED =
   'the gateway has notified its request id; the notification decides it within moments'
 
-/** Why a refund does not await approval any more, with what was decided. */
 function explainOver({ why }: Obstacle, row: RefundRow): string {
   if (why === 'expired') {
     return ' any more: it was not approved in time; request it again with a new key if it is still wanted'
@@ -99,7 +93,7 @@ function explainOver({ why }: Obstacle, row: RefundRow): string {
 const DECIDE = 'POST /v1/refunds/{id}/resolution'
 const BEING_SENT = () => 'being sent; read it again for the result'
 
-/** What a refund is, and what is possible instead of cancelling it. */
+/** What a refund is, and what can be done instead of cancelling it. */
 const STANDS: Record<RefundRow['status'], (row: RefundRow) => string> = {
   awaiting_approval: BEING_SENT,
   pending: BEING_SENT,
@@ -114,7 +108,6 @@ const STANDS: Record<RefundRow['status'], (row: RefundRow) => string> = {
     `failed (${failureSource}, ${failureReason}: ${failureMessage}); a new refund takes a new Idempotency-Key`,
 }
 
-/** Why an outcome cannot be decided, and what is possible instead. */
 function explain(obstacle: Obstacle, refundId: string): string {
   if ('leftMs' in obstacle) {
     const left = `${Math.ceil(obstacle.leftMs / 1000)} s`
@@ -143,7 +136,6 @@ const INSTEAD: Partial<Record<RefundRow['status'], RefundOutcome>> = {
   failed: 'succeeded',
 }
 
-/** Who else may decide, and what whoever decided last may. */
 function describeOther({ refundId, status }: RefundRow, outcome: Decision): string {
   const lead = `Refund ${refundId} is ${status} because you decided so`
   if (status === 'returned' && outcome === 'returned') {

@@ -1,34 +1,140 @@
+import { z } from '@hono/zod-openapi'
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
-import { showDiscrepancy } from '../discrepancies/routes.ts'
+import { Discrepancy, showDiscrepancy } from '../discrepancies/routes.ts'
 import { findDiscrepancy } from '../discrepancies/store.ts'
+import type { RefusalCode } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
-import { findExternalRefund, showExternalRefund } from '../refunds/external-view.ts'
-import { findRefund } from '../refunds/find.ts'
-import { showRefund } from '../refunds/view.ts'
+import { Hold } from '../payments/view.ts'
+import { ExternalRefund, findExternalRefund, showExternalRefund } from '../refunds/external-view.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
-import {
-  approve,
-  assign,
-  cancel,
-  decline,
-  HELD,
-  note,
-  releaseHold,
-  resolve,
-  resolveExternal,
-  resolveOne,
-  setHold,
-} from './declare-routes.ts'
 import { annotateDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
-import { resolveExternalRefund } from './external.ts'
+import { EXTERNAL_OUTCOMES, resolveExternalRefund } from './external.ts'
 import { changeHold, findSubject } from './holds.ts'
-import { decideRefund, type RefundDecision } from './refunds.ts'
-import type { HoldTarget } from './second-person.ts'
+import { AgainstEvidence, becauseOf, decisionRoute, RequiredText } from './refund-routes.ts'
+import { HOLD_TARGETS, type HoldTarget } from './second-person.ts'
+
+const ExternalResolution = z
+  .strictObject({
+    outcome: z.enum(EXTERNAL_OUTCOMES),
+    reason: RequiredText,
+    againstEvidence: AgainstEvidence.openapi({
+      description: 'Required to contradict what is known, or an earlier decision',
+    }),
+  })
+  .openapi('ExternalResolution', {
+    example: { outcome: 'part_of_first_sight', reason: 'portal, refund of 20 November' },
+  })
+
+const resolveExternal = decisionRoute({
+  method: 'post',
+  path: '/v1/external-refunds/{externalRefundId}/resolution',
+  operationId: 'resolveExternalRefund',
+  summary: 'Decide about a refund made elsewhere',
+  description:
+    '`matched`: it is part of an increase of the refunded amount that no refund explains. `part_of_first_sight`: it is part of what was refunded when the payment was first seen. `never_happened`: nothing more is deducted for it.',
+  params: z.object({
+    externalRefundId: z.string().openapi({
+      description: 'The `id` of the external refund; an id of another format is not found',
+      example: '6f0d1c1e-0c39-4d54-9a5c-2f2f7a5b8f10',
+    }),
+  }),
+  body: ExternalResolution,
+  shown: ['The external refund after the decision', ExternalRefund],
+  refusals: ['external_refund_not_found', 'not_decidable', 'against_evidence', 'same_person'],
+})
+
+const HoldReason = becauseOf('HoldReason', 'the account was broken into')
+
+const HoldState = z
+  .strictObject({
+    target: z.enum(HOLD_TARGETS),
+    id: z.string(),
+    merchantCode: z.string(),
+    hold: Hold.nullable(),
+  })
+  .openapi('HoldState')
+
+const HELD = {
+  path: '/v1/holds/{target}/{id}',
+  params: z.object({
+    target: z.enum(HOLD_TARGETS).openapi({ description: 'What is held' }),
+    id: z.string().openapi({
+      description: 'The merchant code, or the id of the payment or the refund',
+      example: '1439211',
+    }),
+  }),
+  body: HoldReason,
+} as const
+const UNKNOWN = ['merchant_not_found', 'payment_not_found', 'refund_not_found'] as const
+
+const setHold = decisionRoute({
+  ...HELD,
+  method: 'put',
+  operationId: 'setHold',
+  summary: 'Hold the refunds of an account or a payment, or one refund: nothing held is sent',
+  shown: ['The hold; from now on no attempt to send is recorded', HoldState],
+  refusals: [...UNKNOWN, 'ambiguous_merchant'],
+})
+
+const releaseHold = decisionRoute({
+  ...HELD,
+  method: 'delete',
+  operationId: 'releaseHold',
+  summary: 'Release a hold',
+  shown: ['`hold` is null', HoldState],
+  refusals: [...UNKNOWN, 'ambiguous_merchant', 'not_held', 'same_person'],
+})
+
+const DiscrepancyResolution = becauseOf(
+  'DiscrepancyResolution',
+  'refunded at the portal by the support team, ticket 4711',
+)
+const DiscrepancyNote = z
+  .strictObject({ text: RequiredText })
+  .openapi('DiscrepancyNote', { example: { text: 'asked the gateway, ticket 4711' } })
+const DiscrepancyAssignee = z
+  .strictObject({ name: RequiredText.max(100, 'must be at most 100 characters').nullable() })
+  .openapi('DiscrepancyAssignee', { example: { name: 'Linh' } })
+
+function discrepancyRoute<P extends string, Body extends z.ZodType>(
+  of: { path: P; operationId: string; summary: string; body: Body },
+  ...refusals: RefusalCode[]
+) {
+  return decisionRoute({
+    ...{ ...of, method: 'post', tag: 'Discrepancies' },
+    params: z.object({
+      id: z.string().openapi({ description: 'The `id` of the discrepancy', example: '17' }),
+    }),
+    shown: ['The discrepancy as it is now', Discrepancy],
+    refusals: ['discrepancy_not_found', 'discrepancy_resolved', ...refusals],
+  })
+}
+
+const resolveOne = discrepancyRoute(
+  {
+    path: '/v1/discrepancies/{id}/resolution',
+    operationId: 'resolveDiscrepancy',
+    summary: 'Resolve a discrepancy; it stays resolved while both sides are the same',
+    body: DiscrepancyResolution,
+  },
+  'same_person',
+)
+const note = discrepancyRoute({
+  path: '/v1/discrepancies/{id}/note',
+  operationId: 'noteDiscrepancy',
+  summary: 'Add a note to a discrepancy',
+  body: DiscrepancyNote,
+})
+const assign = discrepancyRoute({
+  path: '/v1/discrepancies/{id}/assignee',
+  operationId: 'assignDiscrepancy',
+  summary: 'Assign an open discrepancy to a person, or to nobody (`null`)',
+  body: DiscrepancyAssignee,
+})
 
 type Asked = { merchantCode?: string | undefined }
 
-/** Routes to cancel a refund, to decide its outcome, to hold and release, and to decide refunds made elsewhere. */
 export function decisionRoutes(ctx: TransactionsContext) {
   const change = async (
     access: Access,
@@ -46,17 +152,6 @@ export function decisionRoutes(ctx: TransactionsContext) {
     return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
   }
   return createRouter()
-    .openapi(cancel, async (c) => {
-      const decision = { decision: 'cancel' as const, ...c.req.valid('json') }
-      const of = { ...c.req.valid('param'), ...c.req.valid('query') }
-      return c.json(await decideAndShow(ctx, c.get('access'), of, decision), 200)
-    })
-    .openapi(resolve, async (c) => {
-      const { outcome, ...rest } = c.req.valid('json')
-      const of = { ...c.req.valid('param'), ...c.req.valid('query') }
-      const decision = { decision: outcome, ...rest }
-      return c.json(await decideAndShow(ctx, c.get('access'), of, decision), 200)
-    })
     .openapi(setHold, async (c) => {
       const of = { ...c.req.valid('param'), ...c.req.valid('query'), ...c.req.valid('json') }
       return c.json(await change(c.get('access'), true, of), 200)
@@ -65,11 +160,6 @@ export function decisionRoutes(ctx: TransactionsContext) {
       const of = { ...c.req.valid('param'), ...c.req.valid('query'), ...c.req.valid('json') }
       return c.json(await change(c.get('access'), false, of), 200)
     })
-}
-
-/** The route to decide refunds made elsewhere, and those by which a second person approves or declines a refund. */
-export function approvalRoutes(ctx: TransactionsContext) {
-  return createRouter()
     .openapi(resolveExternal, async (c) => {
       const access = c.get('access')
       const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
@@ -78,31 +168,8 @@ export function approvalRoutes(ctx: TransactionsContext) {
       const decided = await findExternalRefund(ctx, [found.merchantCode], found.id)
       return c.json(showExternalRefund(decided), 200)
     })
-    .openapi(approve, async (c) => {
-      const of = { ...c.req.valid('param'), ...c.req.valid('query') }
-      const decision = { decision: 'approve' as const, ...c.req.valid('json') }
-      return c.json(await decideAndShow(ctx, c.get('access'), of, decision), 200)
-    })
-    .openapi(decline, async (c) => {
-      const of = { ...c.req.valid('param'), ...c.req.valid('query') }
-      const decision = { decision: 'decline' as const, ...c.req.valid('json') }
-      return c.json(await decideAndShow(ctx, c.get('access'), of, decision), 200)
-    })
 }
 
-async function decideAndShow(
-  ctx: TransactionsContext,
-  access: Access,
-  { refundId, merchantCode }: Asked & { refundId: string },
-  decision: RefundDecision,
-) {
-  const found = await findRefund(ctx, narrowMerchants(access, merchantCode), refundId)
-  await decideRefund(ctx, found, decision, access)
-  const decided = await findRefund(ctx, [found.refund.merchantCode], found.refund.refundId)
-  return showRefund(ctx.encryption, decided)
-}
-
-/** The operators' routes to resolve discrepancies, to note something on them, and to assign them. */
 export function reviewRoutes(ctx: TransactionsContext) {
   const find = (access: Access, { id, merchantCode }: Asked & { id: string }) =>
     findDiscrepancy(ctx.db.sql, narrowMerchants(access, merchantCode), id)

@@ -14,20 +14,17 @@ import { COUNTS_WITH } from '../refunds/order-surplus.ts'
 import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
 import { lockTransaction } from './unit-of-work.ts'
 
-/**
- * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
- * account. Null for neither: it holds back no refund.
- */
-export type HoldsBack = {
+/** What holds refunds back: those of a payment and one that it names (none if both are null), or all of an account. */
+type HoldsBack = {
   merchantCode: string
-  /** Of a hold: since when it is set. What failed since counts as well: its principal could ask again at once. */
+  /** Since when a hold is set. What failed since counts as well: its principal could ask again at once. */
   heldSince?: string | null
 } & (OfPayment | { ofAccount: true })
 
 type OfPayment = {
   paymentId: string | null
   refundId: string | null
-  /** Of what a surplus refund of another payment waits for: the payment's. Those of its order are concerned as well. */
+  /** The transaction of a payment that surplus refunds of the order's other payments wait for. */
   transactionId?: string | null
 }
 
@@ -40,18 +37,18 @@ const OWN = [
   'foldedOnBehalfOf',
 ] as const
 
-/** One that has not ended, and that the principal asked for or is named as the one it was asked for. */
-export type OwnRefund = Pick<RefundRecord['refund'], (typeof OWN)[number]>
+/** A refund that has not ended, and that the principal asked for or is named as the one it was asked for. */
+export type OwnRequest = Pick<RefundRecord['refund'], (typeof OWN)[number]>
 
-/** `free`: nothing of it is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
+/** `free`: none of the refunds is theirs. `self`: nobody else may decide. `another`: somebody else has to. */
 export type MayEnd = 'free' | 'self' | 'another'
 
 /**
- * Refuses to let whoever asked for a refund end what holds it back, unless nobody else may decide for the merchant: the
- * first one would clear the way alone. The caller holds the rows of what it ends, says in the cause that it records
- * whose refunds these were, and makes the change of their transactions visible.
+ * Nobody who asked for a refund ends what holds it back, while another may decide: they would clear the way alone. The
+ * caller holds the rows of what it ends, names these refunds in its cause, and makes their transactions' change
+ * visible.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
- * @returns the refunds that are marked `selfDecided`; empty when none of those concerned is the caller's own
+ * @returns the caller's own refunds, marked `selfDecided`
  * @throws DomainError `same_person`
  */
 export async function requireAnother(
@@ -59,7 +56,7 @@ export async function requireAnother(
   access: Access,
   ends: HoldsBack,
   deed: string,
-): Promise<OwnRefund[]> {
+): Promise<OwnRequest[]> {
   const own = await listOwn(tx, access, ends)
   const [first] = own
   if (!first) return []
@@ -71,17 +68,17 @@ export async function requireAnother(
   return own
 }
 
-/** Whether somebody may end what holds refunds back. It decides what is offered; `requireAnother` decides. */
+/** Whether somebody may end what holds refunds back, to be offered; `requireAnother` checks it again. */
 export async function findMayEnd(tx: Tx, who: Principal, ends: HoldsBack): Promise<MayEnd> {
   const own = await listOwn(tx, who, ends)
   if (own.length === 0) return 'free'
   return (await mayAnotherDecide(tx, who, own)) ? 'another' : 'self'
 }
 
-/** Describes, to follow the actor of a cause, that they ended what held their own refunds back. */
+/** Says in a cause, after the actor, that they ended what held their own refunds back. */
 export function describeSelfDecided(
   { isPerson }: Pick<Access, 'isPerson'>,
-  own: readonly Pick<OwnRefund, 'refundId'>[],
+  own: readonly Pick<OwnRequest, 'refundId'>[],
 ): string {
   if (own.length === 0) return ''
   const ids = own.slice(0, MAX_NAMED).map(({ refundId }) => refundId)
@@ -92,7 +89,6 @@ export function describeSelfDecided(
 
 const MAX_NAMED = 5
 
-/** The transactions of an account's refunds, each once. */
 export function listTransactionsOf(own: readonly TransactionKey[]): TransactionKey[] {
   const [first] = own
   if (!first) return []
@@ -105,7 +101,7 @@ const COLUMNS = listColumns(refunds, 'r', OWN)
 const TRANSACTION = ['merchant_code', 'transaction_id']
 const NOT_ENDED = isUnendedSql('r')
 
-async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
+async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRequest[]> {
   const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   return open.filter((refund) => isOwnRequest(who, refund))
 }
@@ -127,7 +123,7 @@ const SURPLUS_REFUNDS = `
   ) as o
   where o.surplus and o.payment_id <> k.payment_id and o.refund_id is distinct from k.refund_id`
 
-/** Whether the refund `r` failed since then, sent or not; never without a time. */
+/** Whether the refund `r` failed since then, sent or not; never if there is no time. */
 const hasFailedSince = (tx: Tx, since: string | null = null) =>
   tx`(r.status = 'failed' and r.updated_at >= ${since}::timestamptz)`
 
@@ -140,8 +136,8 @@ async function listOf(
     refundId,
     transactionId = null,
   }: Extract<HoldsBack, OfPayment>,
-): Promise<OwnRefund[]> {
-  return await tx<OwnRefund[]>`
+): Promise<OwnRequest[]> {
+  return await tx<OwnRequest[]>`
     select ${tx.unsafe(COLUMNS)}
     from (
       select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
@@ -157,16 +153,16 @@ async function listOf(
     where ${tx.unsafe(NOT_ENDED)} or ${hasFailedSince(tx, heldSince)} order by r.requested_at, r.refund_id`
 }
 
-/** How long before the hold of an account a refund may have been requested that fails during it. */
+/** How long before an account's hold a refund may have been requested that fails during it. */
 const LONGEST_OPEN = '400 days'
 
-/** An account may have many open refunds: those that cannot be the principal's are left out before. */
+/** An account may have many open refunds, so those that cannot be the principal's are left out in the query. */
 async function listOfAccount(
   tx: Tx,
   { principal }: Principal,
   { merchantCode, heldSince = null }: HoldsBack,
-): Promise<OwnRefund[]> {
-  return await tx<OwnRefund[]>`
+): Promise<OwnRequest[]> {
+  return await tx<OwnRequest[]>`
     select ${tx.unsafe(COLUMNS)} from (
       select * from refunds as r where r.merchant_code = ${merchantCode} and ${tx.unsafe(NOT_ENDED)}
       union all
@@ -180,8 +176,8 @@ async function listOfAccount(
 const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
 
 /**
- * Whether somebody else may decide about one of the refunds of an account: a live row `k` of `actors` that did not ask
- * for it. To whoever asked, one whom they named is another all the same: by a name they would be left alone otherwise.
+ * Whether a live row `k` of `actors` that did not ask for one of the refunds may decide about it. A person whom the
+ * requester named counts as another to the requester: otherwise naming everyone else would let them decide alone.
  */
 async function mayAnotherDecide(
   tx: Tx,
@@ -204,8 +200,8 @@ async function mayAnotherDecide(
   return rows.length > 0
 }
 
-/** Locks the transactions before the refunds, as everywhere: those of an account's hold are not locked yet. */
-async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void> {
+/** Locks the transactions before the refunds, as everywhere; for an account's hold they are not locked yet. */
+async function markSelfDecided(tx: Tx, own: readonly OwnRequest[]): Promise<void> {
   for (const key of listTransactionsOf(own)) await lockTransaction(tx, key)
   const merchantCode = own[0]?.merchantCode ?? ''
   const ids = own.map(({ refundId }) => refundId)
@@ -214,20 +210,19 @@ async function markSelfDecided(tx: Tx, own: readonly OwnRefund[]): Promise<void>
     where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])`
 }
 
-type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'foldedOnBehalfOf'>
+type Requested = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'foldedOnBehalfOf'>
 
-/** Whether a principal asked for a refund, or is named as the one it was asked for: then another one has to approve it. */
-export function isOwnRequest(who: Principal, refund: AskedRefund): boolean {
+/** Whether a principal asked for a refund, or it was asked for in their name: then another has to approve it. */
+export function isOwnRequest(who: Principal, refund: Requested): boolean {
   return isRequestedBy(who, refund) || namesActor(who, refund.foldedOnBehalfOf)
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
 type DecidedRefund = RefundKey &
-  AskedRefund &
+  Requested &
   Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
 
-/** Reads how a principal stands to a refund and to the decision before. */
 export async function readStanding(
   tx: Tx,
   refund: DecidedRefund,
@@ -244,10 +239,8 @@ export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
 /** What can be held: an account, a payment with all its refunds, or a single refund. */
 export type HoldTarget = (typeof HOLD_TARGETS)[number]
 
-/** Something that is held. */
 export type Held = { merchantCode: string; target: HoldTarget; id: string }
 
-/** The refunds that a hold concerns: of the account, of the payment, or the one. */
 function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
   if (target === 'merchant') return { merchantCode, ofAccount: true }
   const paymentId = target === 'payment' ? id : null
@@ -255,9 +248,8 @@ function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
 }
 
 /**
- * What a hold holds back that somebody other than the principal set; undefined for one that is theirs. Whoever sets it
- * again puts their name on it, and takes it over from nobody: everyone counts who set it since it was last released. What
- * was set on the command line, or is not known at all, is somebody else's.
+ * What a hold holds back; undefined if the principal alone has set it since it was last released. Setting it again
+ * takes it over from nobody. What was set on the command line, or by nobody known, is somebody else's.
  */
 async function findSetByAnother(
   tx: Tx,
@@ -275,15 +267,14 @@ async function findSetByAnother(
   return isOwn ? undefined : { ...describeHeld(held), heldSince: setters[0]?.at ?? null }
 }
 
-/** It decides what is offered; the release checks it again. */
+/** Whether somebody may release a hold, to be offered; the release checks it again. */
 export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promise<MayEnd> {
   const ends = await findSetByAnother(tx, who, held)
   return ends ? await findMayEnd(tx, who, ends) : 'free'
 }
 
 /**
- * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does.
- * Whoever set a hold may release it. The caller holds the row of what is held.
+ * Checks the release of a hold as `requireAnother` does, except for whoever set it. The caller holds what is held.
  * @returns the refunds that are marked `selfDecided`
  * @throws DomainError `same_person`
  */
@@ -291,8 +282,8 @@ export async function requireAnotherToRelease(
   tx: Tx,
   actor: Actor,
   held: Held,
-): Promise<OwnRefund[]> {
-  // On the command line it is the operator of the machine, who needs no permission.
+): Promise<OwnRequest[]> {
+  // The command line is used by the operator of the machine, who needs no permission.
   const ends = actor.id === null ? undefined : await findSetByAnother(tx, actor, held)
   if (actor.id === null || !ends) return []
   return await requireAnother(tx, actor, ends, `release the hold of ${held.target} ${held.id}`)

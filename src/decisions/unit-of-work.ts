@@ -28,7 +28,7 @@ export async function lockTransaction(
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
 }
 
-/** Makes a transaction due after a change that readers see and no answer brought: the next answer is judged with it. */
+/** Makes a transaction due after a visible change that no answer brought: the next answer is judged with it. */
 export async function recheckTransaction(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -41,38 +41,34 @@ export async function recheckTransaction(
   notifyTransactionChanged(tx, { merchantCode, transactionId })
 }
 
-export type Deciding<T> = {
+type Deciding<T> = {
   actor: Actor
   /** The method and route, or the command, for the audit log. */
   operation: string
   merchantCode: string
   objectId: string
-  /** The transaction that is locked before anything else of it; undefined for what belongs to none. */
+  /** The transaction, which is locked before anything of it; undefined if there is none. */
   transactionId?: string | undefined
-  /** Locks the others of its order with it: it may end what holds a refund of theirs back. */
+  /** Also locks the others of its order, because the decision may end what holds a refund of theirs back. */
   locksOrder?: boolean
-  /** Locks the account's row before: for a hold, which commits that record an attempt share-lock. */
+  /** First locks the account's row: for a hold, because commits that record an attempt share-lock it. */
   locksAccount?: boolean
-  /** Judges and applies it under the locks. It throws what it refuses; nothing is stored then. */
+  /** Judges and applies the decision under the locks. If it throws, nothing is stored. */
   apply: (tx: Tx) => Promise<Applied<T>>
 }
 
-export type Applied<T> = {
+type Applied<T> = {
   value: T
   /** Transactions whose readers see the change: each is queried again. */
   changed?: readonly TransactionKey[]
   /** Builds the events, after everything else is written. */
   buildEvents?: () => Promise<NewEvent[]>
-  /** The line in the log, once it is committed; and what else follows then. */
+  /** The line in the log after the commit. */
   log: string
   afterCommit?: () => void
 }
 
-/**
- * Makes a person's decision in one unit of work: locks, judges and applies it, makes the transactions due, records
- * the audit entry and the events, and commits.
- * @throws DomainError what `apply` throws
- */
+/** The audit entry and the events are written last. @throws DomainError what `apply` throws */
 export async function decide<T>(
   { db: { sql }, log }: Pick<Context, 'db' | 'log'>,
   deciding: Deciding<T>,
@@ -88,7 +84,7 @@ export async function decide<T>(
     await recordEvents(tx, (await applied.buildEvents?.()) ?? [])
     runAfterCommit(tx, () => {
       const { name: key, requestId } = actor
-      // On the command line the line of the audit entry is enough.
+      // On the command line, the log line of the audit entry is enough.
       if (actor.id !== null) {
         log.info({ merchantCode, objectId, operation, key, requestId }, applied.log)
       }
@@ -112,7 +108,6 @@ export async function buildPaymentEvent(
   return data ? [{ merchantCode, transactionId, type: 'payment.updated', data }] : []
 }
 
-/** Reads a payment as its readers see it. */
 export async function readPayment(tx: Tx, key: TransactionKey, paymentId: string) {
   const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
   const own = found?.payments.find((one) => one.paymentId === paymentId)
@@ -128,7 +123,7 @@ export function describeResolution(
   return { outcome, reason, by: name, againstEvidence, decidedAt: now().toISOString() }
 }
 
-/** What a decision is about: a refund of ours, or one made elsewhere, which has no row of ours. */
+/** A refund of ours, or an external one, which has no `refundId`. */
 type Decided = TransactionKey & { paymentId: string; refundId?: string }
 
 /** Resolves the discrepancies that a decision answers, and records one if it contradicts the evidence. */
@@ -161,11 +156,10 @@ const BY_REQUEST = byExpressions(
 )
 
 /**
- * Reads a version of all that a person decides a refund by: that of its transaction, which every visible change of its
- * refunds and payments raises, holds and decisions among them; the refund's status, when it changed last, and the
- * evidence that changed no status; and the notifications that name it, handled or not. The caller of a decision holds
- * the transaction's row, which every change of these takes.
- * @returns text; empty for an unknown refund
+ * Reads a version of all by which a person decides: the transaction's, which every visible change of its refunds,
+ * payments, holds and decisions raises; the refund's status and evidence; and the notifications that name it, handled
+ * or not. The caller of a decision holds the transaction's row, which every change of these takes. Empty for an
+ * unknown refund.
  */
 export async function readShownVersion(
   tx: Tx,
@@ -184,10 +178,8 @@ export async function readShownVersion(
 }
 
 /**
- * Refuses a decision about a refund that has changed since it was shown. The caller holds its transaction's row.
- * @param expected the version that was shown; undefined for a caller that was shown none
- * @param code the refusal that an impossible decision of this kind has
- * @throws DomainError with `changed`
+ * The caller holds the transaction's row. `expected` is undefined if no version was shown.
+ * @throws DomainError `code` with `changed`, if the refund has changed since
  */
 export async function requireShownVersion(
   tx: Tx,

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import type { OrderIds } from '../db/order-facts.ts'
 import type { discrepancies } from '../db/schema.ts'
 
-/** A discrepancy, with the ids of its transaction's order. */
 export type DiscrepancyRow = typeof discrepancies.$inferSelect & OrderIds
 
 type Subject = {
@@ -13,13 +12,13 @@ type Subject = {
   refundId?: string | undefined
 }
 
-/** A discrepancy to record. Both sides are text; amounts in it are exact decimals. */
+/** Both sides are text; amounts in it are exact decimals. */
 export type NewDiscrepancy = Subject & { ours: string; theirs: string }
 
-/** A discrepancy recorded for the first time. */
+/** A discrepancy that was recorded for the first time. */
 export type RecordedDiscrepancy = NewDiscrepancy & { row: DiscrepancyRow }
 
-/** Matches the open discrepancies to resolve, because their sides agree again. A missing member matches any value. */
+/** Selects the open discrepancies to resolve, because their sides agree again. A missing member matches any value. */
 export type ResolvedDiscrepancy = Subject & { ours?: string | undefined }
 
 /** Both sides of a discrepancy are part of an index, whose rows are at most 2,700 bytes long. */
@@ -33,28 +32,23 @@ export function shortenSide(text: string): string {
 }
 
 /**
- * How soon a person has to look. `high`: money may have moved otherwise than is recorded, or goods may leave unpaid;
- * `medium`: a customer or an order waits; `low`: only the records differ.
+ * `high`: money may have moved otherwise than recorded, or goods may leave unpaid. `medium`: a customer or an order
+ * waits. `low`: only the records differ.
  */
 export const SEVERITIES = ['high', 'medium', 'low'] as const
 
-export type Severity = (typeof SEVERITIES)[number]
+type Severity = (typeof SEVERITIES)[number]
 
-/**
- * Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification,
- * the settings, a person's decision.
- */
+/** Where a side comes from. `service` is this service's records, `query` the newest answer, `person` a decision. */
 type Source = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings' | 'person'
 
-/** The source of each side of a kind, its severity, and whether it is about a refund: then reading it takes `refunds:read`. */
+/** `namesRefund`: it is about a refund, so reading it takes `refunds:read`. */
 type KindFacts = { ours: Source; theirs: Source; severity: Severity; namesRefund?: true }
 
-/** A kind about a refund. */
 function ofRefund(ours: Source, theirs: Source, severity: Severity): KindFacts {
   return { ours, theirs, severity, namesRefund: true }
 }
 
-/** Every kind of discrepancy. The documentation explains the kinds and what to do. */
 export const DISCREPANCY_KINDS = {
   unexplained_growth: { ours: 'service', theirs: 'query', severity: 'high' },
   refunded_amount_fell: { ours: 'service', theirs: 'query', severity: 'high' },
@@ -86,35 +80,26 @@ export const DISCREPANCY_KINDS = {
 
 export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
 
-/**
- * Kinds that stay resolved only while they are not found. Whoever resolves growth enters what explains it: growth that
- * is found afterwards has lost its explanation.
- */
+/** Kinds that stay resolved only while they are not found: whoever resolves growth enters what explains it. */
 export const NEVER_SETTLED_BY_WORD: readonly DiscrepancyKind[] = ['unexplained_growth']
 
 const KNOWN = new Map(Object.entries<KindFacts>(DISCREPANCY_KINDS))
 
-/** One of another release is not harmless. */
+/** A kind of another release is not taken as harmless. */
 export function describeKind(kind: string): KindFacts {
   return KNOWN.get(kind) ?? { ours: 'service', theirs: 'query', severity: 'medium' }
 }
 
 export const rateKind = (kind: string): Severity => describeKind(kind).severity
 
-const OF_REFUNDS = [...KNOWN].flatMap(([kind, { namesRefund }]) => (namesRefund ? [kind] : []))
-const LISTED = OF_REFUNDS.map((kind) => `'${kind}'`).join(', ')
+const OF_REFUNDS = [...KNOWN].flatMap(([kind, { namesRefund }]) =>
+  namesRefund ? [`'${kind}'`] : [],
+)
+const LISTED = OF_REFUNDS.join(', ')
 
-/** Whether reading a discrepancy takes the scope `refunds:read`, because it is about a refund. */
-export function namesRefund({
-  kind,
-  refundId,
-}: Pick<DiscrepancyRow, 'kind' | 'refundId'>): boolean {
-  return refundId !== null || OF_REFUNDS.includes(kind)
-}
-
-/** `namesRefund` in SQL, for statements that read `discrepancies` as `d`. */
+/** Whether reading a row `d` of `discrepancies` takes the scope `refunds:read`, because it is about a refund. */
 export const NAMES_REFUND_SQL = `(d.refund_id is not null or d.kind in (${LISTED}))`
 
-/** The same for statements that read the events of discrepancies, and others, from `events`. */
+/** The same of a row of `events`, which may be about something else than a discrepancy. */
 export const EVENT_NAMES_REFUND_SQL = `(case when type in ('discrepancy.found', 'discrepancy.updated')
   then data ->> 'refundId' is not null or data ->> 'kind' in (${LISTED}) else false end)`

@@ -14,7 +14,7 @@ import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/pos
 import { toIso } from '../platform/postgres/row-set.ts'
 import { DISCREPANCY_KINDS, type DiscrepancyRow, describeKind } from './kinds.ts'
 
-export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
+const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
 const Side = z.strictObject({
   source: z
@@ -23,7 +23,6 @@ const Side = z.strictObject({
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 
-/** A discrepancy as the API returns it. */
 export const Discrepancy = z
   .strictObject({
     id: z.string(),
@@ -98,7 +97,6 @@ const FILTERS = {
 
 type DiscrepancyFilter = Omit<Filter<typeof FILTERS>, 'coversAll'>
 
-/** Lists discrepancies, newest first. */
 export async function listDiscrepancies(
   { db: { drizzle } }: Pick<ListingContext, 'db'>,
   { merchants, kind, from, to }: DiscrepancyFilter,
@@ -124,12 +122,11 @@ export async function listDiscrepancies(
 
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }
 
-/** Discrepancies, newest first. */
 export const DISCREPANCIES: Listing<typeof FILTERS, z.infer<typeof Discrepancy>> = {
   name: 'discrepancies',
   scope: 'ops',
   query: FILTERS,
-  // They are numbers that fit in a bigint.
+  // Ids are numbers that fit in a bigint.
   idForm: z.string().regex(/^\d{1,18}$/),
   schema: Discrepancy,
   async read(ctx, filter, limit, after) {

@@ -34,11 +34,10 @@ const JOIN_TRANSACTION = `left join lateral (
 const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
 
 /**
- * Records discrepancies in the commit of the answer or notification that revealed them. One that is already
- * recorded is counted again, and reopened if it was resolved, unless a person resolved it and the sides have not
- * agreed since; what no word settles is reopened even so. The caller holds the transactions' rows.
- * @returns those recorded for the first time: pass them to `buildDiscrepancyEvents` within the commit and to
- *   `logDiscrepancies` after it
+ * Records discrepancies in the commit of the answer or notification that revealed them. A known one is counted again,
+ * and reopened if it was resolved, unless a person's word stands: the sides have not agreed since, and the kind is not
+ * in `NEVER_SETTLED_BY_WORD`. The caller holds the transactions' rows.
+ * @returns the new ones, for `buildDiscrepancyEvents` within the commit and `logDiscrepancies` after it
  */
 export async function recordDiscrepancies(
   tx: Tx,
@@ -46,7 +45,7 @@ export async function recordDiscrepancies(
 ): Promise<RecordedDiscrepancy[]> {
   const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
   if (rows.length === 0) return []
-  // The sides have not agreed since, other than in this commit, which resolves before it records.
+  // The sides have not agreed since, except in this commit, which resolves before it records.
   const stands = tx`d.resolved_by is not null and coalesce(d.over_at = excluded.at, true)
     and d.kind <> all(${[...NEVER_SETTLED_BY_WORD]}::text[])`
   const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
@@ -78,20 +77,21 @@ export async function recordDiscrepancies(
   })
 }
 
-/** Builds one event for each discrepancy recorded for the first time. */
 export function buildDiscrepancyEvents(recorded: readonly RecordedDiscrepancy[]): NewEvent[] {
   return recorded.map(({ merchantCode, transactionId, row }) => {
     return { merchantCode, transactionId, type: 'discrepancy.found', data: showDiscrepancy(row) }
   })
 }
 
-/** Builds the event of a discrepancy that a person resolved, noted something on or assigned. */
 export function buildDiscrepancyUpdate(row: DiscrepancyRow): NewEvent {
   const { merchantCode, transactionId } = row
   return { merchantCode, transactionId, type: 'discrepancy.updated', data: showDiscrepancy(row) }
 }
 
-/** Marks discrepancies whose sides agree again as resolved, or as over if a person resolved them. Call it before recording those of the same answer or notification. */
+/**
+ * Marks discrepancies whose sides agree again as resolved or, if a person had resolved them, as over. Call it before
+ * those of the same answer or notification are recorded.
+ */
 export async function resolveDiscrepancies(
   tx: Tx,
   resolved: readonly ResolvedDiscrepancy[],
@@ -128,12 +128,7 @@ function formatIdentity(one: NewDiscrepancy): string {
   return JSON.stringify([merchantCode, transactionId, kind, paymentId, refundId, ours, theirs])
 }
 
-/**
- * Finds a discrepancy of one of the accounts.
- * @param merchants the accounts the caller may read
- * @param id unvalidated text from the request
- * @throws DomainError `discrepancy_not_found`
- */
+/** @param id unvalidated text from the request @throws DomainError `discrepancy_not_found` */
 export async function findDiscrepancy(
   sql: Sql | Tx,
   merchants: readonly string[],
@@ -149,21 +144,19 @@ export async function findDiscrepancy(
   return found
 }
 
-/** Every kind with the rank of its severity, the most severe first. */
 const RANKED = Object.keys(DISCREPANCY_KINDS).map((kind) => ({
   kind,
   rank: SEVERITIES.indexOf(rateKind(kind)),
 }))
 
-/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+/** The limit is a literal in the statement, because for a parameter the planner expects many rows. */
 export const OPEN_PAGE = 50
 
 /**
- * Lists open discrepancies, the most severe first, then oldest first. Every account and kind is read by itself, by its
- * own part of the index, and no further than a page.
+ * Lists open discrepancies, the most severe first, then the oldest: at most a page and one more row. Every account and
+ * kind is read from its own part of the index, and no further than that.
  * @param only the kinds that are listed; all of them without it
  * @param after the last discrepancy of the page before
- * @returns at most a page and one more row, which shows that there are more
  */
 export async function listOpenDiscrepancies(
   { db: { sql } }: Pick<Context, 'db'>,
@@ -174,7 +167,7 @@ export async function listOpenDiscrepancies(
   const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
   const isListed = ({ kind }: { kind: string }) => !only || only.some((one) => one === kind)
   const kinds = RANKED.filter((one) => one.rank >= rank && isListed(one))
-  // The row of columns is where the scan of the index begins.
+  // The row comparison says where the scan of the index begins.
   const behind = after
     ? sql`and (d.kind, d.at) >= (k.kind, case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end)
         and (k.rank, d.at, d.id, d.merchant_code) > (${rank}::int, ${after.time}::timestamptz, ${after.id}::bigint, ${after.merchantCode})`
@@ -195,7 +188,7 @@ export async function listOpenDiscrepancies(
     order by d.rank, d.at, d.id, d.merchant_code`
 }
 
-/** Lists the discrepancies of a transaction, newest first, `limit` at most. */
+/** Lists at most `limit` discrepancies of a transaction, newest first. */
 export async function listOfTransaction(
   sql: Sql,
   { merchantCode, transactionId }: TransactionKey,

@@ -15,10 +15,9 @@ import {
 } from './lifecycle.ts'
 
 /**
- * Records the outcome of an attempt and applies it to its refund, once: the gateway's answer is evidence, whoever holds
- * the lease by now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's
- * row.
- * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
+ * Records the outcome of an attempt and applies it to its refund, once. The answer is evidence whoever holds the lease
+ * by now, and an attempt whose record was lost in a failover is recorded again. The caller holds the refund's row.
+ * @returns false while another attempt of the refund is in progress: this answer has to be recorded after it
  */
 export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<boolean> {
   if (draft.now.status === 'sending' && !isLast(draft, sent.attempt)) return false
@@ -28,7 +27,7 @@ export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt):
   return true
 }
 
-/** Somebody sent it, if not this attempt. */
+/** The notification shows that somebody sent the refund, even if this attempt did not. */
 export function stopNotified(draft: RefundDraft): void {
   const reason = 'the gateway notified its request id, but as far as is known it was not sent'
   sendToReview(draft, 'notified_unsent', 'contradicted', { reason })
@@ -67,7 +66,6 @@ async function saveOutcome(tx: Tx, sent: SentAttempt): Promise<Ended | undefined
   return ended
 }
 
-/** The columns of an attempt's outcome. */
 function describeOutcome({ call: { outcome, record } }: SentAttempt) {
   const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
   const message = 'reason' in outcome ? outcome.reason : outcome.message
@@ -75,13 +73,12 @@ function describeOutcome({ call: { outcome, record } }: SentAttempt) {
   return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
 }
 
-/** What of an attempt and of its answer decides what becomes of the refund. */
+/** The parts of an attempt and its answer that decide what becomes of the refund. */
 type Answered = {
   attempt: Pick<Attempt, 'before' | 'recorded'>
   call: Pick<SentAttempt['call'], 'outcome'>
 }
 
-/** Applies the outcome of the last attempt to its refund. */
 export function applyOutcome(
   draft: RefundDraft,
   { attempt: { before }, call: { outcome } }: Answered,
@@ -104,23 +101,17 @@ export function applyOutcome(
       move(draft, name, cause, restored)
       break
     }
-    case 'unknown':
-      move(
-        draft,
-        'unanswered',
-        { reason: `no valid answer: ${outcome.reason}` },
-        { unanswered: true },
-      )
+    case 'unknown': {
+      const cause = { reason: `no valid answer: ${outcome.reason}` }
+      move(draft, 'unanswered', cause, { unanswered: true })
+    }
   }
 }
 
 /** The message of an attempt whose answer was not recorded. */
-export const INTERRUPTED = 'interrupted'
+const INTERRUPTED = 'interrupted'
 
-/**
- * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
- * recorded. The caller holds the lease, so no other worker is sending now.
- */
+/** Ends an attempt without a recorded answer. The caller holds the lease, so its worker died or lost the lease. */
 export function endInterrupted(draft: RefundDraft): void {
   if (draft.now.status !== 'sending') return
   const reason = 'the attempt was interrupted; the request may have been sent'
@@ -128,7 +119,7 @@ export function endInterrupted(draft: RefundDraft): void {
   draft.interrupted = true
 }
 
-/** Ends the records of interrupted attempts. Another attempt is recorded after that. */
+/** Ends the records of interrupted attempts. Call it before another attempt is recorded. */
 export async function saveInterrupted(tx: Tx, drafts: readonly RefundDraft[]): Promise<void> {
   for (const { now, interrupted } of drafts) {
     if (!interrupted) continue
@@ -145,7 +136,7 @@ export async function saveInterrupted(tx: Tx, drafts: readonly RefundDraft[]): P
   }
 }
 
-/** Only a code for the first attempt is evidence of a failure, and only after the confirmation window. */
+/** Only the code of the first attempt is evidence of a failure, and only after the confirmation window. */
 function applyRejection(
   draft: RefundDraft,
   { code, message }: { code: string; message: string },
@@ -153,20 +144,12 @@ function applyRejection(
 ): void {
   const reason = `the gateway answered with ${describeCode(code, message)}`
   const isFirst = draft.now.attempts === 1
-  move(
-    draft,
-    'refused',
-    { reason },
-    {
-      ...(isFirst ? { refusedCode: code, refusedAt } : {}),
-      failureSource: 'gateway',
-      failureReason: code,
-      failureMessage: explainCode(code, message),
-    },
-  )
+  const failureMessage = explainCode(code, message)
+  const failure = { failureSource: 'gateway' as const, failureReason: code, failureMessage }
+  const first = isFirst ? { refusedCode: code, refusedAt } : {}
+  move(draft, 'refused', { reason }, { ...first, ...failure })
 }
 
-/** Applies the answer of an attempt, which another one may have followed. */
 export function applyAnswer(draft: RefundDraft, sent: Answered, { isLost, endedAt }: Ended): void {
   if (isLost) restoreAttempt(draft, sent.attempt, sent.call.outcome.kind)
   const { outcome } = sent.call
@@ -180,8 +163,8 @@ export function applyAnswer(draft: RefundDraft, sent: Answered, { isLost, endedA
 }
 
 /**
- * Applies the answer of an attempt that another one followed. Code 0 accepts the refund; anything else but that nothing
- * was sent shows that there was more than one attempt, and then no code proves a failure.
+ * Code 0 accepts the refund. Any other answer to something that was sent shows that there was more than one attempt,
+ * and then no code proves a failure.
  */
 function applyEarlier(draft: RefundDraft, { call: { outcome } }: Answered): void {
   if (draft.now.status !== 'unknown' || outcome.kind === 'unavailable') return
@@ -196,9 +179,8 @@ function isLast({ now }: RefundDraft, { recorded }: Answered['attempt']): boolea
 }
 
 /**
- * Marks a refund as sent if its row is older than the attempt. A refund that has failed as unsent since, for example by
- * a cancellation, or whose approval was lost as well, is left to a person: its amount may already be released, and
- * once approved again it would be sent as if it were new.
+ * Marks a refund as sent if its row is older than the attempt. One that has since failed as unsent, or lost its
+ * approval, is left to a person: its amount may be released already, or it would be sent again once approved.
  */
 function restoreAttempt(
   draft: RefundDraft,
@@ -213,7 +195,7 @@ function restoreAttempt(
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
     const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`
     sendToReview(draft, 'attempt_found', 'no_evidence', { reason })
-    // The table has no attempts of what nobody approved.
+    // The constraint `refunds_approved_before_sending` allows no attempts without an approval.
     const counted = needsApproval && approvedFingerprint === null ? { attempts: 0 } : {}
     draft.now = { ...draft.now, ...NO_FAILURE, ...sent, ...counted }
     return
@@ -222,11 +204,11 @@ function restoreAttempt(
   move(draft, 'attempt_recorded', { reason: 'attempt recorded again: its record was lost' }, sent)
 }
 
-/** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
+/** Applies the answer of the last attempt, unless more than its silence has been judged since. */
 function applyLast(draft: RefundDraft, sent: Answered, endedAt: string): void {
   const { status } = draft.now
   if (status !== 'sending' && status !== 'unknown') return
-  // Its only reason was that this answer was missing.
+  // It was set only because this answer was missing.
   draft.now = { ...draft.now, unanswered: sent.attempt.before.unanswered }
   applyOutcome(draft, sent, endedAt)
 }

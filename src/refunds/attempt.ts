@@ -26,7 +26,7 @@ export type Attempt = {
   refundId: string
   attemptId: number
   prepared: PreparedCall<string | undefined>
-  /** The refund before the attempt, restored if no byte was written, and with it. */
+  /** The refund before the attempt, which is restored if no byte was written, and after it was recorded. */
   before: RefundRow
   recorded: RefundRow
   snapshotCallId: number
@@ -37,7 +37,7 @@ export type Attempt = {
 
 export type SentAttempt = { attempt: Attempt; call: GatewayCall<string | undefined> }
 
-/** What of a refund is approved: whatever decides how much money goes where, and for whom. */
+/** The parts of a refund that are approved: how much money goes where, and for whom. */
 export type ApprovedContent = Pick<
   RefundRow,
   'merchantCode' | 'refundId' | 'paymentId' | 'amount' | 'reason' | 'onBehalfOf'
@@ -56,7 +56,7 @@ export function formatApproved(
   ])
 }
 
-/** Whether the refund is what was approved, if it needed that. One that is not, and was never sent, fails. */
+/** Whether a refund that needed approval is what was approved. One that is not, and was never sent, fails. */
 export function isAsApproved(
   { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
   draft: RefundDraft,
@@ -90,8 +90,8 @@ const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
 const REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
 
 /**
- * The condition that neither the account, the payment nor the refund of `k` (`merchant_code`, `payment_id`,
- * `refund_id`) is held. It counts only in a statement that starts after `lockHold`.
+ * The SQL condition that nothing of `k` (`merchant_code`, `payment_id`, `refund_id`) is held: neither the account, the
+ * payment nor the refund. It counts only in a statement that starts after `lockHold`.
  */
 export const NOT_HELD_SQL = `(
     select m.hold from merchant_accounts as m where m.merchant_code = k.merchant_code) is null
@@ -99,10 +99,10 @@ export const NOT_HELD_SQL = `(
   and (select r.hold from refunds as r where ${REFUND} limit 1) is null`
 
 /**
- * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot.
- * Fails a pending refund that can no longer be sent. Only one refund of a payment is sent at a time: while
- * the outcome of an attempt is unknown, no other refund of that payment is sent.
- * @returns the attempt to send once the commit is done, or undefined when there is nothing to send
+ * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot, and fails
+ * pending refunds that can no longer be sent. While the outcome of an attempt is unknown, no other refund of its
+ * payment is sent.
+ * @returns the attempt to send once the commit is done; undefined when there is nothing to send
  */
 export async function prepareAttempt(
   ctx: AttemptContext,
@@ -123,9 +123,9 @@ export async function prepareAttempt(
 }
 
 /**
- * Whether the refund is in the currency that caps and the need of an approval were judged by or, where none was verified,
- * that it was requested in. One that was requested before a verified notification named another fails: what is meant is
- * not known.
+ * Whether the refund is in the currency by which caps and the approval were judged or, if none was verified, in which
+ * it was requested. If a verified notification has named another currency since, it fails, because nobody knows which
+ * was meant.
  */
 async function isInSameCurrency(tx: Tx, draft: RefundDraft): Promise<boolean> {
   const { merchantCode, transactionId, capCurrency, requestedCurrency } = draft.now

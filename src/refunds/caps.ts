@@ -5,30 +5,25 @@ import { DomainError } from '../errors.ts'
 import { addAmounts, compareAmounts, subtractAmount } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** What a key and those it was rotated from have refunded on a day, by verified currency. */
+/** What an API key and those it was rotated from have refunded on a day, by verified currency. */
 export type DayTotals = { day: string; byCurrency: Readonly<Record<string, string>> }
 
-/** Stands in the totals for payments without a verified currency. */
+/** Stands in the totals for payments whose currency is not verified. */
 const UNVERIFIED = '*'
 
-/** Whether the key has a total of the day. */
 export function countsToday({ refundDailyMax, refundDailyMaxByCurrency }: Access): boolean {
   return refundDailyMax !== null || refundDailyMaxByCurrency !== null
 }
 
-/**
- * Locks the day of a key until the commit, before all rows: its concurrent refunds count one after the other. A rotated
- * key and its successors share the day, so rotation does not reset the total.
- */
+/** Locks the day of an API key and its rotations until the commit, before any row: their refunds count in turn. */
 export async function lockDay(tx: Tx, { chainId }: Access, zone: string): Promise<void> {
   await tx`
     select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(current_schema() || ${chainId}::text || (now() at time zone ${zone})::date))`
 }
 
 /**
- * Sums the day's refunds of a key. One that has failed without being sent does not count: nothing was refunded, and
- * nothing will be. One that a person decided stays counted, because the gateway had notified it. Read it after
- * `lockDay`, in a statement of its own.
+ * Sums the refunds of the day. One that failed without being sent does not count, unless a person decided it: then the
+ * gateway had notified it. Call it after `lockDay`, in a statement of its own.
  */
 export async function readDay(tx: Tx, { chainId }: Access, zone: string): Promise<DayTotals> {
   const rows = await tx<{ day: string; currency: string | null; amount: string | null }[]>`
@@ -44,12 +39,11 @@ export async function readDay(tx: Tx, { chainId }: Access, zone: string): Promis
   return { day, byCurrency: Object.fromEntries(sums) }
 }
 
-/** A refund as caps see it: `currency` is null when it is not verified; then the lowest cap of any currency applies. */
+/** `currency` is null when it is not verified; then the lowest cap of any currency applies. */
 type Asked = { amount: string; currency: string | null; today: DayTotals | undefined; zone: string }
 
 /**
- * Refuses a refund above the caps of a key: the largest single one and the total of a day in the zone `CAPS_TIME_ZONE`,
- * each in any currency and by currency.
+ * Applies the caps on a single refund and on a day in `CAPS_TIME_ZONE`, each in any currency and by currency.
  * @throws DomainError `refund_cap_exceeded`, with what is left today
  */
 export function requireWithinCaps(access: Access, { amount, currency, today, zone }: Asked): void {
@@ -71,7 +65,7 @@ export function requireWithinCaps(access: Access, { amount, currency, today, zon
   }
 }
 
-/** What the key may refund in the rest of the day. An amount without a verified currency counts in every one. */
+/** What the API key may still refund today. An amount without a verified currency counts in every currency. */
 function findLeft(access: Access, { byCurrency }: DayTotals, currency: string | null): string {
   const { refundDailyMax, refundDailyMaxByCurrency: caps } = access
   const total = addAmounts(['0', ...Object.values(byCurrency)])
@@ -93,7 +87,7 @@ function describeUnit(
     : ` in ${currency}`
 }
 
-/** The caps that a refund in the currency has to respect; in a currency without one, nothing may be refunded. */
+/** The caps for a refund in the currency. Where it has none, nothing may be refunded. */
 function selectCaps(caps: CapsByCurrency | null, currency: string | null): [string, string][] {
   if (caps === null) return []
   return currency === null ? Object.entries(caps) : [[currency, caps[currency] ?? '0']]

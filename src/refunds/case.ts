@@ -48,7 +48,7 @@ const OF_REQUEST = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
 )
 
-/** When the failure of the refund that `e` names was notified first, by the trusted reading of a text. */
+/** When a trusted reading first notified the failure of the refund that `e` names. */
 const FAILED_AT = `(
   select min(o.first_received_at) from (select * from ipn_events as o where ${OF_REQUEST} offset 0) as o
   where o.kind = 'refund' and o.verdict = 'verified' and o.reading = 1
@@ -125,9 +125,9 @@ type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 const OF_NOTIFIED = byKey('f', OF_PAYMENT, 'e')
 
 /**
- * Growth that one of them fits, and that is not explained, settles no refund of ours: the gateway may have added a member.
- * Any growth fits a success whose amount cannot be read. What people entered since one was told explains as much of it
- * and of those told later, each amount once; where the amount of one cannot be read, each takes an entry.
+ * Unexplained growth that fits one of these settles no refund of ours, because the gateway may have added a member. A
+ * success with an unreadable amount fits any growth. What people entered after one was notified explains as much of it
+ * and of later ones, each amount once; if one of them is unreadable, each takes an entry.
  */
 const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select *, coalesce(sum(amount) over (order by id desc), 0) as total,
@@ -255,11 +255,10 @@ const LISTED_COLUMNS = {
 }
 
 /**
- * Whether each answer requires its refunds to be reconciled: its transaction has refunds, a refund notification
- * names one of its payments, the refunded amount of a payment has changed since it was first seen, or a payment
- * is stored under another transaction. The
- * caller holds the transactions' rows, so that no refund can be requested meanwhile.
- * @param answers the transactions, and the payments the gateway listed for each
+ * Whether each answer requires its refunds to be reconciled: its transaction has refunds, a refund notification names
+ * one of its payments, the refunded amount of a payment has changed since it was first seen, or a payment is stored
+ * under another transaction. The caller holds the transactions' rows, so that no refund can be requested meanwhile.
+ * @param answers the transactions, and the payments that the gateway listed for each
  * @returns in the order of the answers
  */
 export async function needsReconciliation(

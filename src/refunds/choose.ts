@@ -22,22 +22,17 @@ import {
 } from './measure.ts'
 import type { LockedPayment, LockedRefunds } from './types.ts'
 
-/** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
-export type Obstacle = { reason: string; message: string; left?: string }
+/** Why a refund must not be sent. If too little is left to refund, `left` is how much (decimal string). */
+type SendObstacle = { reason: string; message: string; left?: string }
 
 const GONE = 'payment_not_refundable'
 
-/**
- * Checks a refund against the newest snapshot. The amount left to refund is computed without the refund
- * itself.
- * @param own the drafts of the payment
- * @returns undefined when the refund may be sent
- */
-export function findObstacle(
+/** @param own the drafts of the payment; the refund itself is not deducted from what is left */
+function findSendObstacle(
   payment: LockedPayment,
   own: readonly RefundDraft[],
   draft: RefundDraft,
-): Obstacle | undefined {
+): SendObstacle | undefined {
   if (payment.status !== 'SUCCESS' || payment.missing) {
     const message = payment.missing
       ? 'the gateway no longer lists the payment'
@@ -45,7 +40,7 @@ export function findObstacle(
     return { reason: GONE, message }
   }
   const { receiver, attempts } = draft.now
-  // When it was requested the payment's method was another one, or one that nobody knows.
+  // The payment's method was another one, or unrecognised, when the refund was requested.
   if (payment.paymentMethod === 'QR' && receiver === null && attempts === 0) {
     const message = 'the payment was made by QR, and no receiver was given'
     return { reason: 'receiver_required', message }
@@ -63,15 +58,14 @@ function describeInferred({ refundId, amount }: RefundRow): string {
 }
 
 /**
- * Whether the obstacle may clear by itself. An unmatched delta may belong to refunds that are still
- * reserved; their amount is then counted twice until it is matched. The caller neither sends nor fails such
- * a refund.
+ * Whether the obstacle may clear by itself, so that the refund waits: an unmatched delta may belong to refunds that
+ * are still reserved, and their amount is counted twice until it is matched.
  */
-export function mayClear(
-  { left }: Obstacle,
+function mayClear(
+  { left }: SendObstacle,
   own: readonly RefundDraft[],
   { now: { amount } }: RefundDraft,
-  unmatchedDelta = '0',
+  unmatchedDelta: string,
 ): boolean {
   if (left === undefined) return false
   const open = own.filter(({ now }) => isOpen(now) || isInferredUnmatched(now))
@@ -82,21 +76,18 @@ export function mayClear(
 
 export type Sendable = { draft: RefundDraft; payment: LockedPayment }
 
-/**
- * Yields the refunds of a transaction that may be sent now, oldest first; fails those that can no longer be sent. Needs
- * nothing but what it is given.
- */
+/** Yields the refunds that may be sent now, oldest first, and fails those that can no longer be sent. */
 export function* chooseSendable(
   { drafts, payments }: Pick<LockedRefunds, 'drafts' | 'payments'>,
   snapshot: SnapshotRef,
   settings: RefundSettings,
 ): Generator<Sendable> {
   for (const payment of payments) {
-    // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
+    // It was listed before, and now is not, or unreadably. Its refunds wait until that is believed or over.
     if (!payment.listed && !payment.missing) continue
     if (isReadOddly(payment)) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
-    // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
+    // A fall that one answer showed is not believed yet, so growth cannot be measured from this answer.
     const isReturnSeen = own.some(
       ({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0,
     )
@@ -105,12 +96,11 @@ export function* chooseSendable(
   }
 }
 
-/** Whether what the newest answer shows of the payment does not count yet: nothing is sent or failed meanwhile. */
+/** Whether the newest answer's values for the payment do not count yet. Meanwhile nothing is sent or failed. */
 function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
   return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
 }
 
-/** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
 function* pickSendable(
   settings: RefundSettings,
   payment: LockedPayment,
@@ -119,11 +109,11 @@ function* pickSendable(
 ): Generator<RefundDraft> {
   const unknown = own.find(({ now }) => now.status === 'unknown')
   if (unknown) {
-    const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
+    const fits = showsNothing(payment, own, unknown) && !findSendObstacle(payment, own, unknown)
     if (fits && isDue(unknown) && mayResend(unknown.now, settings)) yield unknown
     return
   }
-  // The commit that resolves an unknown outcome also sends the refunds it blocked, whenever they were due.
+  // The commit that resolves an unknown outcome also sends the refunds that it blocked, whenever they were due.
   const unblocked = own.some(
     ({ before: { status } }) => status === 'unknown' || status === 'sending',
   )
@@ -132,9 +122,9 @@ function* pickSendable(
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
     if (!settings.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
-    const obstacle = findObstacle(payment, own, draft)
+    const obstacle = findSendObstacle(payment, own, draft)
     const isPaymentGone = obstacle?.reason === GONE
-    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
+    // The refund waits until the growth is explained, by resolving its discrepancy, or until it was not sent in time.
     const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
     if (mayBeItsOwn && !isPaymentGone) {
       if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)
@@ -150,19 +140,19 @@ function* pickSendable(
   }
 }
 
-/** The restored database may have forgotten that it was sent, and the payment shows growth that it may have made. */
+/** The restored database may have forgotten that it was sent, and the growth may be its own. */
 function reviewForgotten(draft: RefundDraft, callId: number): void {
   const reason =
     'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
   sendToReview(draft, 'may_have_moved', 'contradicted', { reason, callId })
 }
 
-/** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
+/** Fails a refund that can no longer be sent, unless a lost row of it may have been sent: then a person decides. */
 function failUnsent(
   payment: LockedPayment,
   own: readonly RefundDraft[],
   draft: RefundDraft,
-  { reason, message, callId }: Obstacle & { callId: number },
+  { reason, message, callId }: SendObstacle & { callId: number },
 ): void {
   const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
   if (mayHaveMoved === undefined) {
@@ -173,7 +163,7 @@ function failUnsent(
   sendToReview(draft, 'may_have_moved', 'contradicted', cause)
 }
 
-/** Fails a pending refund at the check before sending. One that a restore may have forgotten is left to a person. */
+/** Fails a pending refund, unless a restore may have forgotten that it was sent: then a person decides. */
 export function failCheck(
   draft: RefundDraft,
   failureReason: string,
@@ -191,7 +181,7 @@ export function failCheck(
   move(draft, 'check_failed', cause, { failureReason, failureMessage })
 }
 
-/** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
+/** Whether the snapshot shows neither growth that may be the refund's nor growth that is unexplained. */
 function showsNothing(
   payment: LockedPayment,
   own: readonly RefundDraft[],
@@ -203,7 +193,7 @@ function showsNothing(
   return hasNotGrown(now, { ...payment, unmatchedDelta })
 }
 
-/** Begins an attempt whose record is written: from now on its bytes may leave. */
+/** Begins an attempt whose record is written. From now on its bytes may leave. */
 export function startAttempt(
   draft: RefundDraft,
   { refundedNow }: LockedPayment,

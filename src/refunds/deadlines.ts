@@ -29,16 +29,16 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** How long a refund that was never sent may wait in a status, and the move that ends it then. */
+/** The setting that limits how long a refund may stay unsent, the move that ends it then, and what was not done. */
 const UNSENT_FOR = {
   awaiting_approval: ['REFUND_APPROVAL_WITHIN_MS', 'approval_expired', 'not approved'],
   pending: ['REFUND_SEND_WITHIN_MS', 'not_sent_in_time', 'not sent'],
 } as const
 
 /**
- * Ends a refund that was not approved, or not sent, in time: whoever requested it no longer expects it. Needs no answer
- * from the gateway. It fails, unless a row of it that is lost may have been sent: then a person decides.
- * @param mayHaveMoved why it may have been, from `explainMayHaveMoved`
+ * Ends a refund that was not approved or sent in time: whoever requested it no longer expects it. It fails, unless a
+ * lost row of it may have been sent: then a person decides.
+ * @param mayHaveMoved why it may have been sent, from `explainMayHaveMoved`
  */
 function expireUnsent(
   draft: RefundDraft,
@@ -59,9 +59,8 @@ function expireUnsent(
 }
 
 /**
- * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. Leaves one to a person if
- * what the gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the
- * last attempt.
+ * Ends a refund that was not approved or sent in time, or whose failure two answers confirm. A person decides if what
+ * the gateway says does not end it, or if it is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(
@@ -75,7 +74,7 @@ export function applyDeadlines(
   expireUnsent(draft, mayHaveMoved, settings)
   if (!isAwaited(draft.now)) return undefined
   if (snapshot && draft.now.status === 'unknown' && measureGrown(draft.now, snapshot).lt(0)) {
-    // Should the amount grow again, nobody could say whose growth that is.
+    // If the amount grew again, nobody could say whose growth that is.
     const reason = `the refunded amount was ${draft.now.refundedBefore} when it was sent, and an answer shows ${snapshot.refundedNow}`
     sendToReview(draft, 'given_up', 'no_evidence', { reason })
     return undefined
@@ -87,7 +86,7 @@ export function applyDeadlines(
       : judgeRefusal(draft, snapshot, settings)
   const { now } = draft
   if (ended || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
-  // A notified failure that the refunded amount contradicts: no query can decide that.
+  // No query can decide about a notified failure that the refunded amount contradicts.
   const contradicted =
     snapshot !== undefined && now.failureBeforeSnapshot && now.noGrowthSince === null
   if (now.status === 'unknown' || contradicted) {
@@ -99,7 +98,7 @@ export function applyDeadlines(
   return { kind: 'refund_without_end', ours: 'accepted', theirs: 'no notification, no growth' }
 }
 
-/** Keeps since when answers that are later than the refund's failure show no growth of its amount. */
+/** Records since when answers later than the refund's failure show no growth of its amount. */
 function noteGrowth(draft: RefundDraft, snapshot: SnapshotView): void {
   const { now } = draft
   const isLater = now.failureCode !== null ? now.failureBeforeSnapshot : now.refusedBeforeSnapshot
@@ -108,10 +107,7 @@ function noteGrowth(draft: RefundDraft, snapshot: SnapshotView): void {
   if (noGrowthSince !== now.noGrowthSince) draft.now = { ...now, noGrowthSince }
 }
 
-/**
- * Whether the refund has not grown the refunded amount in this answer and in an earlier one, `REFUND_CONFIRM_FAILED_MS`
- * apart by the database's clock, both of them later than its failure.
- */
+/** Whether two answers since the failure, `waitMs` apart by the database's clock, show no growth. */
 function isConfirmed(
   { before, now }: RefundDraft,
   snapshot: SnapshotView | undefined,
@@ -122,8 +118,9 @@ function isConfirmed(
 }
 
 /**
- * Ends a refund whose failure was notified once two later answers show no growth. A code that is not known to be final
- * may mean that the bank still works on it: a person decides. @returns whether either has happened
+ * Ends a refund whose failure was notified once two later answers show no growth. With a code that is not known to be
+ * final the bank may still work on it, so a person decides.
+ * @returns whether the refund has ended or was left to a person
  */
 function judgeNotifiedFailure(
   draft: RefundDraft,
@@ -135,7 +132,7 @@ function judgeNotifiedFailure(
   if (failureCode === null) return false
   const notified = `the gateway notified a failure (code ${failureCode})`
   if (attempts > 1) {
-    // One of them was lost in a failover, and is recorded again since the failure was notified.
+    // One attempt's record was lost in a failover, and was written again after the failure was notified.
     const reason = `${notified} of one of ${attempts} attempts`
     sendToReview(draft, 'notified_contradiction', 'contradicted', { reason })
     return true
@@ -156,7 +153,7 @@ function judgeNotifiedFailure(
   return true
 }
 
-/** The same of a refund whose only attempt was refused; a restore may have forgotten another, which was not. */
+/** The same for a refund whose only attempt was refused. A restore may have forgotten another attempt. */
 function judgeRefusal(
   draft: RefundDraft,
   snapshot: SnapshotView | undefined,
@@ -181,15 +178,14 @@ function judgeRefusal(
   return true
 }
 
-/** Whether nothing but the refusal of its only attempt is known of the refund. */
+/** Whether the refusal of its only attempt is all that is known of the refund. */
 function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow): boolean {
   const isRefused = refusedCode !== null && !isOpenCode(refusedCode)
   return status === 'unknown' && attempts === 1 && !unanswered && isRefused
 }
 
 /**
- * Whether the refund may be sent again under the same id, provided that a fresh snapshot shows no growth. No
- * gateway remembers request ids for ever: resending stops `REFUND_RESEND_FOR_MS` after the first attempt.
+ * Whether it may be sent again under its id, if a fresh snapshot shows no growth. No gateway remembers ids for ever.
  */
 export function mayResend(now: RefundRow, settings: RefundSettings): boolean {
   return (
@@ -207,7 +203,7 @@ function resendAfter(now: RefundRow, settings: RefundSettings): number {
   return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
 }
 
-/** How long until the next check of a refund that is not over (ms): doubles, but never passes one of its deadlines. */
+/** How long until the next check (ms): doubles, but never passes a deadline. */
 export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings): number {
   const limits = { base: settings.REFUND_BACKOFF_MS, max: settings.REFUND_BACKOFF_MAX_MS }
   const steps = [repoll(now.polls, limits)]
@@ -224,11 +220,11 @@ export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings
     }
   }
   if (now.status === 'pending') steps.push(settings.REFUND_SEND_WITHIN_MS - now.sinceRequestedMs)
-  // Deadlines in the past are ignored; one more millisecond puts the check after the deadline.
+  // The extra millisecond puts the check after the deadline. Deadlines in the past are ignored.
   return Math.min(...steps.filter((ms) => ms > 0).map((ms) => Math.ceil(ms) + 1))
 }
 
-/** How long until a failure may be confirmed (ms): since the gateway told it, and since an answer shows no growth. */
+/** How long until the gateway's report, and an answer without growth, are old enough to confirm a failure (ms). */
 function listConfirmations(
   { noGrowthSince, sinceNoGrowthMs }: RefundRow,
   sinceToldMs: number | null,
@@ -239,15 +235,15 @@ function listConfirmations(
 }
 
 export type SendingTurn = {
-  /** They could have been sent but were not: their next check follows the schedule. Otherwise they stay due. */
+  /** Waiting refunds could have been sent. Those that were not follow the schedule; without a turn they stay due. */
   had: boolean
-  /** The query was answered; without an answer, waiting refunds back off. */
+  /** The query was answered. Without an answer, waiting refunds back off. */
   answered: boolean
-  /** Refund calls of the account are paused: due refunds are checked again after this time (ms). */
+  /** How long the account's refund calls are paused; due refunds are checked again after this time (ms). */
   pausedMs?: number | undefined
 }
 
-/** Sets the refund's next check where it changes; otherwise the refund stays due or keeps its time. */
+/** Sets the refund's next check if it changes. Otherwise the refund stays due or keeps its time. */
 export function scheduleDraft(
   draft: RefundDraft,
   drafts: readonly RefundDraft[],

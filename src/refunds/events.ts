@@ -14,7 +14,6 @@ import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
 const REFUND_COLUMNS = listColumns(refunds, 'r')
 const KEY_COLUMNS = pickColumns(refunds, 'merchantCode', 'refundId')
 
-/** Reads refunds within a unit of work, oldest first. Runs no query for an empty list. */
 export async function readRefunds(
   tx: Tx,
   merchantCode: string,
@@ -37,7 +36,7 @@ export async function readRefunds(
   }))
 }
 
-/** Builds the events of refunds that the unit of work has changed, as it leaves them. */
+/** Builds the events of refunds that the unit of work has changed. Call it after their last change. */
 export async function buildUpdatedEvents(
   { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
   tx: Tx,
@@ -47,10 +46,7 @@ export async function buildUpdatedEvents(
   return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
 }
 
-/**
- * Builds a refund's event. Its receiver stays encrypted until the event is delivered.
- * @param shown the refund as the commit leaves it
- */
+/** Builds an event of a refund as the commit leaves it. The receiver stays encrypted until delivery. */
 export function buildRefundEvent(
   encryption: Pick<Encryption, 'decrypt'>,
   { merchantCode, transactionId }: TransactionKey,
@@ -63,10 +59,7 @@ export function buildRefundEvent(
   return { merchantCode, transactionId, type, data: { ...view, receiver } }
 }
 
-/**
- * Builds one event for each external refund that a commit found, changed or moved with its payment.
- * @param changed the external refunds as the commit leaves them
- */
+/** Builds one event for each external refund that a commit found, changed, or moved with its payment. */
 export function buildExternalEvents(
   changed: readonly ExternalRecord[],
   changes: readonly ExternalChange[],
@@ -79,7 +72,6 @@ export function buildExternalEvents(
   })
 }
 
-/** Reads the external refunds that a commit found or changed, and builds their events. */
 export async function readExternalEvents(
   tx: Tx,
   merchantCode: string,
@@ -89,7 +81,6 @@ export async function readExternalEvents(
   return buildExternalEvents(await readExternalRefunds(tx, merchantCode, ids), changes)
 }
 
-/** Records the changed states of external refunds, in the order given. */
 export async function recordExternalChanges(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,

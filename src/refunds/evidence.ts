@@ -11,20 +11,19 @@ import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
 import type { WeighedNotification } from './types.ts'
 
-type OwnRefund = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
+type RefundIdentity = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
 
-/** How much a notification counts for a refund of ours. */
-export type Weight = {
-  /** Request id (in whatever case), payment and amount are those of the refund: then its place does not matter. */
+/** What a notification proves about a refund of ours. */
+type Weight = {
+  /** Its request id (in any case), payment and amount are the refund's. Then its place does not matter. */
   same: boolean
-  /** The outcome that it settles; undefined for none. */
   settles: 'success' | 'failure' | undefined
-  /** It shows that the gateway has the refund, which is not ended as one that was not sent. */
+  /** It shows that the gateway has the refund, which then does not end as unsent. */
   stops: boolean
 }
 
-/** Everything that believes a notification, or stops at one, asks here. One that is not verified is a hint. */
-export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
+/** Whatever believes a notification, or stops because of one, asks here. An unverified notification is only a hint. */
+export function weigh(one: WeighedNotification, own: RefundIdentity): Weight {
   const isOwn = one.verified && one.requestId.toLowerCase() === own.refundId
   const { paymentId, amount } = one
   const isFitting =
@@ -34,13 +33,12 @@ export function weigh(one: WeighedNotification, own: OwnRefund): Weight {
   return { same, settles, stops: same || (isOwn && one.reading === 1) }
 }
 
-/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
+/** What a notification's code means; undefined if it is missing or open, or if no gateway writes it. */
 export function readResult(code: string | null): 'success' | 'failure' | undefined {
   if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
   return code === '0' ? 'success' : 'failure'
 }
 
-/** Something that speaks for the success of a refund or against it. */
 export const Indication = z.strictObject({
   kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
     description:
@@ -51,17 +49,13 @@ export const Indication = z.strictObject({
   text: z.string(),
 })
 
-export type RefundIndication = z.infer<typeof Indication>
+type RefundIndication = z.infer<typeof Indication>
 
 type StoredRefund = RefundRecord['refund']
 
 type Attempt = { at: string; outcome: string | null; code: string | null; message: string | null }
 type Transition = { at: string; to: string; cause: string }
 
-/**
- * Lists everything that speaks for the success of a refund or against it: the gateway's answers, its
- * notifications, the refunded amount, and what people decided before.
- */
 export async function readIndications(
   { db: { sql } }: Pick<Context, 'db'>,
   refund: StoredRefund,
@@ -88,12 +82,12 @@ function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndicati
   return { ...answer, supports: 'neither', text: `no answer${explanation}` }
 }
 
-const BY_REQUEST = byExpressions(
+/** Notifications `e` of the request id of `k`, in SQL. */
+export const BY_REQUEST_ID = byExpressions(
   ['e.merchant_code', 'lower(e.request_id)'],
   ['k.merchant_code', 'k.request_id'],
 )
 
-/** Reads the notifications of a refund, verified or not, oldest first. */
 async function readNotifications(
   sql: Sql | Tx,
   { merchantCode, refundId }: Pick<StoredRefund, 'merchantCode' | 'refundId'>,
@@ -103,18 +97,17 @@ async function readNotifications(
       e.payment_id as "paymentId", e.request_id as "requestId", e.amount
     from (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k
     cross join lateral (
-      select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e
+      select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST_ID)} offset 0) as e
     order by e.id`
 }
 
 /**
- * Whether a notification that is trusted carries the refund's request id: then the gateway has it, whatever is recorded
- * here, and it is not ended as one that was not sent. Handled ones count as well: an attempt that wrote no byte leads
- * back to a refund that was not sent.
+ * Whether a trusted notification carries the refund's request id, so that the gateway has it and it does not end as
+ * unsent. Handled ones count as well, because an attempt that wrote no byte turns a refund back into an unsent one.
  */
 export async function isNotified(
   sql: Sql | Tx,
-  refund: OwnRefund & Pick<StoredRefund, 'merchantCode'>,
+  refund: RefundIdentity & Pick<StoredRefund, 'merchantCode'>,
 ): Promise<boolean> {
   return (await readNotifications(sql, refund)).some((one) => weigh(one, refund).stops)
 }
@@ -140,7 +133,7 @@ type Growth = {
   refundedNow: string
   refundedAtFirst: string
   unmatched: string
-  /** Less what the success of refunds was inferred from. */
+  /** `unmatched` without the growth that successes were inferred from. */
   unexplained: string
 }
 

@@ -10,11 +10,10 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
-/** The beginning of the cause of every change that a person decided, and what the actor follows. */
+/** The cause of every change that a person decided begins with this, and with the actor. */
 export const DECIDED = 'resolved'
 export const DECIDED_CAUSE = /^resolved (with API key|by) /
 
-/** A person's decision, as the API shows it. */
 export const Resolution = z
   .strictObject({
     outcome: z.string(),
@@ -37,9 +36,8 @@ export const Resolution = z
   })
 
 /**
- * The states of an external refund. `reserved`: it is deducted until the refunded amount shows it; `released`: its
- * failure was notified after its success, or another reading of its notification was matched; `own`: it belongs
- * to a refund of ours whose row was lost.
+ * `reserved` is deducted until the refunded amount shows it; `released` was contradicted by its failure, or replaced
+ * by another reading of its notification; `own` is a refund of ours whose row was lost.
  */
 export const EXTERNAL_STATES = [
   'reserved',
@@ -54,7 +52,6 @@ export type ExternalState = (typeof EXTERNAL_STATES)[number]
 
 type ExternalRow = typeof externalRefunds.$inferSelect
 
-/** An external refund with the transaction of its payment. */
 export type ExternalRecord = ExternalRow & OrderFacts & { transactionId: string }
 
 export function deriveExternalState({
@@ -64,7 +61,6 @@ export function deriveExternalState({
   return outcome ?? (matched ? 'matched' : 'reserved')
 }
 
-/** A refund made at the gateway's portal, as the API returns it. */
 export const ExternalRefund = z
   .strictObject({
     id: z.uuid(),
@@ -137,10 +133,7 @@ const SELECT = `
     join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id`
 
-/**
- * Lists the external refunds of a payment, newest first.
- * @returns more than `limit` if there is a next page
- */
+/** Lists the external refunds of a payment, newest first, and one more than `limit` if there is a next page. */
 export async function listExternalRefunds(
   sql: Sql,
   { merchantCode, paymentId }: { merchantCode: string; paymentId: string },
@@ -158,10 +151,7 @@ export async function listExternalRefunds(
     order by f.first_seen_at desc, f.id desc limit ${limit + 1}`
 }
 
-/**
- * Lists the external refunds of a payment for who decides one, `limit` at most: first the one that is named and those
- * whose request id the text holds, then those that are reserved, each newest first.
- */
+/** Lists at most `limit`: first the one with the id and those whose request id is in the text, then reserved ones. */
 export async function listExternalToDecide(
   { db: { sql } }: Pick<Context, 'db'>,
   { merchantCode, paymentId }: { merchantCode: string; paymentId: string },
@@ -176,7 +166,7 @@ export async function listExternalToDecide(
     limit ${limit}`
 }
 
-/** Lists the external refunds of a transaction's payments, newest first, `limit` at most. */
+/** Lists at most `limit` external refunds of a transaction's payments, newest first. */
 export async function listExternalOfTransaction(
   { db: { sql } }: Pick<Context, 'db'>,
   { merchantCode, transactionId }: TransactionKey,
@@ -197,7 +187,7 @@ export async function listExternalOfTransaction(
     order by f.first_seen_at desc, f.id desc limit ${limit}`
 }
 
-/** Finds one of the accounts. @param id unvalidated text @throws DomainError `external_refund_not_found` */
+/** @param id unvalidated text @throws DomainError `external_refund_not_found` */
 export async function findExternalRefund(
   { db: { sql } }: Pick<Context, 'db'>,
   merchants: readonly string[],
@@ -212,7 +202,6 @@ export async function findExternalRefund(
   return found
 }
 
-/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
 export async function readExternalRefunds(
   tx: Tx,
   merchantCode: string,
@@ -225,7 +214,6 @@ export async function readExternalRefunds(
     order by f.first_seen_at, f.id`
 }
 
-/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
 export async function listExternalIds(
   tx: Tx,
   merchantCode: string,

@@ -27,12 +27,12 @@ function recordState(draft: ExternalDraft, before: ExternalState | null, cause: 
   draft.changes.push({ externalId, paymentId, before, after, cause })
 }
 
-/** Whether it is deducted, or part of what was refunded at first. What a person entered and took back is neither. */
+/** Whether it was released or never happened, so that nothing is deducted for it. */
 function isDropped({ outcome }: ExternalRow): boolean {
   return outcome === 'released' || outcome === 'never_happened'
 }
 
-/** Sets what of the external refunds counts for each payment, once they were read or have changed. */
+/** Sets which external refunds count for each payment, after they were read or have changed. */
 export function countExternal({
   payments,
   external,
@@ -43,7 +43,7 @@ export function countExternal({
     payment.external = own
       .filter(({ outcome }) => outcome === null)
       .map((one) => ({ ...one, contradicted: one.failureNotifiedAt !== null }))
-    // What a person decided never to have happened may show all the same.
+    // These amounts may show all the same, except what a person entered and took back.
     const dropped = own.filter((one) => isDropped(one) && one.source !== 'person')
     payment.released = [...payment.unreserved, ...dropped.map(({ amount }) => amount)]
     payment.explainedAtFirst = addAmounts(
@@ -52,7 +52,7 @@ export function countExternal({
   }
 }
 
-/** Whether something has become known about a payment that may explain what was inferred on it. */
+/** Whether something became known about a payment that may explain what was inferred on it. */
 export function hasNewsOf({ external, notifications }: LockedRefunds, paymentId: string): boolean {
   const changes = external.flatMap((one) => one.changes)
   const unread = notifications.filter(
@@ -66,7 +66,7 @@ const byAge = (a: ExternalRow, b: ExternalRow) => {
   return first < second ? -1 : Number(first > second)
 }
 
-/** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
+/** Marks external refunds as matched to growth, or as part of what was refunded at first. */
 export function markExternal(
   locked: LockedRefunds,
   marked: readonly ExternalRefund[],
@@ -83,8 +83,7 @@ export function markExternal(
 }
 
 /**
- * Releases the external refunds of which growth has shown another reading of the same signed text. Each transaction
- * does that for its own, so that a change is recorded with its payment.
+ * Releases refunds if growth has shown another reading of their text. Each transaction does so for its own history.
  */
 export function releaseOtherReadings({ external }: LockedRefunds): void {
   for (const draft of external) {
@@ -96,9 +95,8 @@ export function releaseOtherReadings({ external }: LockedRefunds): void {
 }
 
 /**
- * Records a verified success as an external refund, which is reserved until growth shows it or a person decides. A
- * failure of the same refund, in whatever order, contradicts it: it stays as it is, and a person decides. What a person
- * decided never to have happened stays so.
+ * Records a verified success as an external refund, reserved until growth shows it or a person decides. A failure of
+ * it, before or after, contradicts it, and a person decides. What a person decided never to have happened stays so.
  */
 export function recordExternal(
   locked: LockedRefunds,
@@ -106,7 +104,7 @@ export function recordExternal(
   result: 'success' | 'failure' | undefined,
 ): Finding[] {
   const { verified, documented, reading, paymentId, amount } = notification
-  // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
+  // Nobody can say which of two readings is right, so both are reserved until growth shows one.
   if (!documented || !verified || result === undefined) return []
   if (paymentId === null) return []
   if (amount === null) return result === 'success' ? tellUnreadable(locked, notification) : []
@@ -122,7 +120,7 @@ export function recordExternal(
   return known ? reserveAgain(known, one) : reserve(locked, one)
 }
 
-/** Nothing can be reserved for an amount that cannot be read: a person asks how much it was. */
+/** Nothing can be reserved for an amount that cannot be read. A person has to ask how much it was. */
 function tellUnreadable(
   { payments }: LockedRefunds,
   { requestId, paymentId }: RefundNotification,
@@ -137,7 +135,7 @@ function tellUnreadable(
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** A UUID is the same in any case; of other request ids that is not known. */
+/** UUIDs are the same in any case. Of other request ids that is not known. */
 function foldUuid(requestId: string): string {
   return UUID.test(requestId) ? requestId.toLowerCase() : requestId
 }
@@ -163,7 +161,7 @@ function reserve(locked: LockedRefunds, one: ExternalNotification): Finding[] {
   return describeContradiction(draft)
 }
 
-/** Enters growth that nothing explains as a refund made elsewhere, on a person's word: it is matched at once. */
+/** Enters unexplained growth as an external refund, on a person's word. It is matched at once. */
 export function enterExternal(
   locked: LockedRefunds,
   row: NewExternal & Pick<ExternalRow, 'resolution'>,
@@ -175,7 +173,7 @@ export function enterExternal(
 type NewExternal = Pick<ExternalRow, 'id' | 'requestId' | 'paymentId' | 'amount'> &
   Partial<ExternalRow>
 
-/** Adds one that has no row yet: notified and reserved, if nothing else is given. */
+/** Adds a refund that has no row yet, by default one that is notified and reserved. */
 function addExternal({ external }: LockedRefunds, row: NewExternal): ExternalDraft {
   const now: ExternalRow = {
     ...{ source: 'notification', matched: false, outcome: null, resolution: null },
@@ -188,7 +186,7 @@ function addExternal({ external }: LockedRefunds, row: NewExternal): ExternalDra
   return draft
 }
 
-/** What is known already changes nothing; what a person decided never to have happened is a discrepancy. */
+/** A released refund is reserved again. Success of what a person decided as never happened is a discrepancy. */
 function reserveAgain(draft: ExternalDraft, one: ExternalNotification): Finding[] {
   const { requestId, paymentId, amount, outcome, resolution } = draft.now
   if (outcome === 'never_happened') {
@@ -219,12 +217,12 @@ export function nameExternal(requestId: string, amount: string): string {
   return `external refund ${requestId} of ${amount}`
 }
 
-/** Names one that no growth shows, on the other side of a discrepancy. */
+/** Names a refund that no growth shows, as the other side of a discrepancy. */
 export function nameNotified(requestId: string, amount: string): string {
   return `success notification, request ${requestId}, amount ${amount}`
 }
 
-/** Whether a discrepancy is about this refund made elsewhere: one of its sides names it. */
+/** Whether one side of a discrepancy names this external refund. */
 export function isAboutExternal(
   { ours, theirs }: Pick<DiscrepancyRow, 'ours' | 'theirs'>,
   { requestId, amount }: Pick<ExternalRow, 'requestId' | 'amount'>,

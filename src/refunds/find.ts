@@ -24,10 +24,8 @@ import type { RefundStatus } from './lifecycle.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
 
-/** A refund as it is read by itself, with the hold of its account. */
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
-/** The statuses shown to merchants. */
 export const RefundState = z.enum([
   'awaiting_approval',
   'pending',
@@ -39,7 +37,6 @@ export const RefundState = z.enum([
   'returned',
 ])
 
-/** The filters of the list, as query parameters. */
 export const QUERY = {
   status: RefundState.optional().describe('Only refunds with this status'),
   orderId: Id.optional().describe('Only refunds of this order'),
@@ -59,7 +56,7 @@ const COLUMNS = {
   accountHold: accountHoldColumn('refunds'),
 }
 
-/** Finds a refund of one of the accounts. @param refundId unvalidated text @throws DomainError `refund_not_found` */
+/** @param refundId unvalidated text @throws DomainError `refund_not_found` */
 export async function findRefund(
   { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
@@ -74,7 +71,7 @@ export async function findRefund(
   return found
 }
 
-/** The filters of a value, the one first that leaves the fewest rows, each with the column that an index has. */
+/** The filters by value, the most selective first, each with the column that an index has. */
 const FILTERS = [
   { name: 'paymentId', column: refunds.paymentId, isSorted: false },
   { name: 'transactionId', column: refunds.transactionId, isSorted: false },
@@ -92,8 +89,7 @@ export async function listRefunds(
   const { merchants, orderId, status, from, to } = filter
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
-  // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
-  // predicate.
+  // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats its predicate.
   const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
   const given = FILTERS.flatMap(({ name, ...of }) => {
     const value = filter[name]
@@ -130,7 +126,7 @@ export async function listRefunds(
   return cutRead(rows, limit)
 }
 
-/** `returned` is between `pending` and `sending`; the filter leaves it out. */
+/** The range from `pending` to `sending` includes `returned`, which the filter leaves out. */
 function selectByStatus([first, last = first]: readonly RefundStatus[]): Selection | undefined {
   return first && last
     ? { column: refunds.status, value: first, isSorted: false, to: last }
@@ -144,14 +140,14 @@ export type WaitingRefund = RefundRecord['refund'] &
   OrderFacts & {
     /** When it was last sent, or else requested. */
     waitingSince: string
-    /** Who takes care of it, or of an open discrepancy about it. */
+    /** Who is assigned to it, or to an open discrepancy about it. */
     assignee: string | null
   }
 
 type WaitingFilter = {
   merchants: readonly string[]
   statuses: readonly WaitingStatus[]
-  /** Only those that have waited at least so long (ms). */
+  /** Only those that have waited this long (ms). */
   forMs?: number
 }
 
@@ -161,13 +157,12 @@ const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
 const OF_TRANSACTION = byKey('t', TRANSACTION_KEY, 'r')
 const DISCREPANCIES = byKey('d', TRANSACTION_KEY, 'r')
 
-/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+/** The limit is a literal in the statement, because for a parameter the planner expects many rows. */
 export const WAITING_PAGE = 50
 
 /**
- * Lists refunds that wait, longest first. Every account and status is read by itself, by its own part of the index,
- * and no further than a page.
- * @returns at most a page and one more row, which shows that there are more
+ * Lists refunds that wait, longest first: at most a page and one more row. Every account and status is read from its
+ * own part of the index, and no further than that.
  */
 export async function listWaitingRefunds(
   { db: { sql } }: Pick<ListingContext, 'db'>,
@@ -176,7 +171,7 @@ export async function listWaitingRefunds(
 ): Promise<WaitingRefund[]> {
   const rows = sql.unsafe(String(WAITING_PAGE + 1))
   const since = sql.unsafe(SINCE)
-  // The rows of columns are where the scan of the index begins and ends.
+  // The row comparisons say where the scan of the index begins and ends.
   const begin = after
     ? sql`(r.status, ${since}) >= (one, ${after.time}::timestamptz)`
     : sql`r.status >= one`

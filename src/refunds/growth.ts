@@ -6,11 +6,10 @@ export type OwnRefund = {
   id: string
   amount: string
   /**
-   * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
-   * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
-   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, although a row that a
-   * restore has lost may have been sent; `contradicted`: a person has to decide; `unsent`: not sent by this row, but
-   * perhaps by one that was lost.
+   * `confirmed`: by a notification or a person. `inferred`: concluded from growth, and still reserved. `open`: sent,
+   * outcome unknown. `failure_notified`: sent, and notified as failed. `failed`: after bytes had left. `expired`: not
+   * approved or sent in time, although a row lost in a restore may have been sent. `contradicted`: a person has to
+   * decide. `unsent`: not sent by this row, but perhaps by one that was lost.
    */
   evidence:
     | 'confirmed'
@@ -22,19 +21,19 @@ export type OwnRefund = {
     | 'contradicted'
     | 'unsent'
   matched: boolean
-  /** It was sent before the snapshot's query: only then can the snapshot show it. */
+  /** It was sent before the snapshot's query, so the snapshot can show it. */
   sentBefore: boolean
-  /** The refunded amount has grown by its amount since it was first sent; or may have, beside what came back. */
+  /** The refunded amount has grown by its amount since it was sent; or may have, beside what came back. */
   hasGrown: boolean
   mayHaveGrown: boolean
   /** It was never sent from here, and its success was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
-  /** The unmatched growth that a person had before them when they decided about it. */
+  /** The unmatched growth that a person saw when they decided about it. */
   decidedGrowth: string | null
 }
 
 export type RefundedDelta = {
-  /** `refundedAmount` when the payment was first seen, and the part of it that refunds explain. */
+  /** `refundedAmount` at first sight, and the part of it that refunds explain. */
   atFirst: string
   explainedAtFirst: string
   /** `refundedAmount` in the current snapshot. */
@@ -42,12 +41,9 @@ export type RefundedDelta = {
   /** Both oldest first. */
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]
-  /**
-   * Amounts that do not count, of external refunds and of refunds that came back by people's word: the delta may be
-   * theirs all the same.
-   */
+  /** Amounts of external refunds, and of what came back on people's word, that do not count but may show. */
   released: readonly string[]
-  /** An external refund of the payment has just appeared or changed: what was inferred is judged again. */
+  /** An external refund of the payment has just appeared or changed, so that what was inferred is judged again. */
   externalChanged: boolean
 }
 
@@ -73,17 +69,17 @@ type Matching = Pick<
 > & { left: Big; firstSight: Big }
 
 /**
- * Matches the increase of a payment's refunded amount to the refunds that are known to have happened, every unit once:
+ * Matches the growth of a payment's refunded amount to the refunds that are known to have happened, every unit once:
  *
  * 1. what was refunded at first sight, to refunds notified before it;
- * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of
- *    ours only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the
- *    first sight is not matched while the delta may be a refund of ours.
+ * 2. the delta, to confirmed refunds: ours first, then external ones, oldest first. Each is matched only as a whole,
+ *    and one of ours only if the refunded amount has grown by it since it was sent. An external one that may repeat
+ *    one of the first sight is not matched while the delta may be a refund of ours.
  *
- * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of
- * ours that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of
- * one that failed after bytes had left, a person decides. What was inferred is judged again when an external refund
- * appears or changes, or when a known refund takes part of the delta.
+ * Then it judges the rest, which stays unmatched in any case. If it equals the amount of our only open refund, and
+ * nothing else can have caused it, the success of that refund is inferred. If it equals the amount of one that failed
+ * after bytes had left, a person decides. What was inferred is judged again when an external refund appears or
+ * changes, or when a known refund takes part of the delta.
  */
 export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
@@ -108,7 +104,7 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   }
 }
 
-/** Finds what was inferred and the stored delta does not show any more. Matches nothing: only an answer does. */
+/** Finds inferred refunds that the stored delta no longer shows. It matches nothing, because only an answer does. */
 export function findDoubtful(delta: RefundedDelta): string[] {
   const shown = findShown(startMatching(delta), delta)
   return delta.own.filter((one) => isInferred(one) && one !== shown).map(({ id }) => id)
@@ -146,7 +142,7 @@ function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
   for (const { id, amount, evidence, matched, sentBefore, mayHaveGrown } of own) {
     const isDone = matched || matching.firstSightOwn.includes(id)
     if (evidence !== 'confirmed' || isDone || !sentBefore) continue
-    // Growth from before it was sent is somebody else's.
+    // Growth from before the refund was sent is somebody else's.
     if (!mayHaveGrown || matching.left.lt(amount)) continue
     matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
@@ -167,12 +163,12 @@ function matchExternal(
   matching.left = matching.left.minus(amount)
 }
 
-/** Of one whose failure was notified as well, and of another reading of one that happened, growth proves nothing. */
+/** Growth proves nothing if the failure was notified too, or if another reading of the text has happened. */
 function isCertain({ contradicted, isOtherReading }: ExternalRefund): boolean {
   return !contradicted && !isOtherReading
 }
 
-/** Whether a notification received since may repeat one of a refund from before the payment was first seen. */
+/** Whether it was notified after the first sight, but may be a refund from before it. */
 function mayBelongToFirstSight(
   { amount, notifiedBeforeFirst }: ExternalRefund,
   { firstSight }: Matching,
@@ -185,8 +181,8 @@ function mayBeShown({ amount, evidence, matched, sentBefore }: OwnRefund, { left
 }
 
 /**
- * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly its
- * amount, grown since it was sent, and no external refund and no failed one that could have caused it instead.
+ * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly this
+ * amount, grown since it was sent, and no external or failed refund that could have caused it instead.
  */
 function findShown(matching: Matching, { own, external, released }: RefundedDelta) {
   const { left, matchedExternal, firstSightExternal } = matching
@@ -214,7 +210,7 @@ function isInferred({ evidence, matched }: OwnRefund): boolean {
   return evidence === 'inferred' && !matched
 }
 
-/** Whether the delta shows a refund that failed. What a person had before them when they decided is no news. */
+/** Whether the delta shows a refund that failed. Growth that a person saw when they decided is no news. */
 function isContradicted(one: OwnRefund, left: Big): boolean {
   const { evidence, amount, sentBefore, decidedGrowth } = one
   const isNews = decidedGrowth === null || !left.eq(decidedGrowth)

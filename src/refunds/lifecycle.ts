@@ -2,12 +2,12 @@ import type { refunds } from '../db/schema.ts'
 
 export type RefundStatus = RefundRow['status']
 
-/** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
+/** Why a person has to decide. Growth or a notification may still end a refund that has `no_evidence`. */
 export type ReviewReason = NonNullable<RefundRow['review']>
 
-/** What is how long ago when a refund is locked (ms, by the database's clock); null for what was not yet. */
+/** How long ago something happened when the refund was locked (ms, by the database's clock); null if it has not. */
 export type Ages = {
-  /** Requested or, if it needed approval, approved. */
+  /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
 } & Record<
   | 'sinceFirstSentMs'
@@ -20,16 +20,15 @@ export type Ages = {
   number | null
 >
 
-/** What the database knows of a refund's row at the moment when it is locked. */
+/** What the database knows about a refund when its row is locked. */
 type Moment = Ages & {
   /** When it was locked (database time). */
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
-  /** The refusal was received before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
-  /** And approved: only then may it be sent on what the snapshot shows. */
+  /** It was requested and approved before the snapshot's query: only then may it be sent on that snapshot. */
   requestedBeforeSnapshot: boolean
   /** The database was restored since, and may have forgotten that it was sent. */
   requestedBeforeRestore: boolean
@@ -41,24 +40,23 @@ type Moment = Ages & {
 /** A refund's row, locked until the commit; amounts are decimal strings. */
 export type RefundRow = typeof refunds.$inferSelect & Moment
 
-/** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
+/** The reason for a transition, for readers, and the id of the query or notification that caused it, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
 
-export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
+type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
 
-/** Own evidence that changed no status: kept in `changes` for the proof. */
-export type Note = { code: string; cause: string; ipnEventId: number }
+/** Evidence about the refund that changed no status, kept in `changes` for the proof. */
+type Note = { code: string; cause: string; ipnEventId: number }
 
 export type RefundDraft = {
   before: RefundRow
   now: RefundRow
   transitions: Transition[]
   notes: Note[]
-  /** ms until the next check; null when none is scheduled. */
   dueInMs: number | null
   /** The attempt under way was interrupted: its record is ended. */
   interrupted?: true
-  /** A move was to be made that its status does not admit: the rules have a defect. */
+  /** A rule asked for a move that the status does not admit, which is a defect. */
   missing?: { move: MoveName; status: RefundStatus }
   /** An answer contradicts what a person decided. */
   contradicted?: { ours: string; theirs: string }
@@ -76,7 +74,7 @@ type StateOfRefund = {
   ended?: true
 }
 
-/** Every status of a refund: rules, pages and statements ask here what one means. */
+/** What every status of a refund means, for rules, pages and statements. */
 export const STATES: Readonly<Record<RefundStatus, StateOfRefund>> = {
   awaiting_approval: { shown: 'awaiting_approval', unsent: true },
   pending: { shown: 'pending', unsent: true },
@@ -90,7 +88,7 @@ export const STATES: Readonly<Record<RefundStatus, StateOfRefund>> = {
   returned: { shown: 'returned', over: true, ended: true },
 }
 
-/** Lists the statuses that have a meaning, as SQL writes them: `('accepted', 'unknown')`. */
+/** Lists the statuses that have a meaning as SQL, for example `('accepted', 'unknown')`. */
 export function listStatusesSql(meaning: keyof StateOfRefund): string {
   const names = Object.entries(STATES).filter(([, state]) => state[meaning])
   return `(${names.map(([name]) => `'${name}'`).join(', ')})`
@@ -115,11 +113,11 @@ export const MOVES = {
   approval_expired: { from: ['awaiting_approval'], to: 'failed', source: 'service' },
   not_sent_in_time: { from: ['pending'], to: 'failed', source: 'service' },
   check_failed: { from: ['pending'], to: 'failed', source: 'service' },
-  // Instead of failing as unsent: a row of it that was lost may have been sent.
+  // Instead of failing as unsent, because a row of it that was lost may have been sent.
   may_have_moved: { from: UNSENT, to: 'needs_review' },
   attempt_recorded: { from: ['pending', 'unknown'], to: 'sending' },
   attempt_found: { from: ['awaiting_approval', 'failed'], to: 'needs_review' },
-  // An answer may come late, once the attempt counts as interrupted.
+  // An answer may come late, after the attempt counts as interrupted.
   accepted: { from: SENT, to: 'accepted' },
   accepted_after_decision: { from: ['failed'], to: 'needs_review' },
   refused: { from: SENT, to: 'unknown' },
@@ -155,10 +153,7 @@ export function startDraft(row: RefundRow): RefundDraft {
   return { before: row, now: row, transitions: [], notes: [], dueInMs: row.dueInMs }
 }
 
-/**
- * Moves a refund to another status. Nothing else changes a draft's status. A move that the refund's status does not
- * admit is a defect of the rules: whatever was to happen does not, and a person decides.
- */
+/** The only way to change a status. A move that the status does not admit is a defect, and a person decides. */
 export function move(
   draft: RefundDraft,
   name: MoveName,
@@ -177,10 +172,7 @@ export function move(
   change(draft, to, cause, { ...failure, ...facts })
 }
 
-/**
- * Leaves a refund to a person, unless it waits for one already: then only the reason changes. Its amount stays
- * reserved, and what it was matched to is released.
- */
+/** If it is in review already, only the reason changes. Its amount stays reserved, and its match is released. */
 export function sendToReview(
   draft: RefundDraft,
   name: MoveName,
@@ -193,7 +185,7 @@ export function sendToReview(
 
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
-/** What every refund of a status has in common; only one in review has a reason for it. */
+/** What a change to a status sets. Only `needs_review` has a review reason, which `change` clears otherwise. */
 const EFFECTS: Partial<Record<RefundStatus, Partial<RefundRow>>> = {
   needs_review: { inferred: false, matched: false, inFirstSight: false },
   accepted: NO_FAILURE,
@@ -233,12 +225,12 @@ export function isAwaited({ status }: Pick<RefundRow, 'status'>): boolean {
   return STATES[status].awaited === true
 }
 
-/** Whether a person decided that the refund failed: notifications do not overrule that. */
+/** Whether a person decided that the refund failed, which notifications do not overrule. */
 export function isDecidedFailed({ status, failureReason, failureSource }: RefundRow): boolean {
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'
 }
 
-/** Whether it failed after bytes had left, also those of a row that was lost: it may have moved all the same. */
+/** Whether it failed after bytes had left, perhaps those of a row that was lost, so that money may have moved. */
 export function isFailedAfterSending(row: RefundRow): boolean {
   const { status, firstSentAt, failureCode, successNotifiedAt } = row
   const isKnown = firstSentAt !== null || failureCode !== null || successNotifiedAt !== null
@@ -252,27 +244,24 @@ export function isExpired({ status, failureReason }: RefundRow): boolean {
 
 const EXPIRED = ['not_sent_in_time', 'approval_expired']
 
-/** `returnSightings` of a returned refund whose amount is released: two answers show it, or a second person says so. */
+/** `returnSightings` of a returned refund that is released: two answers show it, or a second person says so. */
 export const RELEASED = 2
 
 export function isFreed({ status, returnSightings }: RefundRow): boolean {
   return status === 'returned' && returnSightings >= RELEASED
 }
 
-/** Whether people's word alone released it: no answer has to have shown that it came back. */
+/** Whether it was released on people's word alone, so that no answer needs to show that it came back. */
 export function isFreedByPeople(row: RefundRow): boolean {
   return isFreed(row) && row.returnSeenAt === null
 }
 
-/** Whether it came back and the refunded amount, which includes it, does not show that yet. */
+/** Whether it came back while the refunded amount still includes it. */
 export function mayLeaveRefundedAmount(row: RefundRow): boolean {
   return row.status === 'returned' && !isFreed(row) && (row.matched || row.inFirstSight)
 }
 
-/**
- * Whether the refunded amount shows what is known of the refund: that it happened, or that it came back. A success that
- * was inferred from it stays as it is until it is known.
- */
+/** Whether the refunded amount shows that it happened, or came back. An inferred success counts as shown. */
 export function isShownByPayment(row: RefundRow): boolean {
   if (row.status === 'returned') return isFreed(row)
   return row.status !== 'succeeded' || row.inferred || row.matched || row.inFirstSight

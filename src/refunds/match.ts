@@ -28,19 +28,15 @@ import {
 import { describeGrowth, hasNotGrown, measureUnexplained, measureUnmatched } from './measure.ts'
 import type { Finding, LockedPayment, LockedRefunds, Snapshot } from './types.ts'
 
-/** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
   findings: Finding[]
-  /** Payments whose refunded amount, or what it is matched to, changed: their open discrepancies are resolved first. */
+  /** Payments whose refunded amount or matches changed: their open discrepancies are resolved first. */
   rematched: string[]
-  /** An external refund was matched, which changes the refundable amount of its payment. */
+  /** An external refund was matched, which changes what of its payment is refundable. */
   externalChanged: boolean
 }
 
-/**
- * Matches the refunded delta of each payment that the answer lists to its refunds, and applies the result to them.
- * Sets each such payment's `unmatchedDelta`.
- */
+/** Matches the refunded delta of each listed payment, and applies the result to it and its refunds. */
 export function matchPayments(
   locked: LockedRefunds,
   snapshot: Snapshot,
@@ -71,16 +67,13 @@ export function matchPayments(
   return matched
 }
 
-/**
- * Judges again what was inferred on a payment, after an external refund of it has appeared or changed: where the stored
- * refunded amount does not show it any more, a person decides. Growth may differ from what one saw. Needs no answer.
- */
+/** Judges again what was inferred on a payment, after its external refunds changed. Needs no answer of the gateway. */
 export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
   forgetDecidedGrowth(payment, drafts, measureUnmatched(payment, drafts))
 }
 
-/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from it. */
+/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from there. */
 function lowerBaselines(
   { paymentId, refundedNow, countedRefunded }: LockedPayment,
   drafts: readonly RefundDraft[],
@@ -100,7 +93,7 @@ function forgetDecidedGrowth(
   drafts: readonly RefundDraft[],
   unmatchedDelta: string,
 ): void {
-  // One answer that shows less changes nothing.
+  // A single answer that shows less changes nothing.
   if (countedRefunded !== null) return
   for (const draft of drafts) {
     const { decidedGrowth } = draft.now
@@ -111,10 +104,9 @@ function forgetDecidedGrowth(
 }
 
 /**
- * Releases the refunds of a payment that came back, once two answers show the refunded amount lower by them,
- * `REFUND_CONFIRM_FAILED_MS` apart by the database's clock, and nothing of the payment was sent in between: an answer
- * from a stale replica releases nothing. Sets the payment's `returning`.
- * @returns whether one was released
+ * Releases refunds that came back, once two answers, `waitMs` apart by the database's clock, show the refunded amount
+ * lower by them and nothing of the payment was sent in between. A stale replica releases nothing. Sets `returning`.
+ * @returns whether a refund was released
  */
 function trackReturns(
   locked: LockedRefunds,
@@ -130,7 +122,7 @@ function trackReturns(
     const isShown = fallen.gte(draft.now.amount)
     if (isShown) fallen = fallen.minus(draft.now.amount)
     noteReturn(draft, isShown, own)
-    // With the answer that makes the fall count: baselines are lowered then as well.
+    // Released only with the answer that makes the fall count, because that lowers the baselines as well.
     const counts = payment.countedRefunded === null
     if (isShown && counts && isShownLongEnough(draft, waitMs)) {
       free(payment, draft)
@@ -143,7 +135,7 @@ function trackReturns(
   return released
 }
 
-/** Keeps since when answers show that a refund came back. What was sent in between may hide in them. */
+/** Records since when answers show a return. A send starts that again: what was sent may hide in the answers. */
 function noteReturn(draft: RefundDraft, isShown: boolean, own: readonly RefundDraft[]): void {
   const { returnSightings, sinceReturnSeenMs, lockedAt } = draft.now
   const since = sinceReturnSeenMs ?? 0
@@ -161,10 +153,7 @@ function isShownLongEnough({ before, now }: RefundDraft, waitMs: number): boolea
   return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs
 }
 
-/**
- * The part of the refunded amount that the newest answers may lack, because refunds came back. No answer has to have
- * shown one that a second person released.
- */
+/** How much the newest answers may lack because refunds came back, also those that people's word released. */
 function measureReturning(own: readonly RefundDraft[]): string {
   const returning = own.filter(({ now }) => mayLeaveRefundedAmount(now) || isFreedByPeople(now))
   return addAmounts(returning.map(({ now }) => now.amount))
@@ -205,7 +194,7 @@ function describeDelta(
   }
 }
 
-/** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
+/** Describes a refund for matching; empty if it cannot have moved money since the first sight. */
 function describeOwn(
   { now }: RefundDraft,
   grown: Pick<OwnRefund, 'hasGrown' | 'mayHaveGrown'>,

@@ -4,11 +4,7 @@ import { computeRefundable } from '../payments/find-payments.ts'
 import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import type { Finding, LockedPayment } from './types.ts'
 
-/**
- * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer
- * and a person's decision that leave the same growth unexplained open the same one.
- * @param unexplained a decimal string above zero
- */
+/** `unexplained` is above zero. The two sides identify the discrepancy: an answer and a decision open the same one. */
 export function describeGrowth(
   { paymentId, refundedNow }: Pick<LockedPayment, 'paymentId' | 'refundedNow'>,
   unexplained: string,
@@ -21,7 +17,7 @@ export function describeGrowth(
   }
 }
 
-/** The part of a payment's growth that is matched to no refund; negative when less is refunded than is matched. */
+/** The growth of a payment that is matched to no refund; negative when less is refunded than is matched. */
 export function measureUnmatched(
   {
     paymentId,
@@ -40,7 +36,7 @@ export function measureUnmatched(
   return matched.reduce((left, { amount }) => left.minus(amount), grown).toFixed()
 }
 
-/** The same, less what the success of refunds was inferred from: nothing explains it. */
+/** The unmatched growth that no success was inferred from either, so that nothing explains it. */
 export function measureUnexplained(
   payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
   drafts: readonly RefundDraft[],
@@ -49,7 +45,7 @@ export function measureUnexplained(
   return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
 }
 
-/** The same of the refunded amount that counts: an answer that shows less takes back nothing before it is confirmed. */
+/** The unmatched growth of the refunded amount that counts: a lower one takes back nothing before it is confirmed. */
 export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
   const refundedNow = payment.countedRefunded ?? payment.refundedNow
   return measureUnmatched({ ...payment, refundedNow }, drafts)
@@ -60,7 +56,7 @@ const listInferred = ({ paymentId }: { paymentId: string }, drafts: readonly Ref
     now.paymentId === paymentId && isInferredUnmatched(now) ? [now] : [],
   )
 
-/** Whether its success was inferred: it stays reserved until it is known. */
+/** Whether its success was inferred, so that it stays reserved until it is known. */
 export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
   return status === 'succeeded' && inferred && !matched
 }
@@ -71,7 +67,7 @@ export type SnapshotView = Pick<LockedPayment, 'refundedNow' | 'refundedAtFirst'
   unmatchedDelta: string
 }
 
-/** How much the refunded amount has grown since a refund was first sent. What came back may hide as much growth. */
+/** How much the refunded amount has grown since a refund was first sent, plus what came back and may hide as much. */
 export function measureGrown(
   { refundedBefore }: Pick<RefundRow, 'refundedBefore'>,
   { refundedNow, refundedAtFirst, returning }: Omit<SnapshotView, 'callId' | 'unmatchedDelta'>,
@@ -80,8 +76,8 @@ export function measureGrown(
 }
 
 /**
- * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth belongs to.
- * An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing.
+ * Whether the refunded amount has grown by less than the refund since it was first sent, whoever caused that. A
+ * refunded amount below what refunds explain, or below what it was then, is a stale answer and shows nothing.
  */
 export function hasNotGrown(
   row: Pick<RefundRow, 'amount' | 'refundedBefore'>,
@@ -92,24 +88,18 @@ export function hasNotGrown(
   return grown.gte(0) && grown.lt(row.amount)
 }
 
-/**
- * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of
- * the refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
- */
+/** Whether a lost row of the refund may have been sent: then the refund is neither sent nor ended as unsent. */
 export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: string }): boolean {
   return new Big(unmatchedDelta).gte(amount)
 }
 
-/**
- * How much of a payment can still be refunded, as this commit will leave it (a decimal string).
- * @param own its refunds that count
- */
+/** How much of a payment this commit leaves to refund. `own` are its refunds that count. */
 export function measureRefundable(
   { refundedNow, refundedAtFirst, countedRefunded, external }: LockedPayment,
   own: readonly RefundRow[],
   amount: string,
 ): string {
-  // A notified external refund has moved money, even while the gateway's own sum lags.
+  // A notified external refund has moved money, even while the gateway's own sum lags behind.
   const list = (isMatched: boolean) =>
     [...own.filter(isCounted), ...external]
       .filter(({ matched }) => matched === isMatched)
@@ -120,7 +110,7 @@ export function measureRefundable(
   })
 }
 
-/** Whether a refund takes something of what is left: it did not fail, come back, or happen before the first answer. */
+/** Whether a refund reduces what is left: it did not fail, come back, or happen before the first answer. */
 function isCounted(one: RefundRow): boolean {
   return one.status !== 'failed' && !isFreed(one) && !one.inFirstSight
 }
@@ -129,10 +119,7 @@ type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft
 
 export const FORGOTTEN = 'the database was restored since, and may have forgotten that it was sent'
 
-/**
- * Why a refund that was never sent from here is left to a person instead of failing: a row of it that was lost may have
- * been sent. Undefined when nothing speaks for that. The caller holds the rows.
- */
+/** Why an unsent refund is left to a person and does not fail: a lost row of it may have been sent. */
 export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | undefined {
   if (row.requestedBeforeRestore) return FORGOTTEN
   const payment = findPayment(locked, row)
@@ -140,10 +127,7 @@ export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | un
   return describeOwnGrowth(payment, locked, row)
 }
 
-/**
- * Why a refund is not ended as one that was not sent, with what to do first: its payment has grown by its amount or
- * more, without a known refund that explains it. Undefined when it has not. The caller holds the rows.
- */
+/** Why a refund is not ended as unsent, and what to do first, if its payment shows growth of its amount. */
 export function explainOwnGrowth(locked: Locked, row: RefundRow): string | undefined {
   const payment = findPayment(locked, row)
   const grown = payment && describeOwnGrowth(payment, locked, row)
@@ -165,10 +149,7 @@ function describeOwnGrowth(
   return `${unmatched} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund, and may be this refund`
 }
 
-/**
- * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the
- * newest answer does not show is no discrepancy, and only another answer can tell.
- */
+/** Growth that the newest answer does not show is no discrepancy, and only another answer can tell. */
 function listSteps(payment: LockedPayment, { drafts }: Locked): string {
   const steps = listInferred(payment, drafts).map(
     ({ refundId: id }) =>

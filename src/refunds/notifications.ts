@@ -7,8 +7,8 @@ import { decryptReceiver, maskIn } from './receiver.ts'
 import type { Disagreement, Finding, LockedRefunds, RefundNotification } from './types.ts'
 
 /**
- * Reads the details of the notifications of refunds of ours: the fee, the gateway's words and its reference, of which
- * an undocumented reading is believed the words. An account number is masked in them, and in what stays stored.
+ * Reads the fee, the gateway's message and its reference from the notifications of our refunds. Of an undocumented
+ * reading only the message is believed. The receiver's account number is masked in them, and in what stays stored.
  */
 export function readDetails(
   { config, encryption }: Pick<Context, 'config' | 'encryption'>,
@@ -51,7 +51,7 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
   if (!stops || (same && one.handledBefore)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
-    // Sent from a row that was lost: sent once more, it would move twice.
+    // A lost row of it was sent. If it were sent again, the money would move twice.
     if (isUnsent(draft.now))
       sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })
     else if (draft.now.status === 'failed' && readResult(one.code) === 'success')
@@ -95,7 +95,7 @@ export function applySuccessNotification(
 ): Disagreement | undefined {
   const { status, failureCode, successNotifiedAt } = draft.now
   learnDetails(draft, details)
-  // What was notified before, a person may have decided against: the same once more changes nothing.
+  // A person may have decided against an earlier notification, so the same one again changes nothing.
   if (successNotifiedAt !== null && status !== 'returned') return undefined
   draft.now = { ...draft.now, successNotifiedAt: successNotifiedAt ?? receivedAt }
   const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
@@ -120,8 +120,9 @@ export function applySuccessNotification(
 }
 
 /**
- * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status until
- * later answers confirm the failure, or a person decides; of several attempts, nobody can say which one it is about.
+ * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status
+ * until later answers confirm the failure, or a person decides. After several attempts, nobody can say which one
+ * failed.
  * @returns the disagreement when the refund was shown as succeeded
  */
 export function applyFailureNotification(
@@ -150,7 +151,7 @@ export function applyFailureNotification(
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
 }
 
-/** The newest notification's details of the refund are shown, whatever its outcome. */
+/** The details of the newest notification are shown, whatever its outcome. */
 function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDetails>): void {
   const { now } = draft
   const learnt = { fee: fee ?? now.fee, notifiedReference: reference ?? now.notifiedReference }
@@ -160,8 +161,8 @@ function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDeta
 }
 
 /**
- * A person decided that the refund came back: later notifications are kept for whoever decides again. Each is told, also
- * where the one before was resolved: the refund may have been paid out once more.
+ * A person decided that the refund came back, so later notifications are kept for whoever decides again. Each is a
+ * discrepancy of its own, because the refund may have been paid out once more.
  */
 function keepForReturned(
   draft: RefundDraft,

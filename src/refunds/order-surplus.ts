@@ -22,30 +22,32 @@ export type OrderPayment = {
   paymentId: string
   paymentMethod: string
   amount: string
-  /** What is left of it: refunds made and refunds in progress are deducted. */
+  /** What is left of it after refunds made and in progress. */
   refundable: string
-  /** The same without the refunds that were requested after the surplus refund and are none themselves. */
+  /**
+   * `refundable` without deducting refunds, other than of the surplus, that were requested after the surplus refund.
+   */
   leftWithoutLater: string
   /** The order's amount, as its transaction was notified of it. */
   expectedAmount: string | null
-  /** Of the transaction asked about. */
+  /** It belongs to the transaction asked about. */
   own: boolean
-  /** The newest answer gives it a status that nobody knows: it counts, and cannot be refunded. */
+  /** The newest answer gives it an unrecognised status: it counts, and cannot be refunded. */
   unrecognised: boolean
   /**
-   * Of a check before sending: the newest answer of its transaction lists it, nothing about it is odd, and that answer
-   * was asked for after the surplus refund was requested, or approved, and is not too old. Behind a clock that went
-   * back nobody can tell that of another transaction's answer from a time to come.
+   * For a check before sending: the newest answer of its transaction lists it, with nothing odd about it, was asked
+   * for after the surplus refund was requested or approved, and is not too old. Behind a clock that went back, an
+   * answer of another transaction that seems to come from the future may be older than that.
    */
   confirmed: boolean
-  /** A refund of it was sent and is still reserved: once growth shows, its amount is deducted twice until it is known. */
+  /** A refund of it was sent and is still reserved: growth may deduct it a second time until it is known. */
   unsettled: boolean
 }
 
 const TRANSACTION = ['merchant_code', 'transaction_id']
 const ORDER = ['merchant_code', 'order_id']
 
-/** Verified notifications name another order or currency for the transaction: which one is its own is not known. */
+/** Whether verified notifications name another order or currency for the transaction, so that its own is not known. */
 const isDisputed = (alias: string) => `exists (
   select from (
     select verdict, documented, reading, order_id, currency from ipn_events as e
@@ -60,8 +62,8 @@ const ITSELF = `(
     select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1) as t`
 
 /**
- * Whether another transaction `o` of the order of `t` counts with it: their order ids are verified and undisputed, and
- * their amounts are in the same verified, undisputed currency, or they could not be added.
+ * Whether another transaction `o` of the order of `t` counts with it: order and currency of both are verified,
+ * undisputed and the same. Amounts in different currencies cannot be added.
  */
 export const COUNTS_WITH = `o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
     and t.order_verified and o.order_verified
@@ -77,8 +79,8 @@ const OTHERS = `
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
 /**
- * Locks a transaction, and the others of its order, in the order of their keys: refunds of one order are counted one
- * after the other. The lock of the key's day comes before, those of payments after.
+ * Locks a transaction and the others of its order, sorted by id, so that their refunds are counted in turn. The API
+ * key's day is locked before, payments after.
  */
 export async function lockOrder(
   tx: Tx,
@@ -94,7 +96,7 @@ export async function lockOrder(
   )
 }
 
-/** Reads the version of an order for `expectedVersion`: that of all its transactions. */
+/** Reads the version of an order, made from those of all its transactions, for `expectedVersion`. */
 export async function readOrderVersion(
   sql: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -108,7 +110,7 @@ export async function readOrderVersion(
   return row?.version ?? ''
 }
 
-/** What refunds take of a payment that were requested after the surplus refund that is checked. */
+/** What is taken from a payment by refunds that were requested after the surplus refund being checked. */
 const LATER = `coalesce((
         select sum(r.amount) from (
           select amount, status, surplus, return_sightings, requested_at from refunds as r
@@ -116,13 +118,13 @@ const LATER = `coalesce((
         where r.requested_at > (select requested_at from asked) and not r.surplus
           and r.status <> 'failed' and r.return_sightings < 2), 0)`
 
-/** A check before sending: of which surplus refund, and how old an answer may be that it relies on (ms). */
+/** A check before sending: the surplus refund, and how old an answer that it relies on may be (ms). */
 type Check = { refundId: string; maxAgeMs: number }
 
 /**
- * Reads the successful payments of a transaction and of the others of its order. Read them after `lockOrder`, in a
+ * Reads the successful payments of a transaction and of the others of its order. Call it after `lockOrder`, in a
  * statement of its own: sums from before a wait would be stale.
- * @param check with it also those that the newest answer omits or lists unreadably: they are not believed gone yet
+ * @param check includes payments that the newest answer omits or lists unreadably: they are not believed gone yet
  */
 export async function readOrderPayments(
   tx: Tx,
@@ -165,7 +167,7 @@ export async function readOrderPayments(
 }
 
 /** Makes the others of the order due, unless they are queried, retried or locked: waiting could deadlock. */
-export async function requestConfirmation(
+async function requestConfirmation(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   makeDue: string,
@@ -184,7 +186,7 @@ export async function requestConfirmation(
 }
 
 /** What was paid for an order beyond one success and is still there. Amounts are decimal strings. */
-export type Surplus = {
+type Surplus = {
   /** `0` when there is none; below zero when refunds have taken more than what was beyond one success. */
   amount: string
   /** What is kept of the order. */
@@ -194,8 +196,8 @@ export type Surplus = {
 }
 
 /**
- * Counts the surplus of an order: what is left of its successful payments, less one success. One success is the largest
- * payment, or the order's amount if that is known to be more: then several payments are parts of it.
+ * What is left of the successful payments, less one success: the largest payment or, if that is known to be more, the
+ * order's amount, of which several payments are parts.
  */
 export function countSurplus(payments: readonly OrderPayment[]): Surplus {
   const paid = sum(payments.map(({ amount }) => amount))
@@ -222,11 +224,10 @@ function max(amounts: readonly string[]): Big {
 type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] }
 
 /**
- * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
- * withdrawn since it was requested. It is sent, or fails, only when every payment of the order is confirmed, and fails
- * only when none is unsettled. Until then it waits, and the other transactions are queried.
- *
- * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
+ * Whether one success of the order is left without a surplus refund that is about to be sent: one may have been
+ * withdrawn since the request. The refund is sent, or fails, only when every payment of the order is confirmed, and
+ * fails only when none is unsettled; until then it waits, and the other transactions are queried. Refunds requested
+ * later do not count: a customer who returns the goods does not lose what was paid twice.
  */
 export async function isStillSurplus(
   { config }: { config: Pick<Config, 'REFUND_CONFIRM_FAILED_MS' | 'REFUND_BACKOFF_MAX_MS'> },
@@ -236,7 +237,7 @@ export async function isStillSurplus(
   { callId }: SnapshotRef,
 ): Promise<boolean> {
   const { now } = draft
-  // What one check asks for is young enough for the next one, which comes within REFUND_BACKOFF_MAX_MS.
+  // What one check asks for must be young enough for the next, which comes within REFUND_BACKOFF_MAX_MS.
   const maxAgeMs = config.REFUND_CONFIRM_FAILED_MS + config.REFUND_BACKOFF_MAX_MS
   const stored = await readOrderPayments(tx, now, { refundId: now.refundId, maxAgeMs })
   const payments = stored.flatMap((one) => (one.own ? measureOwn(one, draft, locked) : [one]))
@@ -250,7 +251,7 @@ export async function isStillSurplus(
   return false
 }
 
-/** A payment of the transaction itself, as this commit will leave it: its refunds are not written yet. */
+/** A payment of the transaction itself as this commit will leave it, because its refunds are not written yet. */
 function measureOwn(
   stored: OrderPayment,
   { now: { refundId } }: RefundDraft,

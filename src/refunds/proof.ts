@@ -96,7 +96,6 @@ export const Proof = z
 
 export type RefundProof = z.infer<typeof Proof>
 
-/** Reads everything recorded about a refund, and what it indicates. */
 export async function readProof(
   ctx: Pick<Context, 'db'>,
   { refund }: RefundRecord,
@@ -105,7 +104,6 @@ export async function readProof(
   const attempts = await readAttempts(sql, refund)
   const history = await readHistory(sql, refund)
   const transitions = history.filter(({ field }) => field === 'status')
-  // They changed no status by themselves.
   const notifications = history.filter(({ field }) => field === 'notification')
   const discrepancies = await readDiscrepancies(sql, refund)
   const indications = await readIndications(ctx, refund, attempts, transitions)
@@ -137,7 +135,7 @@ export async function readProof(
 
 type StoredRefund = RefundRecord['refund']
 
-/** Of a query: when it was sent, the entries of its answer, and the rest of it, as JSON. */
+/** When a query was sent, the entries of its answer, and the rest of it, as JSON. */
 type SnapshotRow = { queriedAt: string | null; payments: string | null; rest: string | null }
 
 type AttemptRow = Omit<z.infer<typeof ProofAttempt>, 'received' | 'snapshotBefore'> &
@@ -167,7 +165,6 @@ type HistoryRow = Omit<z.infer<typeof ProofTransition>, 'notification' | 'snapsh
     code: string | null
   }
 
-/** Reads the changes of its status, and its notifications. */
 async function readHistory(
   sql: Sql,
   { merchantCode, transactionId, refundId }: StoredRefund,
@@ -197,7 +194,7 @@ async function readDiscrepancies(
 /** Shown for a referenced record that retention has removed. */
 const REMOVED = { removed: true as const }
 
-/** Shows what the gateway answered. @param isKnown whether there was a query */
+/** @param isKnown whether there was a query */
 function showSnapshot(isKnown: boolean, { queriedAt, payments, rest }: SnapshotRow) {
   if (!isKnown) return null
   if (queriedAt === null) return REMOVED
@@ -205,7 +202,7 @@ function showSnapshot(isKnown: boolean, { queriedAt, payments, rest }: SnapshotR
   return { queriedAt: toIso(queriedAt), ...received }
 }
 
-/** Its numbers become texts, because a JSON number need not fit a double. */
+/** Numbers become texts, because a JSON number need not fit a double. */
 function showReceived(json: string | null): unknown {
   return json === null ? null : parse(json, undefined, String)
 }

@@ -6,10 +6,9 @@ import { merchantAccounts } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 
-/** The most reasons that an account offers. */
 export const MAX_REASONS = 50
 
-/** Lists the reasons that an account offers, in its order; none if it keeps no list of its own. */
+/** Lists the reasons that an account offers, in its order. An empty list stands for the usual reasons. */
 export async function listReasons(
   { db: { drizzle } }: Pick<Context, 'db'>,
   merchantCode: string,
@@ -22,7 +21,7 @@ export async function listReasons(
   return rows[0]?.reasons ?? []
 }
 
-/** The text of a reason: one line that leaves room for a remark in the reason of a refund. */
+/** One line that leaves room for a remark in the reason of a refund. */
 export const ReasonLabel = z
   .string()
   .trim()
@@ -30,7 +29,7 @@ export const ReasonLabel = z
   .refine((label) => label !== '' && [...label].length <= 80)
   .refine((label) => !/\p{Cc}/u.test(label) && label.isWellFormed())
 
-/** Replaces the list of an account; an empty one stands for the usual reasons. Refunds keep their text. */
+/** Replaces an account's list; an empty one stands for the usual reasons. Existing refunds keep their text. */
 export async function saveReasons(
   { db: { sql }, log }: Pick<Context, 'db' | 'log'>,
   { merchantCode, actor, operation }: { merchantCode: string; actor: Actor; operation: string },

@@ -9,7 +9,7 @@ import { HIDDEN } from '../platform/crypto/masking.ts'
 
 export const NOT_PRINTABLE = 'holds control characters'
 
-/** What every member has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
+/** What every member must be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
 const ReceiverText = z
   .string()
   .trim()
@@ -17,10 +17,7 @@ const ReceiverText = z
   .max(140, 'must be at most 140 characters')
   .refine(isPrintable, NOT_PRINTABLE)
 
-/**
- * The bank account that receives the refund of a QR payment, its members in wire order: three texts
- * (specification 4.3.2), sent without the spaces around them.
- */
+/** The bank account for the refund of a QR payment (specification 4.3.2): members in wire order, sent trimmed. */
 export const Receiver = z
   .strictObject({
     accountName: ReceiverText.openapi({
@@ -42,37 +39,33 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
-/** A receiver as it is stored and shown. Its masked account number does not have the form that a request requires. */
+/** A receiver as it is stored and shown. Its masked account number does not pass the checks of a request. */
 export const ShownReceiver = z.strictObject({
   accountName: z.string(),
   accountNumber: z.string(),
   swiftCode: z.string(),
 })
 
-/** What a masked account number begins with. */
 const MASK = '••••'
 
 export function maskReceiver(receiver: Receiver): Receiver {
   return { ...receiver, accountNumber: maskAccount(receiver.accountNumber) }
 }
 
-/** Masks an account number: shows its last four characters, of a short one never more than half. */
-export function maskAccount(accountNumber: string): string {
+/** Shows the last four characters of an account number, and of a short one at most half. */
+function maskAccount(accountNumber: string): string {
   const characters = [...accountNumber]
   const shown = Math.min(4, Math.floor(characters.length / 2))
   return `${MASK} ${characters.slice(characters.length - shown).join('')}`.trimEnd()
 }
 
-/**
- * Masks an account number in every text and number of a stored answer.
- * @param json as `src/gateway/storable.ts` writes it; it stays JSON
- */
+/** Masks an account number in every text and number of JSON that `src/gateway/storable.ts` wrote. */
 function maskAccountIn(json: string, accountNumber: string): string {
   if (accountNumber === '') return json
   return stringify(mapTexts(parse(json), (text) => maskIn(text, accountNumber))) ?? json
 }
 
-/** Masks an account number in what the gateway answers: in its message, and wherever the answer holds it. */
+/** Masks an account number in the gateway's message, and wherever its answer contains it. */
 export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCall<T> {
   const { outcome, record } = call
   const { received } = record
@@ -83,29 +76,29 @@ export function maskCall<T>(call: GatewayCall<T>, accountNumber = ''): GatewayCa
   }
 }
 
-/** Shorter texts are no account numbers, and may be part of any word. */
+/** Shorter texts are not account numbers, and may be part of any word. */
 const MIN_ACCOUNT_NUMBER = 4
-/** Longer ones are found however they are grouped; a short one grouped may be part of a date. */
+/** Longer numbers are found however they are grouped. A short one with gaps may be part of a date. */
 const MIN_GROUPED = 6
 const GAPS = /[\s.-]/g
 const SPECIAL = /[\\^$.*+?()[\]{}|/-]/
 
-/** What may be Base64: the gateway knows a receiver in this form alone, and may send it back so. */
+/** What may be Base64. The gateway gets a receiver in this form only, and may send it back so. */
 const BASE64 = /[\w+/-]{16,}={0,2}/g
 
-/** Masks an account number in a text of the gateway, and hides what holds it in Base64. */
+/** Masks an account number in a text of the gateway, and hides Base64 that contains it. */
 export function maskIn(text: string, accountNumber: string): string {
   if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text
   const holdsIt = (run: string) => {
     const decoded = Buffer.from(run, 'base64').toString()
     return maskWords(decoded, accountNumber) !== decoded
   }
-  // It may begin after others of its characters.
+  // Base64 may begin after other characters of its alphabet, so every alignment is tried.
   const isHidden = (run: string) => [0, 1, 2, 3].some((start) => holdsIt(run.slice(start)))
   return maskWords(text, accountNumber).replace(BASE64, (run) => (isHidden(run) ? HIDDEN : run))
 }
 
-/** With a function, because a replacement text may contain patterns like $&, which insert what was found. */
+/** The replacement is a function, because patterns like $& in a replacement text would be expanded. */
 function maskWords(text: string, accountNumber: string): string {
   const mask = () => maskAccount(accountNumber)
   const characters = [...accountNumber.replaceAll(GAPS, '')]
@@ -116,12 +109,11 @@ function maskWords(text: string, accountNumber: string): string {
 
 type ReceiverColumn = 'receiver' | 'receiver_shown'
 
-/** Where a receiver of a refund is stored. Events hold a copy of `receiver_shown` as it is. */
+/** The place that an encrypted receiver is bound to. Events hold a copy of `receiver_shown` as it is. */
 export function placeReceiver(column: ReceiverColumn, refundId: string): Place {
   return { column: `refunds.${column}`, row: refundId }
 }
 
-/** Encrypts a receiver for storage, bound to its column and refund. */
 export function encryptReceiver(
   encryption: Encryption,
   receiver: Receiver,
@@ -132,8 +124,8 @@ export function encryptReceiver(
 }
 
 /**
- * @returns undefined when it was encrypted for another column or refund, or its data key is not there
- * @throws DomainError while that is not known
+ * @returns undefined when it was encrypted for another column or refund, or its data key is missing
+ * @throws DomainError while its data key is still being read
  */
 export function decryptReceiver(
   encryption: Pick<Encryption, 'decrypt'>,
@@ -150,16 +142,12 @@ export function decryptReceiver(
   }
 }
 
-/** The usual form of the members that have one. */
 const USUAL = [
   ['accountNumber', /^[0-9A-Za-z]{4,34}$/, 'an account number of 4 to 34 letters and digits'],
   ['swiftCode', /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/, 'a SWIFT/BIC code of 8 or 11 characters'],
 ] as const
 
-/**
- * Finds what is unusual about a receiver. The specification (4.3.2) knows three texts without a form, so the gateway
- * may accept it even so.
- */
+/** Finds what looks wrong. The specification (4.3.2) defines no format, so the gateway may accept it even so. */
 export function findReceiverHints(receiver: Receiver | undefined, verb = 'is not'): FieldError[] {
   if (!receiver) return []
   const unusual = USUAL.filter(([member, form]) => !form.test(receiver[member]))
@@ -169,7 +157,7 @@ export function findReceiverHints(receiver: Receiver | undefined, verb = 'is not
   }))
 }
 
-/** Refuses an unusual receiver with `REFUND_RECEIVER_CHECK=strict`. */
+/** Refuses what looks wrong if `REFUND_RECEIVER_CHECK` is `strict`. @throws DomainError `invalid_request` */
 export function refuseReceiver(
   { REFUND_RECEIVER_CHECK: check }: Pick<Config, 'REFUND_RECEIVER_CHECK'>,
   receiver: Receiver | undefined,

@@ -11,7 +11,8 @@ import {
 } from './attempt.ts'
 import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
-import { countExternal, hasNewsOf, releaseOtherReadings } from './external.ts'
+import { countExternal, hasNewsOf, nameNotified, releaseOtherReadings } from './external.ts'
+import { isShownByPayment } from './lifecycle.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -24,32 +25,29 @@ import type {
   LockedRefunds,
   Snapshot,
 } from './types.ts'
-import { findUnshown, untilUnshown } from './unshown.ts'
 
 export type RefundsContext = AttemptContext & Pick<Context, 'lifecycle'>
 
 export type ReconcileInput = {
   /** The applied answer; undefined when there was none, or a newer one is stored. */
   snapshot: Snapshot | undefined
-  /** The query was answered, whether the answer was applied or not. */
+  /** The query was answered, even if the answer was not applied. */
   answered: boolean
   /** Permission to send a refund, or how long the account's refund calls are paused (ms). */
   sending: SendPermit | { pausedMs: number }
 }
 
-/** The refunds of a transaction as the commit leaves them. */
 export type ReconciledRefunds = SavedRefunds &
   Pick<LockedRefunds, 'drafts' | 'payments'> & {
     externalChanges: readonly ExternalChange[]
-    /** When a refund that no growth has shown by then is to be told (ms). */
+    /** How long until another refund that no growth shows is reported (ms). */
     askAgainInMs: number | undefined
   }
 
 /**
- * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
- * interrupted attempts, applies notifications, matches the refunded delta, and applies deadlines. Then it
- * records an attempt for at most one refund. The caller holds the transaction's lease and row.
- * @returns with the `attempt` to send once the commit is done, if any
+ * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it, and records an
+ * attempt for at most one of them. The caller holds the transaction's lease and row.
+ * @returns also the `attempt` to send once the commit is done, if any
  */
 export async function reconcileRefunds(
   ctx: RefundsContext,
@@ -72,9 +70,9 @@ export async function reconcileRefunds(
 }
 
 /**
- * Records the result of an attempt and applies it to its refund, together with the notifications received in
- * the meantime. The caller holds the transaction's row.
- * @param isLeased the caller holds the lease under which the attempt was made: other attempts were interrupted
+ * Records the result of an attempt and applies it to its refund, together with the notifications received meanwhile.
+ * The caller holds the transaction's row.
+ * @param isLeased the caller holds the lease under which the attempt was made, so other attempts were interrupted
  * @returns `busy` while another attempt of the refund is in progress, `gone` when the transaction has no such refund
  */
 export async function recordAttemptResult(
@@ -93,7 +91,7 @@ export async function recordAttemptResult(
   await saveInterrupted(tx, others)
   readDetails(ctx, locked)
   const judged = judge(locked, undefined, ctx.config)
-  // It gives no waiting refund its turn.
+  // This gives no waiting refund its turn.
   return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
 }
 
@@ -111,14 +109,14 @@ async function save(
     log.error({ merchantCode, refundId, ...missing }, 'no rule for what happened to a refund')
   }
   const { drafts, payments, external } = locked
-  const askAgainInMs = untilUnshown(locked, config)
+  const waits = listUnshown(locked, config).flatMap(({ inMs }) => (inMs > 0 ? [inMs] : []))
+  const askAgainInMs = waits.length === 0 ? undefined : Math.min(...waits)
   const externalChanges = external.flatMap((one) => one.changes)
   return { ...saved, drafts, payments, externalChanges, askAgainInMs }
 }
 
 /**
- * Judges the refunds of a transaction: applies notifications, the refunded delta (with a snapshot) and deadlines, in
- * this order. It changes nothing but `locked`, and needs nothing else: no database, no clock.
+ * Judges the refunds of a transaction. It changes only `locked`, and needs neither the database nor a clock.
  * @param snapshot the applied answer; undefined when there was none, or a newer one is stored
  */
 export function judge(
@@ -138,8 +136,11 @@ export function judge(
     const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: shown }, settings)
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
+  const unshown = listUnshown(locked, settings).flatMap((one) =>
+    one.inMs <= 0 ? [one.finding] : [],
+  )
   return {
-    findings: [...notified, ...matched.findings, ...timedOut, ...findUnshown(locked, settings)],
+    findings: [...notified, ...matched.findings, ...timedOut, ...unshown],
     rematched: matched.rematched,
     externalChanged: externalNotified || matched.externalChanged,
   }
@@ -162,7 +163,7 @@ function judgeNotifications(
   return { findings, externalNotified: listCounted(locked) !== before }
 }
 
-/** Describes the external refunds that count, to notice whether others do. */
+/** Describes the external refunds that count, so that a change of them is noticed. */
 function listCounted({ payments }: LockedRefunds): string {
   const describe = ({ id, amount, matched }: ExternalRefund) => `${id} ${amount} ${matched}`
   return payments.flatMap(({ external }) => external.map(describe)).join('\n')
@@ -172,4 +173,34 @@ function listCounted({ payments }: LockedRefunds): string {
 function viewSnapshot({ callId }: Snapshot, payment: LockedPayment) {
   const { unmatchedDelta } = payment
   return unmatchedDelta === undefined ? undefined : { ...payment, unmatchedDelta, callId }
+}
+
+const NO_GROWTH = 'no increase of the refunded amount shows it'
+const NO_FALL = 'no decrease of the refunded amount shows it'
+
+/**
+ * Lists refunds that happened or came back, as the gateway or a person says, but that the refunded amount does not show.
+ * A person is told in `inMs`: `REFUND_RESOLVE_FOR_MS` after ours was sent or decided, or another became known.
+ */
+function listUnshown(
+  { drafts, external }: LockedRefunds,
+  { REFUND_RESOLVE_FOR_MS: withinMs }: Pick<RefundSettings, 'REFUND_RESOLVE_FOR_MS'>,
+): { finding: Finding; inMs: number }[] {
+  const ours = drafts.filter(({ now }) => !isShownByPayment(now))
+  const theirs = external.filter(({ now }) => now.outcome === null && !now.matched)
+  return [
+    ...ours.map(({ now }) => {
+      const { refundId, paymentId, status } = now
+      const isBack = status === 'returned'
+      const sides = { ours: status, theirs: isBack ? NO_FALL : NO_GROWTH }
+      const sinceMs = (isBack ? now.sinceResolvedMs : now.sinceSentMs) ?? now.sinceRequestedMs
+      const kind = 'refund_without_growth' as const
+      return { finding: { kind, ...sides, paymentId, refundId }, inMs: withinMs - sinceMs }
+    }),
+    ...theirs.map(({ now: { requestId, amount, paymentId, sinceSeenMs } }) => {
+      const sides = { ours: NO_GROWTH, theirs: nameNotified(requestId, amount) }
+      const kind = 'external_refund_unmatched' as const
+      return { finding: { kind, ...sides, paymentId }, inMs: withinMs - sinceSeenMs }
+    }),
+  ]
 }

@@ -2,110 +2,59 @@ import { lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { isUnendedSql } from '../db/schema.ts'
-import { requireOnly } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
-import type { Fingerprint } from '../platform/crypto/encryption.ts'
-import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
-import type { RefundSubject } from './request-schema.ts'
+import { BY_REQUEST_ID } from './evidence.ts'
 
-/** What a refund was asked for: a payment, or a transaction of whose order more than one success was paid. */
-export type RefundTarget = {
-  merchantCode: string
-  transactionId: string
-  /** The refund that was stored under the idempotency key, with the fingerprint of its request; null for none. */
-  replay: (Fingerprint & { refundId: string }) | null
-}
-
-type TargetRow = Omit<RefundTarget, 'replay'> & {
-  refundId: string | null
-  value: Buffer
-  keyId: string
-}
-
-/**
- * Finds what is to be refunded and the refund of the idempotency key, before anything else is checked: a replay gets
- * the same answer whatever has changed since.
- * @throws DomainError `payment_not_found`, `transaction_not_found`, `ambiguous_merchant`
- */
-export async function findTarget(
-  sql: Tx,
-  merchants: readonly string[],
-  subject: RefundSubject,
-  idempotencyKey: string,
-): Promise<RefundTarget> {
-  const [kind, column, id] =
-    'paymentId' in subject
-      ? (['payment', 'payment_id', subject.paymentId] as const)
-      : (['transaction', 'transaction_id', subject.transactionId] as const)
-  const rows = await sql<TargetRow[]>`
-    select s.merchant_code as "merchantCode", s.transaction_id as "transactionId",
-      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
-    from (
-      select merchant_code, ${id}::text as ${sql(column)}, ${idempotencyKey}::text as idempotency_key
-      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
-    ) as k cross join lateral (
-      select merchant_code, transaction_id from ${sql(`${kind}s`)} as s
-      where ${sql.unsafe(byKey('s', ['merchant_code', column], 'k'))} limit 1
-    ) as s left join lateral (
-      select * from refunds as r
-      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
-  const { merchantCode, transactionId, refundId, value, keyId } = requireOnly(rows, kind, id)
-  const replay = refundId === null ? null : { refundId, value, keyId }
-  return { merchantCode, transactionId, replay }
-}
-
-/**
- * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all
- * of them. Goods come back in fewer parts.
- */
+/** Each open refund is queried, and every answer is compared with all of them. Returns have fewer parts. */
 export const MAX_OPEN = 100
 
 export type PaymentKey = { merchantCode: string; transactionId: string; paymentId: string }
 
-/** What is known of a request's payment under its locks; amounts are decimal strings. */
+/** What is known about the payment under its locks; amounts are decimal strings. */
 export type RequestFacts = {
   payment: {
     status: string
     missing: boolean
     unreadable: boolean
     paymentMethod: string
-    /** The reason of the payment's and of its account's hold; null where there is none. */
+    /** Why the payment, or its account, is held; null if it is not. */
     held: string | null
     accountHeld: string | null
     refundable: string
     /** Its refunds that have not ended, counted up to `MAX_OPEN`. */
     open: number
-    /** Of its transaction, for `expectedVersion`. */
+    /** The version of its transaction, for `expectedVersion`. */
     version: string
-    /** The currency of the transaction, if verified notifications name one and only one, in any case. */
+    /** The transaction's currency, if verified notifications name exactly one, in any case. */
     verifiedCurrency: string | null
-    /** The currency that the transaction shows, in capitals; null where a verified notification names another. */
+    /** The currency that the transaction shows, in capitals; null if a verified notification names another. */
     requestedCurrency: string | null
-    /** The transaction's own refunds that have not failed. */
+    /** The sum of the transaction's own refunds that have not failed. */
     ownTotal: string
   }
   order: OrderFacts
-  /** What is known of the request id: of a refund whose row was lost. */
+  /** What is known about the request id, from a refund whose row was lost. */
   prior: readonly PriorEvidence[]
-  /** A refund of the payment that was inferred and is still reserved, if any. */
+  /** An inferred refund of the payment that is still reserved. */
   inferred: InferredRefund | undefined
-  /** What the key has refunded today; undefined where no total is counted. */
+  /** What the API key has refunded today; undefined if it has no daily cap. */
   today: DayTotals | undefined
 }
 
-/** A verified notification of a request id, or an external refund with it. */
+/** A verified notification of a request id, or an external refund that has it. */
 export type PriorEvidence = {
   ipnEventId: number | null
   paymentId: string | null
   amount: string | null
   notifiedAt: string | null
-  /** Of a notification, as it is weighed. */
+  /** What `weigh` reads of a notification. */
   code: string | null
   reading: number
-  /** Of an external refund; null for a notification. */
+  /** Null for a notification. */
   externalId: string | null
   uncontradicted: boolean
   matched: boolean
@@ -113,9 +62,9 @@ export type PriorEvidence = {
 }
 
 /**
- * Locks the key's day, the transaction and its payment, in this order, and then reads what a request is judged by, in
+ * Locks the API key's day, the transaction and its payment, in this order. What a request is judged by is read in
  * statements of their own: a sum from before the wait would be stale.
- * @returns undefined when the payment is no longer the transaction's
+ * @returns undefined when the payment no longer belongs to the transaction
  */
 export async function lockAndReadFacts(
   tx: Tx,
@@ -164,7 +113,7 @@ const OPEN = `(select count(*)::int from (
     where ${isUnendedSql('r')} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
     limit ${MAX_OPEN}) as own)`
 
-/** The currency that verified notifications agree on, also one that is deleted and named the transaction. */
+/** The currency that verified notifications agree on, including a deleted one that named the transaction's order. */
 const CURRENCY = `(
     select case when count(distinct upper(btrim(e.currency))) = 1 and (not t.order_verified
         or max(upper(btrim(e.currency))) = upper(btrim(coalesce(t.currency, max(e.currency)))))
@@ -173,14 +122,14 @@ const CURRENCY = `(
       select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
     where e.verdict = 'verified' and e.reading = 1)`
 
-/** Whatever named it: a caller and an approver go by what they see. Where notifications disagree they see that, too. */
+/** The currency that caller and approver see, whatever named it. Where notifications disagree they see that, too. */
 const REQUESTED_CURRENCY = `(
     select nullif(upper(btrim(t.currency)), '') where not exists (
       select from (
         select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
       where e.verdict = 'verified' and e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`
 
-/** Parts of a payment, or several payments of one transaction, are no way below the threshold of the approval. */
+/** Refunds in parts, or of several payments of one transaction, are no way below the approval's threshold. */
 const OWN_TOTAL = `(
     select coalesce(sum(r.amount), 0) from (
       select amount, status from refunds as r
@@ -204,18 +153,12 @@ async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
     ) as payments`
 }
 
-const NOTIFIED = byExpressions(
-  ['e.merchant_code', 'lower(e.request_id)'],
-  ['k.merchant_code', 'k.request_id'],
-)
-
 const UNCONTRADICTED = `f.failure_notified_at is null
   and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
 
 /**
- * Reads what is known of a request id before its refund is stored, the first notified first: its verified
- * notifications, and its external refunds, which are kept for longer. Only a row that was lost can have been sent
- * before.
+ * Reads the verified notifications of a request id and its external refunds, which are kept for longer, in the order
+ * of notification. There are some before the refund is stored only if its row was lost.
  */
 export async function readPriorEvidence(
   tx: Tx,
@@ -228,7 +171,7 @@ export async function readPriorEvidence(
       select e.id as "ipnEventId", e.payment_id as "paymentId", e.amount, e.first_received_at as "notifiedAt",
         e.code, e.reading, null::uuid as "externalId", false as uncontradicted, false as matched, null as outcome
       from k cross join lateral (
-        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
+        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST_ID)} offset 0) as e
       where e.verdict = 'verified'
       union all
       select f.ipn_event_id, f.payment_id, f.amount, f.notified_at, null, 1, f.id, ${tx.unsafe(UNCONTRADICTED)},
@@ -239,10 +182,10 @@ export async function readPriorEvidence(
     ) as evidence order by "notifiedAt", "ipnEventId"`
 }
 
-/** A refund whose success was inferred from growth, and whose amount stays reserved until it is known. */
+/** A refund whose success was inferred from growth. Its amount stays reserved until the success is known. */
 export type InferredRefund = { refundId: string; amount: string }
 
-/** Finds the oldest of them, which a person can confirm, so that more is left. The payments are locked. */
+/** Finds the oldest one, which a person can confirm so that more is left. The payments are locked. */
 export async function findInferred(
   tx: Tx,
   merchantCode: string,
@@ -260,7 +203,7 @@ export async function findInferred(
   return found
 }
 
-/** Formats the version of a transaction for `expectedVersion`; a payment that moves has another one. */
+/** For `expectedVersion`. It names the transaction, so that a payment that moves has another. */
 export function formatTransactionVersion(transaction: {
   transactionId: string
   version: number
@@ -268,7 +211,7 @@ export function formatTransactionVersion(transaction: {
   return `${transaction.transactionId}@${transaction.version}`
 }
 
-/** The same in SQL, of a row of `transactions`. */
+/** `formatTransactionVersion` in SQL, for a row of `transactions`. */
 export function transactionVersionSql(alias: string): string {
   return `${alias}.transaction_id || '@' || ${alias}.version`
 }

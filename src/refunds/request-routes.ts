@@ -6,15 +6,15 @@ import type { RefusalCode } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
+import { findReplayed, readIdempotencyKey } from './idempotency.ts'
 import { findReceiverHints, maskReceiver } from './receiver.ts'
-import { findReplayed, previewRefund, requestRefund } from './request.ts'
+import { previewRefund, requestRefund } from './request.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
   RefundRequest,
   type RefundSubject,
   readExactAmount,
-  readIdempotencyKey,
   requireKept,
   withDryRun,
 } from './request-schema.ts'
@@ -30,7 +30,6 @@ type RequestRoute<P, Params, Preview> = {
   unknown: RefusalCode
 }
 
-/** Declares a route that requests a refund, of whatever it is. */
 function requestRoute<P extends string, Params extends z.ZodObject, Preview extends z.ZodType>({
   params,
   preview,
@@ -96,7 +95,7 @@ const ofSurplus = requestRoute({
   unknown: 'transaction_not_found',
 })
 
-/** A validated request: `text` is the body as it was received. */
+/** A validated request. `text` is the body as it was received. */
 type Asked = {
   access: Access
   subject: RefundSubject
@@ -106,7 +105,6 @@ type Asked = {
   text: string
 }
 
-/** Carries out a request, or previews it. */
 async function carryOut(ctx: Context, { access, subject, query, headers, body, text }: Asked) {
   const isPreview = query.dryRun === 'true'
   const key = isPreview ? undefined : readIdempotencyKey(headers['idempotency-key'])
@@ -134,26 +132,22 @@ async function carryOut(ctx: Context, { access, subject, query, headers, body, t
   return { refund: showRefund(ctx.encryption, shown), headers: sent }
 }
 
-/** The route that refunds a payment. */
 export function requestRoutes(ctx: Context) {
-  return createRouter().openapi(ofPayment, async (c) => {
-    const done = await carryOut(ctx, {
-      ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
-      ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+  return createRouter()
+    .openapi(ofPayment, async (c) => {
+      const done = await carryOut(ctx, {
+        ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
+        ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+      })
+      if (done.refund) return c.json(done.refund, 202, done.headers)
+      return c.json({ ...done.preview, hints: done.hints }, 200)
     })
-    if (done.refund) return c.json(done.refund, 202, done.headers)
-    return c.json({ ...done.preview, hints: done.hints }, 200)
-  })
-}
-
-/** The route that refunds what was paid for an order beyond one success. */
-export function surplusRoutes(ctx: Context) {
-  return createRouter().openapi(ofSurplus, async (c) => {
-    const done = await carryOut(ctx, {
-      ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
-      ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+    .openapi(ofSurplus, async (c) => {
+      const done = await carryOut(ctx, {
+        ...{ access: c.get('access'), subject: c.req.valid('param'), query: c.req.valid('query') },
+        ...{ headers: c.req.valid('header'), body: c.req.valid('json'), text: await c.req.text() },
+      })
+      if (done.refund) return c.json(done.refund, 202, done.headers)
+      return c.json({ ...done.preview, surplusAmount: done.surplus, hints: done.hints }, 200)
     })
-    if (done.refund) return c.json(done.refund, 202, done.headers)
-    return c.json({ ...done.preview, surplusAmount: done.surplus, hints: done.hints }, 200)
-  })
 }

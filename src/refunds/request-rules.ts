@@ -14,15 +14,15 @@ import {
 } from './request-facts.ts'
 import type { RequestParams } from './request-schema.ts'
 
-export type RequestSettings = Pick<
+type RequestSettings = Pick<
   Config,
   'REFUNDS_ENABLED' | 'REFUND_RECEIVER_CHECK' | 'REFUND_APPROVAL_ABOVE' | 'CAPS_TIME_ZONE'
 > & { accounts: readonly { merchantCode: string }[] }
 
-/** Something visible has changed since the caller decided on the refund: nothing is stored. */
+/** Something visible has changed since the caller decided on the refund. Nothing is stored. */
 export class StaleVersionError extends Error {}
 
-/** Refuses what could not be sent now, before anything is locked: stored, it would be sent unexpectedly later. */
+/** Refuses what could not be sent now, before anything is locked: it would be sent later, when nobody expects it. */
 export function requireSendable(
   config: RequestSettings,
   merchantCode: string,
@@ -39,24 +39,22 @@ export function requireSendable(
   refuseReceiver(config, receiver)
 }
 
-/** A request for a payment, and who makes it. */
 export type AskedRefund = {
   access: Access
   refundId: string
   paymentId: string
   params: RequestParams
-  /** All that was paid beyond one success, of which it was requested: a decimal string. */
+  /** The whole surplus that a surplus refund was requested from (decimal string). */
   surplus?: string | undefined
 }
 
 export type JudgedRequest = {
   amount: string
   status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review'
-  /** What is known of its request id; undefined for nothing, as it should be. */
+  /** Set if its request id is known already, although its refund is new. */
   known: KnownRequest | undefined
 }
 
-/** A request that may be stored, with everything that it was judged by. */
 export type AcceptedRefund = AskedRefund & {
   key: PaymentKey
   facts: RequestFacts
@@ -64,9 +62,8 @@ export type AcceptedRefund = AskedRefund & {
 }
 
 /**
- * Judges a request by what was read under its locks: how much is refunded, and the status that the refund starts with.
- * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
- * left of the payment, as succeeded or for a person, and is not sent.
+ * Judges a request by what was read under its locks. A request id that is known already belongs to a refund whose row
+ * was lost: it is stored whatever is left of the payment, as succeeded or for a person to decide, and is not sent.
  * @throws DomainError the refusal that is most relevant to the caller, or StaleVersionError
  */
 export function judgeRequest(
@@ -78,7 +75,7 @@ export function judgeRequest(
   const { access, params, surplus = '0' } = asked
   const known = judgePrior(facts.prior, asked)
   const amount = params.amount ?? known?.amount ?? payment.refundable
-  // What the gateway is known to have refunded is stored whatever its amount is.
+  // What the gateway is known to have refunded is stored, whatever its amount is.
   if (known && compareAmounts(amount, '0') > 0) {
     return { amount, status: known.proves ? 'succeeded' : 'needs_review', known }
   }
@@ -92,15 +89,15 @@ export function judgeRequest(
   return { amount, status, known: undefined }
 }
 
-/** What is known of a request id before its refund is stored. */
-export type KnownRequest = {
-  /** All of it is one success of this payment and amount, and nothing contradicts it. */
+/** What is known about a request id before its refund is stored. */
+type KnownRequest = {
+  /** Everything known is one success of this payment and amount, and nothing contradicts it. */
   proves: boolean
-  /** Of this payment, as notified; undefined if nothing names one. */
+  /** The largest amount notified for this payment; undefined if there is none. */
   amount: string | undefined
   ipnEventId: number | undefined
   notifiedAt: string | null
-  /** The external refund that it takes the place of. */
+  /** The external refund that it replaces. */
   external: PriorEvidence | undefined
 }
 
@@ -135,9 +132,8 @@ function judgePrior(
 }
 
 /**
- * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise
- * a payment could be refunded in a million parts, each of them a call of the gateway.
- * @param whole all that is left, and all of a surplus: either may be refunded as the gateway gave it, however small
+ * Bounds the number of parts in which a payment can be refunded, each of them a call of the gateway.
+ * @param whole what is left, and all of a surplus: either may be refunded however small the gateway made it
  */
 function requireAmount(amount: string, currency: string | null, whole: readonly string[]): void {
   if (whole.some((all) => compareAmounts(amount, all) === 0)) return
@@ -149,7 +145,7 @@ function requireAmount(amount: string, currency: string | null, whole: readonly 
   throw invalidField('amount', `must be at least ${least}, or all that is left`)
 }
 
-/** @throws the reason most relevant to the caller first */
+/** @throws DomainError the refusal that is most relevant to the caller, or StaleVersionError */
 function requireRefundable(
   { payment, inferred }: RequestFacts,
   { paymentId, params: { amount, receiver, expectedVersion } }: AskedRefund,
@@ -185,7 +181,7 @@ function requireRefundable(
   }
 }
 
-/** Refuses a refund of more than is left. Where an inferred refund is still reserved it is named, with what makes it known. */
+/** Names an inferred refund that is still reserved, and says how to confirm it. */
 export function refuseExceeding(
   detail: string,
   refundable: string,
@@ -203,9 +199,8 @@ export function refuseExceeding(
 }
 
 /**
- * Whether the refund needs the approval of a second person: together with the transaction's own refunds that have not
- * failed it is above the threshold. A currency without a threshold, or none that is verified, needs it for any amount:
- * what nobody thought of when the setting was written is not waved through.
+ * Whether the transaction's refunds, with this one, exceed the threshold for an approval. A currency without a
+ * threshold, or none that is verified, needs it for any amount: nobody thought of it when the setting was written.
  */
 function needsApproval(
   { payment: { verifiedCurrency, ownTotal } }: RequestFacts,

@@ -5,16 +5,15 @@ import type { withScope } from '../access/authenticate.ts'
 import { DomainError, invalidField } from '../errors.ts'
 import { isPrintable } from '../gateway/storable.ts'
 import type { HttpEnv } from '../http/problems.ts'
-import { compareAmounts, parseAmount, shortenAmount } from '../money.ts'
+import { compareAmounts, parseAmount } from '../money.ts'
 import { NOT_PRINTABLE, Receiver } from './receiver.ts'
-import type { ShownRefund } from './view.ts'
 
 const MAX_PAIRS = 20
-/** Of the pairs as JSON in UTF-8. */
+/** The size of all pairs together, as JSON in UTF-8. */
 const MAX_BYTES = 2_048
 
-/** What the caller stores with a refund: string pairs that mean nothing to this service. */
-export const Metadata = z
+/** String pairs that the caller stores with a refund. They mean nothing to this service. */
+const Metadata = z
   .record(
     z.string().min(1, 'must not have an empty name').refine(isPrintable, NOT_PRINTABLE),
     z.string().refine((text) => isPrintable(text.replace(/[\t\r\n]/g, '')), NOT_PRINTABLE),
@@ -27,14 +26,13 @@ export const Metadata = z
 
 const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
 
-/** The reason given for a refund or a decision: printable text that the database can store. */
+/** The reason for a refund or a decision, as printable text that the database can store. */
 export const Reason = z
   .string()
   .trim()
   .max(500, 'must be at most 500 characters')
   .refine(isPrintable, NOT_PRINTABLE)
 
-/** The id of a refund in a path. */
 export const RefundId = z.string().openapi({
   description: 'The `id` of the refund; an id of another format is not found',
   example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
@@ -91,7 +89,7 @@ export const RefundRequest = z
   })
 
 /**
- * Reads the amount exactly as it is written in the body: JSON numbers are no binary floating point here.
+ * Reads the amount as written: a JSON number must not become binary floating point.
  * @throws DomainError `invalid_request`, or `invalid_json` when a member occurs twice
  */
 export function readExactAmount(body: string): string | undefined {
@@ -107,7 +105,7 @@ export function readExactAmount(body: string): string | undefined {
   throw invalidField('amount', NO_AMOUNT)
 }
 
-/** Refuses the one name that parsing would leave out without a word. @throws DomainError `invalid_request` */
+/** Refuses the one name that parsing drops without an error. @throws DomainError `invalid_request` */
 export function requireKept(body: string): void {
   const metadata = readMember(body, 'metadata')
   const isObject = typeof metadata === 'object' && metadata !== null
@@ -136,78 +134,31 @@ function readMember(body: string, name: string): unknown {
 }
 
 export type RequestParams = {
-  /** Decimal string; undefined for all that is left to refund. */
+  /** A decimal string; undefined requests all that is left. */
   amount: string | undefined
   receiver: Receiver | undefined
   reason: string | undefined
   onBehalfOf?: string | undefined
   metadata?: Readonly<Record<string, string>> | undefined
   /**
-   * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The
-   * refund is refused if anything visible has changed since. It is no part of the request that an idempotency key
-   * stands for.
+   * The version that the caller saw, from `formatTransactionVersion` or, for a surplus refund, from `describeSurplus`.
+   * The refund is refused if anything visible has changed since. An idempotency key does not cover it.
    */
   expectedVersion?: string | undefined
 }
 
-/** What is refunded: a payment, or what was paid for the order of a transaction beyond one success. */
+/** A payment, or what was paid beyond one success for the order of a transaction. */
 export type RefundSubject = { paymentId: string } | { transactionId: string }
 
 export type RefundParams = RequestParams & RefundSubject
 
-/** `stored` is the new refund; a replayed refund has to be read. */
-export type RequestedRefund = { refundId: string; merchantCode: string } & (
-  | { replayed: true }
-  | { replayed: false; stored: ShownRefund }
-)
-
-const MAX_KEY = 255
-
-/**
- * Parses `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): a structured-field string.
- * The same text without quotes is the same key.
- * @throws DomainError `idempotency_key_missing`, or `invalid_request` for a key that cannot be stored
- */
-export function readIdempotencyKey(header: string | undefined): string {
-  const text = header?.trim() ?? ''
-  const quoted = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(text)?.[1]
-  const key = quoted === undefined ? text : quoted.replace(/\\(["\\])/g, '$1')
-  if (key === '') {
-    throw new DomainError(
-      'idempotency_key_missing',
-      'Send an Idempotency-Key header with a unique string of your own for each refund',
-    )
-  }
-  if (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key)) {
-    throw invalidField('Idempotency-Key', `must be at most ${MAX_KEY} visible ASCII characters`)
-  }
-  return key
-}
-
-/**
- * Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. A
- * surplus refund, which names a transaction, equals no request to refund a payment.
- */
-export function formatParams(params: RefundParams): string {
-  const { amount, receiver, reason, metadata = {}, onBehalfOf } = params
-  const subject = 'paymentId' in params ? params.paymentId : ['surplus', params.transactionId]
-  const value = amount === undefined ? null : shortenAmount(amount)
-  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
-  const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
-  const person = onBehalfOf === undefined ? [] : [onBehalfOf]
-  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs, ...person])
-}
-
-/** Marks a request with `dryRun=true`, which writes nothing, so that its refusal is not recorded as that of a write. */
+/** A dry run writes nothing, so its refusal must not be recorded as the refusal of a write. */
 const markDryRun = createMiddleware<HttpEnv>(async (c, next) => {
   if (c.req.query('dryRun') === 'true') c.set('isDryRun', true)
   await next()
 })
 
-/**
- * Makes a route with a dry run require a scope. Whoever lacks it is refused before the request is marked: an attempt
- * without the scope is recorded, dry run or not. Other routes know no dry run, whatever their query holds.
- */
+/** The scope is checked first, so that an attempt without it is recorded. Other routes ignore `dryRun`. */
 export function withDryRun({ middleware, security }: ReturnType<typeof withScope>) {
   return { middleware: [middleware, markDryRun], security }
 }

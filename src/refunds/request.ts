@@ -1,51 +1,56 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
+import { and, eq, sql } from 'drizzle-orm'
+import type { PgInsertValue } from 'drizzle-orm/pg-core'
+import { describeActor, recordEntry } from '../access/audit.ts'
+import { foldName } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
+import { SYNC_DUE } from '../db/names.ts'
+import { externalRefunds, refunds } from '../db/schema.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { prepareRecording } from '../events/record-events.ts'
-import { subtractAmount } from '../money.ts'
-import { violatesConstraint } from '../platform/postgres/errors.ts'
-import { confirmCommits, runInTransaction, runPipelined } from '../platform/postgres/transaction.ts'
-import type { Tx } from '../platform/postgres/types.ts'
-import { countsToday, lockDay } from './caps.ts'
-import { buildRefundEvent } from './events.ts'
-import { type FoundRefund, findRefund, isRequestedBy } from './find.ts'
-import { findTarget, lockAndReadFacts, type RefundTarget } from './request-facts.ts'
 import {
-  type AcceptedRefund,
-  type AskedRefund,
-  judgeRequest,
-  requireSendable,
-  StaleVersionError,
-} from './request-rules.ts'
-import { formatParams, type RefundParams, type RequestedRefund } from './request-schema.ts'
-import { storeRefund } from './store-refund.ts'
-import { choosePayment } from './surplus.ts'
+  type ChangeRow,
+  type NewEvent,
+  prepareRecording,
+  recordChanges,
+} from '../events/record-events.ts'
+import { subtractAmount } from '../money.ts'
+import type { Fingerprint } from '../platform/crypto/encryption.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
+import { build } from '../platform/postgres/drizzle.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import {
+  confirmCommits,
+  pipeline,
+  runInTransaction,
+  runPipelined,
+} from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
+import { buildRefundEvent, readExternalEvents, recordExternalChanges } from './events.ts'
+import { deriveExternalState } from './external-view.ts'
+import {
+  deriveRefundId,
+  findTarget,
+  formatParams,
+  isRefusal,
+  type RefundTarget,
+  type RequestedRefund,
+  replayRefund,
+} from './idempotency.ts'
+import { encryptReceiver, maskReceiver, type Receiver } from './receiver.ts'
+import { lockAndReadFacts, type PriorEvidence } from './request-facts.ts'
+import { type AcceptedRefund, judgeRequest, requireSendable } from './request-rules.ts'
+import type { RefundParams } from './request-schema.ts'
+import { chooseAsked } from './surplus.ts'
+import type { ShownRefund } from './view.ts'
 
 /**
- * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
- * give the same id also from a database that lost the refund's row, so that the gateway can refuse it as repeated.
- * @param idempotencyKey without its quotes
- * @returns a UUID of version 8 (RFC 9562), in lower case
- */
-export function deriveRefundId(merchantCode: string, idempotencyKey: string): string {
-  const bytes = createHash('sha256')
-    .update(['ipn-processor/refund', merchantCode, idempotencyKey].join('\0'))
-    .digest()
-    .subarray(0, 16)
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6)
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
-  const hex = bytes.toString('hex')
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-}
-
-/**
- * Accepts a refund of a payment, or of what was paid for an order beyond one success: one transaction locks, reads,
- * judges and stores it, and its id is the wire's request id from then on. The same idempotency key with the same
- * parameters returns the refund it created the first time.
- * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
- *   stored then
+ * Accepts a refund, in one transaction that locks, reads, judges and stores it. The same idempotency key with the same
+ * parameters returns the refund that it created the first time.
+ * @throws DomainError when the refund is refused, StaleVersionError when something has changed since the caller read
+ *   it; nothing is stored then
  */
 export async function requestRefund(
   ctx: Context,
@@ -77,8 +82,8 @@ export async function requestRefund(
       },
     })
   } catch (error) {
-    // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
-    // the refusal, if it left too little to refund or changed the version; its refund is the answer then.
+    // A copy of this request may have been stored while this one waited for the locks. It may be the reason for the
+    // refusal, because it left too little to refund or changed the version. Its refund is the answer then.
     if (!isNew || !isRefusal(error)) throw error
     const replayed = replayRefund(ctx, await find(ctx.db.sql), asked)
     if (!replayed) throw error
@@ -87,63 +92,7 @@ export async function requestRefund(
   }
 }
 
-/**
- * Replays the refund of an idempotency key; undefined when the key is new.
- * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
- */
-export function replayRefund(
-  { encryption, log }: Pick<Context, 'encryption' | 'log'>,
-  { merchantCode, replay }: Pick<RefundTarget, 'merchantCode' | 'replay'>,
-  params: string,
-): RequestedRefund | undefined {
-  if (!replay) return undefined
-  const { refundId } = replay
-  const checked = encryption.checkFingerprint(params, replay)
-  if (checked === 'same') return { refundId, merchantCode, replayed: true }
-  if (checked === 'unknown') {
-    log.error(
-      { merchantCode, refundId, keyId: replay.keyId },
-      'a repeated refund request cannot be compared with the first: its fingerprint was made with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS',
-    )
-    const detail = `This Idempotency-Key belongs to refund ${refundId}, and its request cannot be compared with this one at the moment; read that refund, or repeat this request later with the same key`
-    throw new DomainError('unavailable', detail, { retryAfterS: RETRY_AFTER_S })
-  }
-  throw new DomainError(
-    'idempotency_key_reused',
-    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver, reason, metadata or person (onBehalfOf); read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
-    { extra: { refundId } },
-  )
-}
-
-/** The key has to be set by an operator first (s). */
-const RETRY_AFTER_S = 60
-
-/**
- * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that
- * it was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
- * @throws DomainError `scope_missing`
- */
-export async function findReplayed(
-  ctx: Context,
-  access: Access,
-  { merchantCode, refundId }: RequestedRefund,
-): Promise<FoundRefund> {
-  const found = await findRefund(ctx, [merchantCode], refundId)
-  if (access.scopes.includes('refunds:read')) return found
-  if (isRequestedBy(access, found.refund)) return found
-  const detail =
-    'This Idempotency-Key belongs to a refund that another API key has requested: do not request it again under another Idempotency-Key. To read it, this API key needs the scope refunds:read'
-  throw new DomainError('scope_missing', detail)
-}
-
-function isRefusal(error: unknown): boolean {
-  const isTaken = ['refunds_pkey', 'refunds_idempotency_key'].some((name) =>
-    violatesConstraint(error, name),
-  )
-  return isTaken || error instanceof DomainError || error instanceof StaleVersionError
-}
-
-/** Locks what a request concerns (the key's day, the order, the transaction, the payment) and judges it. */
+/** Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request. */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -165,28 +114,9 @@ async function lockAndJudge(
   return { ...asked, key, facts, judged: judgeRequest(facts, asked, config) }
 }
 
-/** Of a surplus the payment is chosen under the locks of its order, whose version is compared then. */
-async function chooseAsked(
-  tx: Tx,
-  access: Access,
-  target: RefundTarget,
-  params: RefundParams,
-  { refundId, zone }: { refundId: string; zone: string },
-): Promise<AskedRefund> {
-  if ('paymentId' in params) return { access, refundId, paymentId: params.paymentId, params }
-  if (countsToday(access)) await lockDay(tx, access, zone)
-  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, refundId)
-  const chosen = { paymentId, surplus, params: { ...params, amount, expectedVersion: undefined } }
-  return { access, refundId, ...chosen }
-}
-
 export type PreviewedRefund = Awaited<ReturnType<typeof previewRefund>>
 
-/**
- * Judges a refund as a request would, and stores nothing.
- * @returns what it would do; amounts are decimal strings
- * @throws DomainError the refusal the refund would get
- */
+/** Judges a refund as a request would, with the same refusals, and stores nothing. Amounts are decimal strings. */
 export async function previewRefund(
   ctx: Pick<Context, 'config' | 'db'>,
   access: Access,
@@ -222,4 +152,145 @@ async function runAndRollBack<T extends object>(
   })
   if (!result) throw new Error('the preview has no result')
   return result
+}
+
+/** The operations in the audit log: of API keys and of people, for a payment and for a surplus. */
+const OPERATIONS = {
+  key: {
+    payment: 'POST /v1/payments/{paymentId}/refunds',
+    surplus: 'POST /v1/transactions/{transactionId}/surplus-refund',
+  },
+  person: {
+    payment: 'POST /console/payments/{merchant}/{id}/refund',
+    surplus: 'POST /console/transactions/{merchant}/{id}/surplus',
+  },
+}
+
+const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
+const KNOWN =
+  'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
+
+type RequestIdentity = { idempotencyKey: string; fingerprint: Fingerprint }
+
+/**
+ * Stores a refund with its history and audit entry, and makes its transaction due. Unique constraints on its id and
+ * its key refuse a second one. The caller holds the rows that it was judged by.
+ * @returns with `more`: the events to record after that of the refund
+ */
+async function storeRefund(
+  ctx: Pick<Context, 'encryption' | 'log'>,
+  tx: Tx,
+  accepted: AcceptedRefund,
+  identity: RequestIdentity,
+): Promise<{ stored: ShownRefund; more: readonly NewEvent[] }> {
+  const { access, refundId, key, facts, judged, surplus } = accepted
+  const { merchantCode, transactionId } = key
+  const subject = surplus === undefined ? 'payment' : 'surplus'
+  const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][subject]
+  const [[refund]] = await pipeline(
+    build(tx)
+      .insert(refunds)
+      .values(buildRow(ctx, accepted, identity))
+      .returning()
+      .execute(),
+    recordChanges(tx, listSteps(accepted)),
+    recordEntry(tx, ctx.log, access, { operation, merchantCode, objectId: refundId }),
+    reopen(tx, key),
+  )
+  if (!refund) throw new Error('the refund was not stored')
+  notifyAfterCommit(tx, SYNC_DUE)
+  notifyTransactionChanged(tx, { merchantCode, transactionId })
+  const external = judged.status === 'succeeded' ? judged.known?.external : undefined
+  const more = external ? await takeOver(tx, accepted, external) : []
+  return { stored: { refund, order: facts.order }, more }
+}
+
+function buildRow(
+  { encryption }: Pick<Context, 'encryption'>,
+  { access, refundId, key, params, surplus, facts: { today, payment }, judged }: AcceptedRefund,
+  { idempotencyKey, fingerprint }: RequestIdentity,
+): PgInsertValue<typeof refunds> {
+  const { receiver, reason = null, onBehalfOf, metadata = {} } = params
+  const { status, amount, known } = judged
+  const encrypt = (one: Receiver, column: 'receiver' | 'receiver_shown') =>
+    encryptReceiver(encryption, one, column, refundId)
+  const proven = known?.proves ? known : undefined
+  return {
+    ...{ ...key, refundId, amount, reason, metadata, status },
+    ...{ idempotencyKey, fingerprint: fingerprint.value, fingerprintKeyId: fingerprint.keyId },
+    // One that has succeeded is never sent.
+    receiver: receiver && status !== 'succeeded' ? encrypt(receiver, 'receiver') : null,
+    receiverShown: receiver ? encrypt(maskReceiver(receiver), 'receiver_shown') : null,
+    surplus: surplus !== undefined,
+    ...{ requestedBy: access.name, requestedPrincipal: access.principal },
+    ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf) },
+    needsApproval: status === 'awaiting_approval',
+    dueAt: status === 'pending' ? sql`now()` : null,
+    matched: proven?.external?.matched ?? false,
+    inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
+    successNotifiedAt: proven?.notifiedAt ?? null,
+    review: status === 'needs_review' ? 'contradicted' : null,
+    // What was sent before its row was lost was counted then, and no check before sending applies to it.
+    ...(known
+      ? {}
+      : {
+          capKeyId: today && access.chainId,
+          capDay: today?.day,
+          capCurrency: payment.verifiedCurrency,
+          requestedCurrency: payment.requestedCurrency,
+        }),
+  }
+}
+
+/** A person who is named by e-mail address or id is stored by name, because whoever decides is compared with that. */
+function foldPerson(text: string) {
+  const folded = foldName(text)
+  return sql<string>`coalesce((
+    select folded_person from actors where kind = 'person' and (folded_email = ${folded} or id::text = ${folded})
+    order by ended_at is not null, created_at desc limit 1), ${folded})`
+}
+
+function listSteps({ access, refundId, key, params, surplus, judged }: AcceptedRefund) {
+  const { reason, onBehalfOf } = params
+  const { status, known } = judged
+  const what = surplus !== undefined ? 'what was paid beyond one success, ' : ''
+  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
+  const cause = `${what}requested ${describeActor(access)}${forWhom}${reason ? `: ${reason}` : ''}`
+  const first: ChangeRow = {
+    ...{ ...key, refundId, field: 'status', before: null, after: known ? 'pending' : status },
+    cause,
+  }
+  if (!known) return [first]
+  const { proves, ipnEventId } = known
+  const step = { before: 'pending', after: status, ipnEventId, cause: proves ? PROVEN : KNOWN }
+  return [first, { ...first, ...step }]
+}
+
+async function reopen(
+  tx: Tx,
+  { merchantCode, transactionId }: AcceptedRefund['key'],
+): Promise<void> {
+  await tx`
+    update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(tx)}
+    from ${tx.unsafe(CLOCK)}
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+}
+
+/** Marks an external refund as one of ours whose row was lost. Returns the events to record at the end. */
+async function takeOver(
+  tx: Tx,
+  { key, refundId }: AcceptedRefund,
+  { externalId, matched, outcome }: PriorEvidence,
+): Promise<NewEvent[]> {
+  if (externalId === null || outcome === 'own') return []
+  const { merchantCode, paymentId } = key
+  await build(tx)
+    .update(externalRefunds)
+    .set({ outcome: 'own', matched: false })
+    .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, externalId)))
+  const reason = `it is refund ${refundId}, whose row was lost and is stored again`
+  const before = deriveExternalState({ matched, outcome })
+  const changes = [{ externalId, paymentId, before, after: 'own' as const, cause: { reason } }]
+  await recordExternalChanges(tx, key, changes)
+  return await readExternalEvents(tx, merchantCode, changes)
 }

@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { type Listing, readPage, serveListing } from '../access/listing.ts'
-import type { Context } from '../context.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeResponse } from '../http/describe.ts'
@@ -20,9 +19,8 @@ import { type FoundRefund, findRefund, listRefunds, QUERY } from './find.ts'
 import { STATES } from './lifecycle.ts'
 import { readProof } from './proof.ts'
 import { RefundId } from './request-schema.ts'
-import { Refund, type RefundView, type ShownRefund, showRefund } from './view.ts'
+import { Refund, type RefundView, showRefund } from './view.ts'
 
-/** Refunds, newest first. */
 export const REFUNDS: Listing<typeof QUERY, RefundView> = {
   name: 'refunds',
   scope: 'refunds:read',
@@ -41,11 +39,8 @@ const locate = ({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund
   merchantCode,
 })
 
-/**
- * Waits until a refund has ended or needs a decision, at most `ms`.
- * @returns the refund as it is by then
- */
-export function waitForRefund(
+/** Waits at most `ms` until a refund has ended or needs a decision, and returns it as it is then. */
+function waitForRefund(
   ctx: Pick<TransactionsContext, 'db' | 'lifecycle' | 'transactionWaiters'>,
   first: FoundRefund,
   ms: number,
@@ -69,26 +64,22 @@ export function waitForRefund(
   })
 }
 
-const tags = ['Refunds']
-const merchantCode = MerchantCode
-const params = z.object({ refundId: RefundId })
-
 const readOne = createRoute({
   method: 'get',
   path: '/v1/refunds/{refundId}',
   operationId: 'readRefund',
   summary: 'Get a refund; `wait` ends once it has ended or is in `needs_review`',
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
-    params,
+    params: z.object({ refundId: RefundId }),
     query: z.strictObject({
       wait: WaitParameter,
       include: z
         .enum(['proof'])
         .optional()
         .openapi({ description: 'Adds the evidence for the status' }),
-      merchantCode,
+      merchantCode: MerchantCode,
     }),
   },
   responses: {
@@ -102,14 +93,10 @@ const list = createRoute({
   path: '/v1/refunds',
   operationId: 'listRefunds',
   summary: 'List refunds, newest first',
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
-    query: z.strictObject({
-      ...REFUNDS.query,
-      merchantCode,
-      ...pageParameters,
-    }),
+    query: z.strictObject({ ...REFUNDS.query, merchantCode: MerchantCode, ...pageParameters }),
   },
   responses: { 200: describePage(Refund), ...describeRefusals('cursor_expired') },
 })
@@ -119,11 +106,11 @@ const listExternal = createRoute({
   path: '/v1/payments/{paymentId}/external-refunds',
   operationId: 'listExternalRefunds',
   summary: "Refunds of a payment that were made at the gateway's portal, newest first",
-  tags,
+  tags: ['Refunds'],
   ...withScope('refunds:read'),
   request: {
     params: z.object({ paymentId: Id }),
-    query: z.strictObject({ merchantCode, ...pageParameters }),
+    query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }),
   },
   responses: {
     200: describePage(ExternalRefund),
@@ -131,9 +118,7 @@ const listExternal = createRoute({
   },
 })
 
-/** Routes to read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
-  const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(readOne, async (c) => {
       const { wait, include, merchantCode } = c.req.valid('query')
@@ -142,25 +127,21 @@ export function refundRoutes(ctx: TransactionsContext) {
       const found =
         wait === undefined ? first : await waitForRefund(ctx, first, wait * 1000, c.req.raw.signal)
       const proof = include === 'proof' ? { proof: await readProof(ctx, found) } : {}
-      return c.json({ ...show(found), ...proof }, 200)
+      return c.json({ ...showRefund(ctx.encryption, found), ...proof }, 200)
     })
     .openapi(list, (c) => serveListing(ctx, c, REFUNDS, c.req.valid('query')))
-}
-
-/** The route to list refunds of a payment that were made elsewhere. */
-export function externalRefundRoutes(ctx: Context) {
-  return createRouter().openapi(listExternal, async (c) => {
-    const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
-    const merchants = narrowMerchants(c.get('access'), merchantCode)
-    const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
-    const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
-      readPage(sql, cursor, z.uuid(), async (after) => {
-        const rows = await listExternalRefunds(sql, payment, limit, after)
-        return cutPage({ rows }, limit, locateExternal, showExternalRefund)
-      }),
-    )
-    return respondPage(c, page, ExternalRefund)
-  })
+    .openapi(listExternal, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
+      const merchants = narrowMerchants(c.get('access'), merchantCode)
+      const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
+      const page = await ctx.db.reads.run(c.get('access').chainId, ({ sql }) =>
+        readPage(sql, cursor, z.uuid(), async (after) => {
+          const rows = await listExternalRefunds(sql, payment, limit, after)
+          return cutPage({ rows }, limit, locateExternal, showExternalRefund)
+        }),
+      )
+      return respondPage(c, page, ExternalRefund)
+    })
 }
 
 function locateExternal({ firstSeenAt, id, merchantCode }: ExternalRecord) {

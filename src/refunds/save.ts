@@ -24,10 +24,7 @@ export type SavedRefunds = {
   found: RecordedDiscrepancy[]
 }
 
-/**
- * Saves what the rules have made of the refunds of a transaction: external refunds, handled notifications,
- * discrepancies, refunds, and the history of it all. The caller has locked the rows.
- */
+/** Saves what the rules have changed, and its history. The caller has locked the rows. */
 export async function saveRefunds(
   tx: Tx,
   config: RefundSettings,
@@ -43,7 +40,6 @@ export async function saveRefunds(
   return { changed: changed || judged.externalChanged, found }
 }
 
-/** Writes the external refunds, with their history. @returns what was recorded of them */
 export async function saveExternalRefunds(
   tx: Tx,
   key: TransactionKey,
@@ -55,10 +51,7 @@ export async function saveExternalRefunds(
   return changes
 }
 
-/**
- * Writes an external refund. One that was not known has no row: all of a locked payment were read.
- * @throws Error when it has one, which the locks exclude
- */
+/** One that was not known has no row, because all rows of a locked payment were read. @throws Error when it has one */
 async function saveExternal(
   tx: Tx,
   { merchantCode }: TransactionKey,
@@ -93,7 +86,7 @@ async function saveHandled(
     where e.merchant_code = ${merchantCode} and e.id = any(${ids}::bigint[]) and e.id = n.id`
 }
 
-/** Saves what refunds that came back leave of their payments, also of what was refunded at first. */
+/** Saves what refunds that came back change: the amount refunded at first, and the history. */
 export async function saveFreed(
   tx: Tx,
   key: TransactionKey,
@@ -138,7 +131,7 @@ async function saveFindings(
 
 type Over = Pick<ResolvedDiscrepancy, 'kind' | 'paymentId' | 'refundId'>
 
-/** Lists the discrepancies that are over. What is still unmatched is among the findings. */
+/** Lists the discrepancies that are over. Those that are still unmatched are found again. */
 function listOver(
   { payments, drafts }: LockedRefunds,
   { rematched, externalChanged }: MatchedPayments,
@@ -160,7 +153,7 @@ function listOver(
   ]
 }
 
-/** What operators are told of a refund: a move that no rule admits, our defect, or an answer against a decision. */
+/** Tells of a move that no rule admits, which is our defect, and of an answer that contradicts a decision. */
 function describeDraft({ now, missing, contradicted }: RefundDraft): NewDiscrepancy[] {
   const { merchantCode, transactionId, paymentId, refundId } = now
   const subject = { merchantCode, transactionId, paymentId, refundId }
@@ -173,12 +166,11 @@ function describeDraft({ now, missing, contradicted }: RefundDraft): NewDiscrepa
   return told
 }
 
-/** Whether the change is visible to a reader of the refund, `updatedAt` included. */
 function hasVisibleChange(draft: RefundDraft): boolean {
   return draft.transitions.length > 0 || looksDifferent(draft)
 }
 
-/** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
+/** Whether a reader sees the change, apart from `updatedAt`. `sending` is shown as pending. */
 export function looksDifferent({ before, now }: RefundDraft): boolean {
   return (
     SHOWN.some((member) => before[member] !== now[member]) ||
@@ -196,10 +188,7 @@ const SHOWN = [
   'failureMessage',
 ] as const
 
-/**
- * Writes the draft of a decision, as `writeDraft` does.
- * @throws Error when no rule admits the decision: it is not made
- */
+/** Writes the draft of a decision. @throws Error when no rule admits the decision */
 export async function saveDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
   const { missing, now } = draft
   if (missing) {
@@ -213,8 +202,8 @@ export async function saveDraft(tx: Tx, config: EraseSettings, draft: RefundDraf
 type EraseSettings = Pick<RefundSettings, 'REFUND_CONFIRM_FAILED_MS'>
 
 /**
- * Writes a draft to its row, which must still have the status it was read with, and each transition to `changes`. The
- * receiver of one that has ended is kept while its outcome may still be revised.
+ * Writes a draft to its row, which must have the status it was read with, and its history. The receiver of a refund
+ * that has ended is kept while its outcome may be revised.
  */
 async function writeDraft(tx: Tx, config: EraseSettings, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
@@ -275,10 +264,7 @@ function pickChanged({ before, now }: RefundDraft): Partial<typeof refunds.$infe
   return Object.fromEntries(changed.map((name) => [name, now[name]]))
 }
 
-/**
- * Saves the drafts, and schedules the next check of each refund that is not over.
- * @returns whether anything visible to readers has changed
- */
+/** @returns whether anything visible to readers has changed */
 async function saveDrafts(
   tx: Tx,
   config: RefundSettings,

@@ -1,9 +1,12 @@
 import { Big } from 'big.js'
+import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { countsToday, lockDay } from './caps.ts'
+import type { RefundTarget } from './idempotency.ts'
 import {
   countSurplus,
   lockOrder,
@@ -12,11 +15,26 @@ import {
   readOrderVersion,
 } from './order-surplus.ts'
 import { findInferred, type InferredRefund, readPriorEvidence } from './request-facts.ts'
-import { refuseExceeding, StaleVersionError } from './request-rules.ts'
-import type { RequestParams } from './request-schema.ts'
+import { type AskedRefund, refuseExceeding, StaleVersionError } from './request-rules.ts'
+import type { RefundParams, RequestParams } from './request-schema.ts'
 
-/** Which payment is refunded, and how much of it; no amount if that follows from what is known of the refund's id. */
-export type ChosenPayment = {
+/** Chooses a surplus refund's payment under the locks of its order, whose version is compared there. */
+export async function chooseAsked(
+  tx: Tx,
+  access: Access,
+  target: RefundTarget,
+  params: RefundParams,
+  { refundId, zone }: { refundId: string; zone: string },
+): Promise<AskedRefund> {
+  if ('paymentId' in params) return { access, refundId, paymentId: params.paymentId, params }
+  if (countsToday(access)) await lockDay(tx, access, zone)
+  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, refundId)
+  const chosen = { paymentId, surplus, params: { ...params, amount, expectedVersion: undefined } }
+  return { access, refundId, ...chosen }
+}
+
+/** No `amount` if it follows from what is known of the refund's id. */
+type ChosenPayment = {
   paymentId: string
   amount: string | undefined
   /** The whole surplus before the refund (decimal string). */
@@ -24,13 +42,12 @@ export type ChosenPayment = {
 }
 
 /**
- * Chooses the payment of a transaction that a surplus refund refunds, after it has locked all transactions of the
- * order.
- * @param asked its amount is a decimal string; undefined for all of the surplus that one payment holds
- * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with the surplus;
+ * Locks the order and chooses the payment to refund. Without an amount, all of the surplus that one payment holds is
+ * refunded.
+ * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with what is left;
  *   StaleVersionError when the order is not as the caller expects
  */
-export async function choosePayment(
+async function choosePayment(
   tx: Tx,
   key: TransactionKey,
   { amount, expectedVersion }: Pick<RequestParams, 'amount' | 'expectedVersion'>,
@@ -40,7 +57,7 @@ export async function choosePayment(
   const payments = await readOrderPayments(tx, key)
   const { amount: surplus, unpaid } = countSurplus(payments)
   const notified = await findNotified(tx, key, refundId)
-  // The row of this refund was lost: it is stored again as what was notified, whatever is left.
+  // This refund's row was lost. It is stored again as it was notified, whatever is left.
   if (notified !== undefined) return { paymentId: notified, amount, surplus }
   if (expectedVersion !== undefined && expectedVersion !== (await readOrderVersion(tx, key))) {
     throw new StaleVersionError()
@@ -57,10 +74,7 @@ export async function choosePayment(
   throw explainNothingLeft(rankPayments(own, surplus)[0]?.most, surplus, inferred)
 }
 
-/**
- * The payments that can be refunded by the amount, the best first: the one that takes most of the surplus, if possible
- * the whole of it, and of equal ones the newest.
- */
+/** The payment that takes most of the surplus comes first, then one that is refunded whole, then the newest. */
 function rankPayments(own: readonly OrderPayment[], surplus: string, amount?: string) {
   const fits = (most: string) => amount === undefined || compareAmounts(amount, most) <= 0
   return own
@@ -74,7 +88,7 @@ function rankPayments(own: readonly OrderPayment[], surplus: string, amount?: st
     .sort((a, b) => compareAmounts(b.most, a.most) || Number(b.isWhole) - Number(a.isWhole))
 }
 
-/** @param inferred it is named if a surplus is left once it is known */
+/** @param inferred named if some surplus is left once it is known */
 function explainNothingLeft(
   most: string | undefined,
   surplus: string,
@@ -88,7 +102,7 @@ function explainNothingLeft(
   return refuseExceeding(detail, new Big(most ?? 0).toFixed(), isHeldBack ? inferred : undefined)
 }
 
-/** The payment of the transaction that notifications of this refund's id name, if they name one. */
+/** Finds the payment of the transaction that notifications of the refund's id name, if they name exactly one. */
 async function findNotified(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
@@ -103,7 +117,7 @@ async function findNotified(
   return other ? undefined : row?.paymentId
 }
 
-/** How the surplus of an order is counted. Amounts are decimal strings. */
+/** Amounts are decimal strings. */
 export type SurplusDescription = {
   /** The payments that count, of all transactions of the order, oldest first. */
   payments: OrderPayment[]
@@ -117,24 +131,17 @@ export type SurplusDescription = {
   version: string
 }
 
-/**
- * Describes how a surplus refund of a transaction would be counted. It locks nothing: the request counts again, and
- * refuses if the version has changed.
- */
+/** How a surplus refund would be counted. It locks nothing: the request counts again, and compares the version. */
 export async function describeSurplus(
   { db: { sql } }: Pick<Context, 'db'>,
   key: TransactionKey,
 ): Promise<SurplusDescription> {
-  // Read first: a version older than what is shown refuses a refund, a newer one would let it pass.
+  // The version is read first: one older than what is shown refuses a refund, a newer one would let it pass.
   const version = await readOrderVersion(sql, key)
   return { ...countOrder(await readOrderPayments(sql, key)), version }
 }
 
-/**
- * Reads what was paid for a transaction's order beyond one success and is still there, without any lock: enough to show
- * it. A request counts again.
- * @returns a decimal string; undefined when there is none, or no payment of this transaction holds any of it
- */
+/** Reads the surplus to show it, without locks. Undefined when no payment of this transaction holds any of it. */
 export async function readSurplus(sql: Sql, key: TransactionKey): Promise<string | undefined> {
   const { surplus, chosen } = countOrder(await readOrderPayments(sql, key))
   return chosen && surplus

@@ -9,10 +9,8 @@ import { STATES } from './lifecycle.ts'
 import { Proof } from './proof.ts'
 import { decryptReceiver, ShownReceiver } from './receiver.ts'
 
-/** A receiver in a response. */
 const MaskedReceiver = ShownReceiver.openapi({ description: 'With a masked account number' })
 
-/** The approval by a second person. */
 const Approval = z
   .strictObject({
     decision: z.enum(['approved', 'declined']).nullable().openapi({ description: 'Null for none' }),
@@ -22,7 +20,6 @@ const Approval = z
   })
   .openapi('RefundApproval')
 
-/** A refund in API responses, events and webhooks. */
 export const Refund = z
   .strictObject({
     id: z.uuid().openapi({ description: 'Also the request id sent to the gateway' }),
@@ -118,9 +115,8 @@ export const UNREADABLE = {
 
 export type RefundView = z.infer<typeof Refund>
 
-/** A stored refund, and what it shows of its transaction. */
 export type ShownRefund = RefundRecord & {
-  /** Of a refund that is read by itself. */
+  /** Only of a refund that is read by itself. */
   accountHold?: StoredHold
 }
 
@@ -176,7 +172,6 @@ function showApproval({ decidedBy, decidedReason, approvedAt, declinedAt }: Show
   return { decision, by: decidedBy, reason: decidedReason, at: at && toIso(at) }
 }
 
-/** The response to `dryRun`: what would be sent, the refundable amount before and after it, and what to check. */
 export const RefundPreview = z
   .strictObject({
     wouldSend: z.strictObject({
@@ -197,7 +192,6 @@ export const RefundPreview = z
   })
   .openapi('RefundPreview')
 
-/** The response to `dryRun` of a surplus refund. */
 export const SurplusPreview = z
   .strictObject({
     ...RefundPreview.shape,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
-import { deriveRefundId } from '../../../src/refunds/request.ts'
+import { deriveRefundId } from '../../../src/refunds/idempotency.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
@@ -212,7 +212,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
     })),
   ],
-  'refunds/store-refund.ts: .update(externalRefunds)': [
+  'refunds/request.ts: .update(externalRefunds)': [
     {
       what: 'it is ours, from a lost row, and growth shows it',
       play: () => repeatLost(true),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { deriveRefundId } from '../../../src/refunds/request.ts'
+import { deriveRefundId } from '../../../src/refunds/idempotency.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { settleAtGateway } from './observe.ts'

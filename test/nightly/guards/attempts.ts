@@ -60,9 +60,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: true },',
-    mutation:
-      '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: false },',
+    text: "move(draft, 'unanswered', cause, { unanswered: true })",
+    mutation: "move(draft, 'unanswered', cause, { unanswered: false })",
     test: 'test/plays/transitions-played.test.ts',
     claim: 'a refund without an answer after reset is sent again only later, under the same id',
     control: 'before sending a payment that has failed since fails the refund',

@@ -110,7 +110,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/unshown.ts',
+    file: 'src/refunds/reconcile.ts',
     text: '=> !isShownByPayment(now)',
     mutation: "=> !isShownByPayment(now) && now.amount === ''",
     test: 'test/plays/external/entered.test.ts',
@@ -272,7 +272,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control: 'a restore that is repeated keeps the reason of before once',
   },
   {
-    file: 'src/refunds/unshown.ts',
+    file: 'src/refunds/reconcile.ts',
     text: 'now.sinceSentMs) ?? now.sinceRequestedMs',
     mutation: 'now.sinceSentMs) ?? 0',
     test: 'test/plays/evidence/late-news.test.ts',

@@ -10,7 +10,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'at its limits a nested object is refused, with the name of the field',
   },
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/idempotency.ts',
     text: ".join('\\0'))",
     mutation: ".join(''))",
     test: 'test/plays/evidence/lost-rows.test.ts',
@@ -19,7 +19,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
       'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
   },
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/idempotency.ts',
     text: "if (checked === 'same') return",
     mutation: "if (checked !== 'unknown') return",
     test: 'test/api/refunds/request/idempotency.test.ts',
@@ -27,7 +27,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'the same key again is case-sensitive',
   },
   {
-    file: 'src/refunds/request-schema.ts',
+    file: 'src/refunds/idempotency.ts',
     text: "text : quoted.replace(/\\\\([\"\\\\])/g, '$1')",
     mutation: 'text : text',
     test: 'test/api/refunds/request/idempotency.test.ts',
@@ -36,7 +36,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control: 'the same key again is case-sensitive',
   },
   {
-    file: 'src/refunds/request-schema.ts',
+    file: 'src/refunds/idempotency.ts',
     text: "params.paymentId : ['surplus', params.transactionId]",
     mutation: 'params.paymentId : params.transactionId',
     test: 'test/unit/refunds/request/idempotency.test.ts',
@@ -56,7 +56,7 @@ export const IDEMPOTENCY: readonly Guard[] = [
       'a request that meets a concurrent one between its steps sums in a statement of its own after the wait: it sees what was reserved meanwhile',
   },
   {
-    file: 'src/refunds/request-schema.ts',
+    file: 'src/refunds/idempotency.ts',
     text: 'onBehalfOf === undefined ? [] : [onBehalfOf]',
     mutation: 'onBehalfOf === undefined ? [] : []',
     test: 'test/unit/refunds/request/idempotency.test.ts',

@@ -52,7 +52,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/decisions/declare-routes.ts',
+    file: 'src/decisions/routes.ts',
     text: "...{ ...of, method: 'post', tag: 'Discrepancies' }",
     mutation: "...{ ...of, method: 'post', tag: 'Discrepancies', scope: 'payments:read' }",
     test: 'test/api/every-route.test.ts',

@@ -65,7 +65,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
-    file: 'src/decisions/declare-routes.ts',
+    file: 'src/decisions/refund-routes.ts',
     text: '    ...withScope(scope),',
     mutation: '    ...{ ...withScope(scope), middleware: [] },',
     test: 'test/api/holds/holds.test.ts',

@@ -18,7 +18,7 @@ export const SURPLUS: readonly Guard[] = [
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/surplus.ts',
     text: '  return { access, refundId, ...chosen',
     mutation:
       '  return { access: { ...access, refundMax: null, refundDailyMax: null }, refundId, ...chosen',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { deriveRefundId } from '../../../src/refunds/request.ts'
+import { deriveRefundId } from '../../../src/refunds/idempotency.ts'
 import { MASKED, RECEIVER } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
-import { deriveRefundId } from '../../../src/refunds/request.ts'
+import { deriveRefundId } from '../../../src/refunds/idempotency.ts'
 import { expectRefused } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../../../src/refunds/external-view.ts'
-import { deriveRefundId } from '../../../../src/refunds/request.ts'
+import { deriveRefundId } from '../../../../src/refunds/idempotency.ts'
 import { expectTaken } from '../../../support/ask.ts'
 import { askSurplus, payOrder } from '../../../support/orders.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'

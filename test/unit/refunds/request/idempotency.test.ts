@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatParams } from '../../../../src/refunds/request-schema.ts'
+import { formatParams } from '../../../../src/refunds/idempotency.ts'
 
 const ask = (amount: string) => ({ amount, receiver: undefined, reason: 'paid twice' })
 
