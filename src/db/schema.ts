@@ -367,7 +367,10 @@ export const transactions = define('transactions', {
   ...times('dueAt'), // Schedule, lease and backoff at once; null = no query is due.
   /** The fencing token: a worker that lost its lease writes nothing. */
   ...ids('leaseId', 'leaseOwner'),
-  /** How often a query was requested, and that count at the running claim. */
+  /**
+   * How often a query was requested, and that count at the newest claim. They order what happens to refunds, as
+   * `src/refunds/event-order.ts` says.
+   */
   want: counter('want').notNull().default(1),
   claimed: counter('claimed').notNull().default(0),
   ...counts('attempts', 'polls'), // Consecutive failed queries, and answers that were not final.
@@ -490,6 +493,10 @@ export const refunds = define('refunds', {
   ...texts('approvedFingerprintKeyId'),
   /** Decided by the principal that asked for it, or again by the one before: no other could. */
   ...flags('selfDecided'),
+
+  /** The transaction's `want` at each of these, which orders them and answers; null in rows of before, and once it moved. */
+  ...counters('requestedNumber', 'approvedNumber'),
+  ...counters('firstSentNumber', 'refusedNumber', 'failureNotifiedNumber'),
 
   /** `sending` is shown as `pending`: an attempt is recorded, its bytes may have been sent. */
   status: text('status', { enum: REFUND_STATUSES }).notNull(),

@@ -26,7 +26,9 @@ type Moment = Ages & {
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
-  /** The refusal was received before the snapshot's query was sent. */
+  /** Of its transaction; what happens to the refund now gets this number (`event-order.ts`). */
+  want: number
+  /** The refusal was received before the snapshot was asked for. */
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
   /** And approved: only then may it be sent on what the snapshot shows. */

@@ -109,7 +109,7 @@ export type RefundNotification = WeighedNotification & {
   /** When the failure of the same refund was notified first; null when it was not. */
   failedAt: string | null
   receivedAt: string
-  /** It was received before the current snapshot's query was sent. */
+  /** It was received before the current snapshot was asked for, as far as is known: nothing was since. */
   beforeSnapshot: boolean
   /** It was received before its payment was first seen. */
   beforeFirst: boolean

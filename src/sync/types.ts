@@ -59,6 +59,8 @@ export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & 
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
+  /** The same, or earlier: what came during the call is not older, also where the database's clock has gone back in it. */
+  firstAsOf: string
   /** Reserved for the query's row in `gateway_calls`. */
   callId: number
 }

@@ -30,6 +30,12 @@ export async function findElsewhere(
 
 type MovedPayment = PaymentElsewhere & { status: string; amount: string }
 
+/** Those that order the events of refunds (`src/refunds/event-order.ts`) are of the other transaction. */
+const NO_NUMBERS = {
+  ...{ requestedNumber: null, approvedNumber: null, firstSentNumber: null },
+  ...{ refusedNumber: null, failureNotifiedNumber: null },
+}
+
 /**
  * Moves payments that the answers about another transaction no longer list to this one, with their refunds. An
  * order may have been shipped because the other one was paid: it is left with a discrepancy, which a person ends.
@@ -51,10 +57,13 @@ export async function movePayments(
       and transaction_id = any(${[...from]}) and missing
     order by payment_id for update`
   for (const { paymentId } of moved) {
-    for (const table of [payments, refunds]) {
+    for (const [table, set] of [
+      [payments, { transactionId }],
+      [refunds, { transactionId, ...NO_NUMBERS }],
+    ] as const) {
       await build(tx)
         .update(table)
-        .set({ transactionId })
+        .set(set)
         .where(and(eq(table.merchantCode, merchantCode), eq(table.paymentId, paymentId)))
     }
   }

@@ -90,8 +90,8 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
-    text: 'or payments.as_of <= clock_timestamp()',
-    mutation: 'or payments.as_of is not null',
+    text: 'and payments.as_of <= clock_timestamp()',
+    mutation: 'and payments.as_of is not null',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent the other transaction is asked about also behind a clock that went back',
