@@ -76,8 +76,8 @@ async function readUnhandledNotifications(
       coalesce(e.first_received_at < (
         select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'e'))} limit 1
       ), false) as "beforeFirst"
-    from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
-      cross join ${selectCounters(tx, key, asOf)}
+    from ${selectKey(tx, key)} cross join ${selectCounters(tx, asOf)}
+      cross join (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
     order by e.id`
 }
 
@@ -243,9 +243,9 @@ export async function lockRefundRows(
       coalesce(success_notified_at < (
         select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'r'))} limit 1
       ), false) as "notifiedBeforeFirst"
-    from ${selectKey(tx, key)} cross join lateral (
+    from ${selectKey(tx, key)} cross join ${selectCounters(tx, asOf)} cross join lateral (
       select * from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} for update
-    ) as r cross join ${selectCounters(tx, key, asOf)}
+    ) as r
     order by requested_at, refund_id`
 }
 

@@ -35,7 +35,7 @@ export type OrderPayment = {
   /**
    * Of a check before sending: the newest answer of its transaction lists it, nothing about it is odd, and that answer
    * was asked for after the surplus refund was requested, or approved, and is not too old. Of its own transaction that is
-   * the answer it is checked with; of another one it takes the clock, behind which answers of a time to come are none.
+   * the answer it is checked with. Of another one only the clock tells: an answer dated ahead of it confirms nothing.
    */
   confirmed: boolean
   /** A refund of it was sent and is still reserved: once growth shows, its amount is deducted twice until it is known. */

@@ -99,4 +99,4 @@ export const GUARDS: readonly Guard[] = [
 ]
 
 /** How many rows there are at least. It falls only with a feature that is removed. */
-export const LEAST_GUARDS = 484
+export const LEAST_GUARDS = 496
