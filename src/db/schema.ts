@@ -362,7 +362,10 @@ export const transactions = define('transactions', {
 
   ...times('dueAt'), // Schedule, lease and backoff in one; null if no query is due.
   ...ids('leaseId', 'leaseOwner'), // The fencing token: a worker that lost its lease cannot write.
-  /** How many queries were requested, and how many of them the latest claim covers. */
+  /**
+   * How many queries were requested, and how many of them the latest claim covers. They order the events of refunds, as
+   * `src/refunds/event-order.ts` explains.
+   */
   want: counter('want').notNull().default(1),
   claimed: counter('claimed').notNull().default(0),
   ...counts('attempts', 'polls'), // Consecutive failed queries; answers that were not final.
@@ -481,6 +484,13 @@ export const refunds = define('refunds', {
   ...texts('approvedFingerprintKeyId'),
   /** Decided by the principal that requested it, or twice by the same one, because there was no other. */
   ...flags('selfDecided'),
+
+  /**
+   * The transaction's `want` at each of these events, which orders them and answers. Null in older rows, and once the
+   * payment has moved.
+   */
+  ...counters('requestedNumber', 'approvedNumber'),
+  ...counters('firstSentNumber', 'refusedNumber', 'failureNotifiedNumber'),
 
   /** `sending` is shown as `pending`. An attempt has been recorded, and its bytes may have been sent. */
   status: text('status', { enum: REFUND_STATUSES }).notNull(),

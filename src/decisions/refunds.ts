@@ -145,7 +145,8 @@ function approve(
     throw new DomainError('unavailable', detail)
   }
   const { value, keyId } = encryption.fingerprint(formatApproved(draft.now, receiver))
-  const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId, approvedAt }
+  const approval = { approvedAt, approvedNumber: draft.now.want + 1 } // `decide` raises it.
+  const approved = { approvedFingerprint: value, approvedFingerprintKeyId: keyId, ...approval }
   const cause = { reason: describe('approved', access, reason) }
   move(draft, 'approved', cause, { ...nameDecider(access, reason), ...approved })
   draft.dueInMs = 0

@@ -106,8 +106,8 @@ const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
 const REFUND_ID = `case when request_id ~* '${REQUEST_ID.source}' then request_id::uuid end`
 
-/** Later than every applied answer, even if the clock has gone back: their order decides what growth shows. */
-const RECEIVED_AT = `greatest(now(), (select max(as_of) + interval '1 microsecond' from locked))`
+/** Later than the first answer about its payment, which cannot contain the refund, even if the clock has gone back. */
+const RECEIVED_AT = `greatest(now(), (select max(first_as_of) + interval '1 microsecond' from locked))`
 
 /**
  * A refund notification registers no transaction. It makes those due that have the payment or refund it names. They
@@ -116,17 +116,18 @@ const RECEIVED_AT = `greatest(now(), (select max(as_of) + interval '1 microsecon
  */
 const STORE_REFUNDS = `
   with ${readGiven('refund')}, named as materialized (
-    select s.text_hash, s.merchant_code, p.transaction_id from given as s cross join lateral (
-      select transaction_id from payments as p where ${OF_PAYMENT} limit 1) as p
+    select s.text_hash, s.merchant_code, p.transaction_id, p.first_as_of from given as s cross join lateral (
+      select transaction_id, first_as_of from payments as p where ${OF_PAYMENT} limit 1) as p
     union
-    select s.text_hash, s.merchant_code, r.transaction_id
+    select s.text_hash, s.merchant_code, r.transaction_id, null
     from (select text_hash, merchant_code, ${REFUND_ID} as refund_id from given) as s cross join lateral (
       select transaction_id from refunds as r where ${OF_REFUND} limit 1) as r
   ), locked as materialized (
-    select t.as_of from (
-      select distinct merchant_code, transaction_id from named order by merchant_code, transaction_id
+    select n.first_as_of from (
+      select merchant_code, transaction_id, max(first_as_of) as first_as_of from named
+      group by merchant_code, transaction_id order by merchant_code, transaction_id
     ) as n cross join lateral (
-      select as_of from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
+      select from transactions as t where ${byTransaction('t', 'n')} limit 1 for update) as t
   ), ${writeStored('refund', '', RECEIVED_AT)}, due as (
     insert into transactions as t (merchant_code, transaction_id, due_at)
     select distinct merchant_code, transaction_id, now()

@@ -17,7 +17,13 @@ const COLUMNS = {
   ...pickColumns(payments, 'refundedAtFirst', 'firstAsOf', 'updatedAt'),
 }
 
-type PaymentsToWrite = { key: TransactionKey; snapshot: SnapshotRef; applied: AppliedPayments }
+type PaymentsToWrite = {
+  key: TransactionKey
+  snapshot: SnapshotRef
+  applied: AppliedPayments
+  /** Of payments that are new (database time): a refund that was notified before is part of what they show. */
+  firstAsOf: string
+}
 
 /** An answer lists a payment that is stored under another transaction: `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
@@ -28,10 +34,10 @@ export class PaymentElsewhereError extends Error {}
  * @throws PaymentElsewhereError
  */
 export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[]): Promise<void> {
-  const rows = answers.flatMap(({ key, applied: { payments, changes } }) => {
+  const rows = answers.flatMap(({ key, applied: { payments, changes }, firstAsOf }) => {
     const changed = new Set(changes.map(({ paymentId }) => paymentId))
     return payments.map((payment) => ({
-      ...{ ...key, ...payment, refundedAtFirst: payment.refundedAmount, firstAsOf: payment.asOf },
+      ...{ ...key, ...payment, refundedAtFirst: payment.refundedAmount, firstAsOf },
       // Postgres reads `now` as the start of the transaction. `-infinity` never replaces the stored time.
       updatedAt: changed.has(payment.paymentId) ? 'now' : '-infinity',
     }))

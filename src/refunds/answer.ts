@@ -94,9 +94,11 @@ export function applyOutcome(
       applyRejection(draft, outcome, endedAt)
       break
     case 'unavailable': {
-      const { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered } = before
+      const { attempts, firstSentAt, firstSentNumber, lastSentAt } = before
+      const { refundedBefore, unanswered } = before
       const cause = { reason: `not sent: ${outcome.reason}` }
-      const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
+      const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt }
+      const restored = { ...sent, refundedBefore, unanswered }
       const name = before.status === 'unknown' ? 'not_written_again' : 'not_written'
       move(draft, name, cause, restored)
       break
@@ -146,7 +148,7 @@ function applyRejection(
   const isFirst = draft.now.attempts === 1
   const failureMessage = explainCode(code, message)
   const failure = { failureSource: 'gateway' as const, failureReason: code, failureMessage }
-  const first = isFirst ? { refusedCode: code, refusedAt } : {}
+  const first = isFirst ? { refusedCode: code, refusedAt, refusedNumber: draft.now.want } : {}
   move(draft, 'refused', { reason }, { ...first, ...failure })
 }
 
@@ -187,10 +189,12 @@ function restoreAttempt(
   { before, recorded }: Answered['attempt'],
   outcome: string,
 ): void {
-  const { status, approvedFingerprint, needsApproval } = draft.now
+  const { status, approvedFingerprint, needsApproval, want } = draft.now
   if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
-  const sent = { attempts, firstSentAt, lastSentAt, refundedBefore }
+  // The commits that are lost may have raised `want` further.
+  const firstSentNumber = Math.min(recorded.firstSentNumber ?? want, want)
+  const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt, refundedBefore }
   const isUndone = status === 'failed' || status === 'awaiting_approval'
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
     const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`

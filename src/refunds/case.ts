@@ -6,7 +6,8 @@ import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { REQUEST_ID, selectRefundNotifications } from '../transactions/due.ts'
+import { REQUEST_ID, selectKey, selectRefundNotifications } from '../transactions/due.ts'
+import { isBefore, NOTHING_SINCE, selectCounters } from './event-order.ts'
 import { countExternal } from './external.ts'
 import { type Ages, type RefundRow, startDraft } from './lifecycle.ts'
 import type {
@@ -71,11 +72,12 @@ async function readUnhandledNotifications(
       ${tx.unsafe(FAILED_AT)}::text as "failedAt",
       case when length(e.body) <= ${MAX_BODY} then e.body end as body,
       e.first_received_at::text as "receivedAt",
-      coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot",
+      coalesce(${tx.unsafe(NOTHING_SINCE)}, false) as "beforeSnapshot",
       coalesce(e.first_received_at < (
         select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'e'))} limit 1
       ), false) as "beforeFirst"
-    from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
+    from ${selectKey(tx, key)} cross join ${selectCounters(tx, asOf)}
+      cross join (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
     order by e.id`
 }
 
@@ -220,26 +222,28 @@ export async function isBeforeRestore(
   return row?.is === true
 }
 
+const BEFORE_SNAPSHOT = `
+  coalesce(case when approved_at is null then ${isBefore('requested')} else ${isBefore('approved')} end, false)
+    as "requestedBeforeSnapshot",
+  coalesce(${isBefore('first_sent')}, true) as "sentBeforeSnapshot",
+  coalesce(${isBefore('refused')}, false) as "refusedBeforeSnapshot",
+  coalesce(${isBefore('failure_notified')}, false) as "failureBeforeSnapshot"`
+
 /** Locks and reads the refunds of a transaction, oldest first. Its row and its payments are locked before. */
 export async function lockRefundRows(
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
+  key: TransactionKey,
   asOf: string | null,
 ): Promise<RefundRow[]> {
   return await tx<RefundRow[]>`
     select ${tx.unsafe(listColumns(refunds, 'r'))}, ${tx.unsafe(AGES)},
       clock_timestamp()::text as "lockedAt",
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
-      coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
-      coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
-      ${tx.unsafe(BEFORE_RESTORE)} as "requestedBeforeRestore",
-      coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
-      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
+      ${tx.unsafe(BEFORE_RESTORE)} as "requestedBeforeRestore", t.want, ${tx.unsafe(BEFORE_SNAPSHOT)},
       coalesce(success_notified_at < (
         select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'r'))} limit 1
       ), false) as "notifiedBeforeFirst"
-    from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
-    cross join lateral (
+    from ${selectKey(tx, key)} cross join ${selectCounters(tx, asOf)} cross join lateral (
       select * from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} for update
     ) as r
     order by requested_at, refund_id`

@@ -199,13 +199,14 @@ export function startAttempt(
   { refundedNow }: LockedPayment,
   { recordedAt, callId }: { recordedAt: string; callId: number },
 ): void {
-  const { attempts, firstSentAt, refundedBefore } = draft.now
+  const { attempts, firstSentAt, firstSentNumber, refundedBefore, want } = draft.now
   const isFirst = firstSentAt === null
   const cause = { reason: 'attempt recorded before sending', callId }
   move(draft, 'attempt_recorded', cause, {
     attempts: attempts + 1,
     refundedBefore: isFirst ? refundedNow : refundedBefore,
     firstSentAt: firstSentAt ?? recordedAt,
+    firstSentNumber: isFirst ? want : firstSentNumber,
     lastSentAt: recordedAt,
     noGrowthSince: null,
   })

@@ -26,6 +26,8 @@ type Moment = Ages & {
   lockedAt: string
   /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
+  /** The `want` of its transaction: the number of what happens to the refund now (`event-order.ts`). */
+  want: number
   refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
   /** It was requested and approved before the snapshot's query: only then may it be sent on that snapshot. */

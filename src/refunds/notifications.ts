@@ -80,7 +80,7 @@ export type OwnNotification = {
   id: number
   code: string
   receivedAt: string
-  /** It was received before the current snapshot's query was sent. */
+  /** It was received before the current snapshot was asked for. */
   beforeSnapshot: boolean
 } & Partial<RefundDetails>
 
@@ -135,7 +135,8 @@ export function applyFailureNotification(
   if (failureCode === code && status !== 'returned') return undefined
   // The first failure is the one a later query has to confirm.
   if (failureCode === null) {
-    const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
+    const order = { failureNotifiedNumber: draft.now.want, failureBeforeSnapshot: beforeSnapshot }
+    const failure = { failureNotifiedAt: receivedAt, ...order }
     const words = { failureCode: code, failureWords: details.message ?? null }
     // Answers from before it confirm nothing.
     draft.now = { ...draft.now, ...failure, ...words, noGrowthSince: null }

@@ -36,8 +36,8 @@ export type OrderPayment = {
   unrecognised: boolean
   /**
    * For a check before sending: the newest answer of its transaction lists it, with nothing odd about it, was asked
-   * for after the surplus refund was requested or approved, and is not too old. Behind a clock that went back, an
-   * answer of another transaction that seems to come from the future may be older than that.
+   * for after the surplus refund was requested or approved, and is not too old. For the refund's own transaction that is
+   * the answer it is checked with. For another one only the clock tells: an answer dated ahead of it confirms nothing.
    */
   confirmed: boolean
   /** A refund of it was sent and is still reserved: growth may deduct it a second time until it is known. */
@@ -148,8 +148,8 @@ export async function readOrderPayments(
         where e.verdict = 'verified' and e.reading = 1))::text as "expectedAmount", m.transaction_id = $2 as own,
       payments.counted_status is not null as unrecognised,
       coalesce(payments.counted_status is null and payments.amount_changed_at is null
-        and payments.as_of >= m.as_of and payments.as_of > (select since from asked)
-        and (m.transaction_id = $2 or payments.as_of <= clock_timestamp()), false) as confirmed,
+        and payments.as_of >= m.as_of and (m.transaction_id = $2
+          or payments.as_of > (select since from asked) and payments.as_of <= clock_timestamp()), false) as confirmed,
       exists (select from (
           select * from refunds as r where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
         where (r.first_sent_at is not null or r.status not in ('pending', 'awaiting_approval'))

@@ -29,6 +29,8 @@ export type RequestFacts = {
     open: number
     /** The version of its transaction, for `expectedVersion`. */
     version: string
+    /** The `want` of its transaction, which the request raises (`event-order.ts`). */
+    want: number
     /** The transaction's currency, if verified notifications name exactly one, in any case. */
     verifiedCurrency: string | null
     /** The currency that the transaction shows, in capitals; null if a verified notification names another. */
@@ -144,7 +146,7 @@ async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
       payments.hold ->> 'reason' as held, (
         select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
       ) as "accountHeld", ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN)} as open,
-      ${tx.unsafe(transactionVersionSql('t'))} as version, ${tx.unsafe(CURRENCY)} as "verifiedCurrency",
+      ${tx.unsafe(transactionVersionSql('t'))} as version, t.want, ${tx.unsafe(CURRENCY)} as "verifiedCurrency",
       ${tx.unsafe(REQUESTED_CURRENCY)} as "requestedCurrency", ${tx.unsafe(OWN_TOTAL)} as "ownTotal", t.currency, t.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"
     from ${selectKey(tx, key)} cross join lateral (
       select * from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1

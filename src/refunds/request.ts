@@ -226,6 +226,7 @@ function buildRow(
     ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf) },
     needsApproval: status === 'awaiting_approval',
     dueAt: status === 'pending' ? sql`now()` : null,
+    requestedNumber: payment.want + 1, // `reopen` raises it.
     matched: proven?.external?.matched ?? false,
     inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
     successNotifiedAt: proven?.notifiedAt ?? null,

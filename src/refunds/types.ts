@@ -97,7 +97,7 @@ export type RefundNotification = WeighedNotification & {
   /** When a failure of the same refund was first notified; null if none was. */
   failedAt: string | null
   receivedAt: string
-  /** It was received before the current snapshot's query was sent. */
+  /** It was received before the current snapshot was asked for, as far as is known: nothing was since. */
   beforeSnapshot: boolean
   /** It was received before its payment was first seen. */
   beforeFirst: boolean

@@ -161,8 +161,8 @@ async function writeWithRefunds(
 
 function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAnswer[]) {
   const answers = compareAnswers(config, locked)
-  const written = answers.flatMap(({ claim: key, snapshot, applied }) =>
-    snapshot && applied ? [{ key, snapshot, applied }] : [],
+  const written = answers.flatMap(({ claim: key, snapshot, applied, row: { firstAsOf } }) =>
+    snapshot && applied ? [{ key, snapshot, applied, firstAsOf }] : [],
   )
   const recording = pipeline(
     recordCalls(tx, answers),

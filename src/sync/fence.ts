@@ -15,6 +15,7 @@ const SENT_COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'leaseId'),
   claimedAt: 'timestamptz',
   sentAfterMs: 'float8',
+  sinceSentMs: 'float8',
 }
 
 const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transactions, 't', LOCKED_COLUMNS)}`
@@ -23,7 +24,8 @@ const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transaction
 const NUMBERED = `select *, nextval('gateway_calls_id_seq') as "callId" from locked`
 
 /** The same for a row to which no answer is applied. */
-const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf"`
+const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf",
+  coalesce(as_of, now())::text as "firstAsOf"`
 
 /**
  * Fences a commit: locks, until its end, the rows of those transactions whose leases this process still holds.
@@ -33,12 +35,16 @@ export async function lockClaimed(
   tx: Tx,
   sent: readonly Pick<QueryAnswer, 'claim' | 'sentAfterMs'>[],
 ): Promise<Map<string, LockedRow>> {
-  const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
+  const rowsSent = sent.map(({ claim, sentAfterMs }) => {
+    const sinceSentMs = performance.now() - claim.knownAt - sentAfterMs
+    return { ...claim, sentAfterMs, sinceSentMs }
+  })
   const rows = await tx<(LockedRow & { leaseId: string })[]>`
     with locked as materialized (
-    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"
+    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",
+      least(sent.at, clock_timestamp() - since_sent_ms * interval '1 millisecond')::text as "firstAsOf"
     from (
-      select merchant_code, transaction_id, lease_id,
+      select merchant_code, transaction_id, lease_id, since_sent_ms,
         claimed_at + sent_after_ms * interval '1 millisecond' as at
       from ${rowSet(tx, 's', SENT_COLUMNS, rowsSent)}
       order by merchant_code, transaction_id

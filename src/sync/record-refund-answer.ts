@@ -2,11 +2,13 @@ import { setTimeout } from 'node:timers/promises'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { logDiscrepancies } from '../discrepancies/store.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
+import { CLOCK } from '../platform/postgres/clock.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt.ts'
 import { recordAttemptResult } from '../refunds/reconcile.ts'
+import { makeDue } from '../transactions/due.ts'
 import { keepOpenForRefunds, listFacts } from './apply-answers.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
@@ -79,7 +81,10 @@ async function tryRecord(
   return recorded.end
 }
 
-/** Records the answer after the lease has ended or the payment has moved. Whoever holds the claim by then keeps it. */
+/**
+ * Records the answer after the lease has ended or the payment has moved. Whoever holds the claim by then keeps it. It
+ * requests a query, so that an answer that is under way is known not to show what is recorded here.
+ */
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,
@@ -90,7 +95,14 @@ async function recordLate(
     select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where merchant_code = ${merchantCode} and refund_id = ${sent.attempt.refundId}`
   const [locked] = await lockUnclaimed(tx, keys)
+  if (locked) await requestQuery(tx, locked.key)
   const refunds = locked ? await recordAttemptResult(ctx, tx, locked.key, sent, false) : 'gone'
   if (!locked || refunds === 'gone') throw new Error('the row of the refund is lost')
   return refunds === 'busy' ? 'busy' : { ...locked, refunds, payments: listFacts(refunds) }
+}
+
+async function requestQuery(tx: Tx, { merchantCode, transactionId }: TransactionKey) {
+  await tx`
+    update transactions as t set ${makeDue(tx)} from ${tx.unsafe(CLOCK)}
+    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}`
 }

@@ -57,6 +57,8 @@ export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & 
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
+  /** The same, or earlier if the database's clock has gone back during the call: what arrived in the call is not older. */
+  firstAsOf: string
   /** The reserved id of the query's row in `gateway_calls`. */
   callId: number
 }

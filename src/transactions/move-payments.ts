@@ -29,6 +29,12 @@ export async function findElsewhere(
 
 type MovedPayment = PaymentElsewhere & { status: string; amount: string }
 
+/** Those that order the events of refunds (`src/refunds/event-order.ts`) are of the other transaction. */
+const NO_NUMBERS = {
+  ...{ requestedNumber: null, approvedNumber: null, firstSentNumber: null },
+  ...{ refusedNumber: null, failureNotifiedNumber: null },
+}
+
 /**
  * Moves payments, with their refunds, to this transaction from others whose answers no longer list them. Goods may
  * have been shipped because the other transaction was paid, so that one gets a discrepancy, which a person
@@ -50,10 +56,13 @@ export async function movePayments(
       and transaction_id = any(${[...from]}) and missing
     order by payment_id for update`
   for (const { paymentId } of moved) {
-    for (const table of [payments, refunds]) {
+    for (const [table, set] of [
+      [payments, { transactionId }],
+      [refunds, { transactionId, ...NO_NUMBERS }],
+    ] as const) {
       await build(tx)
         .update(table)
-        .set({ transactionId })
+        .set(set)
         .where(and(eq(table.merchantCode, merchantCode), eq(table.paymentId, paymentId)))
     }
   }

@@ -254,8 +254,8 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   },
   {
     file: 'src/ipn/store.ts',
-    text: "(select max(as_of) + interval '1 microsecond' from locked)",
-    mutation: "(select max(as_of) - interval '1 day' from locked)",
+    text: "(select max(first_as_of) + interval '1 microsecond' from locked)",
+    mutation: "(select max(first_as_of) - interval '1 day' from locked)",
     test: 'test/plays/evidence/portal.test.ts',
     claim:
       'a verified success of a refund at the portal is later than the first answer, also by a clock that has gone back since',

@@ -51,8 +51,8 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
   },
   {
     file: 'src/transactions/move-payments.ts',
-    text: 'for (const table of [payments, refunds]) {',
-    mutation: 'for (const table of [payments, refunds].slice(0, 1)) {',
+    text: '[refunds, { transactionId, ...NO_NUMBERS }],',
+    mutation: '[refunds, { transactionId: from[0] ?? transactionId, ...NO_NUMBERS }],',
     test: 'test/api/feed/recorded-events.test.ts',
     claim: 'a refund has an event when its payment moves with it to another transaction',
     control: 'a discrepancy has an event when the recheck of a final transaction finds it',

@@ -25,8 +25,8 @@ export const READINGS: readonly Guard[] = [
   },
   {
     file: 'src/ipn/store.ts',
-    text: 'greatest(now(), (select max(as_of) + interval',
-    mutation: 'coalesce(now(), (select max(as_of) + interval',
+    text: 'greatest(now(), (select max(first_as_of) + interval',
+    mutation: 'coalesce(now(), (select max(first_as_of) + interval',
     test: 'test/races/inbox.test.ts',
     claim:
       'a repeated refund notification holds nothing while it waits for its transaction, whose commit marks it handled',

@@ -90,11 +90,20 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
-    text: 'or payments.as_of <= clock_timestamp()',
-    mutation: 'or payments.as_of is not null',
+    text: 'and payments.as_of <= clock_timestamp()',
+    mutation: 'and payments.as_of is not null',
     test: 'test/plays/surplus/send-surplus.test.ts',
     claim:
       'before a surplus refund is sent the other transaction is asked about also behind a clock that went back',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/order-surplus.ts',
+    text: 'payments.as_of >= m.as_of and (m.transaction_id = $2',
+    mutation: 'payments.as_of >= m.as_of and (m.transaction_id = $2 and false',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent its own answer counts also where the clock went back since it was requested',
     control: 'at the same time copies of one request are one refund',
   },
   {

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
-import { lockRefundRows } from '../../../src/refunds/case.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { ask, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -215,18 +215,20 @@ describe('a refund above the threshold', () => {
     expect(await lab.sent(id)).toBe(0)
   })
 
-  it('is sent on what a query shows that was sent after the approval', async () => {
+  it('is sent on what a query shows that was sent after the approval, also by a clock that goes back', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
+    await lab.database.sql`update transactions set as_of = as_of + interval '1 hour'`
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await expectDecided(await decide(id, approver))
-    await lab.database.sql`update refunds set requested_at = requested_at - interval '1 day'`
-    const { requestedBeforeSnapshot, sinceRequestedMs } = await lab.row(id)
-    expect(requestedBeforeSnapshot).toBe(true)
-    expect(sinceRequestedMs).toBeLessThan(3_600_000)
-    const before = new Date(Date.now() - 60_000).toISOString()
-    const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
-    const [row] = await lab.database.sql.begin((tx) => lockRefundRows(tx, key, before))
-    expect(row?.requestedBeforeSnapshot).toBe(false)
+    await pass.finish()
+    expect(await lab.sent(id)).toBe(0)
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '1 day',
+        approved_at = approved_at + interval '1 day'`
+    expect((await lab.row(id)).sinceRequestedMs).toBeLessThan(0)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
   })
 
   it.each([

@@ -150,6 +150,14 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
   })
 
+  it('its own answer counts also where the clock went back since it was requested', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    await lab.database.sql`update refunds set requested_at = requested_at + interval '1 hour'`
+    await lab.pass(pick(order, 1))
+    expect(await lab.sent(id)).toBe(1)
+  })
+
   it('what it asked for is young enough at its next check, however seldom that is', async () => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
     const { id } = await expectTaken(await askSurplus(lab, second.transactionId))

@@ -75,7 +75,12 @@ function readFacts(world: World, setting: Setting, of: number): RequestFacts {
   return {
     payment: {
       ...{ status: payment.status, missing: payment.missing, paymentMethod: 'ATM', held: null },
-      ...{ unreadable: world.payment.view === 'unreadable', accountHeld: null, version: '' },
+      ...{
+        unreadable: world.payment.view === 'unreadable',
+        accountHeld: null,
+        version: '',
+        want: 1,
+      },
       refundable: measureRefundable(payment, rows, payment.amount),
       open: rows.filter(({ status }) => !STATES[status].ended).length,
       ...{ verifiedCurrency: 'VND', requestedCurrency: 'VND', ownTotal: '0' },

@@ -1,0 +1,30 @@
+import { byTransaction } from '../db/transaction-key.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+
+/**
+ * An answer speaks about what happened before it was asked for. The database's clock cannot tell what that is: it may go
+ * back, as after a failover to a slower server. Two counters of the transaction can, under the lock of its row: `want`,
+ * and `claimed`, its value at the newest claim.
+ *
+ * Each event of a refund stores the `want` that its commit leaves. Whatever may happen during a call raises it (a
+ * request, an approval, a notification, a late answer to an attempt), so it is above the `claimed` of the claim that is
+ * in flight. What the holder of the lease records itself need not raise it: no other claim is in flight.
+ *
+ * Without a number an event is ordered by time: in rows of an earlier version, and where the payment has moved, because
+ * a number of another transaction says nothing.
+ */
+
+/**
+ * The counters of the transaction `k` as `t`, for the conditions below. The caller holds its row.
+ * @param asOf when the newest claim sent the query whose answer is judged (database time); null when none is
+ */
+export const selectCounters = (tx: Tx, asOf: string | null) => tx`lateral (
+      select want, case when ${asOf}::text is not null then claimed end as claimed, ${asOf}::timestamptz as as_of
+      from transactions as t where ${tx.unsafe(byTransaction('t'))} limit 1) as t`
+
+/** The condition in SQL that an event of a refund was before the answer of `t`; null where there is none of either. */
+export const isBefore = (event: string): string =>
+  `coalesce(${event}_number <= t.claimed, ${event}_at < t.as_of)`
+
+/** The condition that nothing has happened to the transaction `t` since the newest claim. */
+export const NOTHING_SINCE = 't.want = t.claimed'

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import { beginPass } from '../../support/begin-pass.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
+import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useFreshLab } from '../../support/use-started.ts'
+import { passSending } from '../pass-sending.ts'
+
+const lab = useFreshLab()
+
+/** As if the database's clock had gone back by an hour since the newest answer: what is asked next is dated after that. */
+const setClockBack = ({ transactionId }: LabPayment) => lab.database.sql`
+  update transactions set as_of = coalesce(as_of, now()) + interval '1 hour'
+  where transaction_id = ${transactionId}`
+
+/** As if it had gone back by an hour since an event of each refund. */
+const dateAhead = (event: string) => lab.database.sql`
+  update refunds set ${lab.database.sql(event)} = ${lab.database.sql(event)} + interval '1 hour'`
+
+/** Syncs and, while the gateway's answer is under way and the database's clock is an hour behind it, runs `event`. */
+async function passDuring(payment: LabPayment, event: () => Promise<unknown>): Promise<void> {
+  await setClockBack(payment)
+  const pass = await beginPass(lab, payment, 'QUERY_PT')
+  await event()
+  await pass.finish()
+}
+
+/** One answer has shown no growth since the failure: the next one, apart, confirms it. */
+async function expectConfirmedNext(payment: LabPayment, refundId: string): Promise<void> {
+  await lab.age(refundId, CONFIRM_MS)
+  await lab.pass(payment)
+  expect((await lab.row(refundId)).noGrowthSince).not.toBeNull()
+  expect(await lab.status(refundId)).not.toBe('failed')
+  await lab.age(refundId, CONFIRM_MS)
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('failed')
+}
+
+describe("an answer that was asked for before the database's clock went back does not speak about what came meanwhile:", () => {
+  it('a requested refund is not sent on it', async () => {
+    const payment = await lab.open()
+    let refundId = ''
+    await passDuring(payment, async () => {
+      refundId = await lab.ask(payment, '30')
+    })
+    expect(await lab.sent(refundId)).toBe(0)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('a notified failure is not confirmed by it', async () => {
+    const { payment, refundId } = await lab.openSent()
+    await passDuring(payment, () => lab.notify(payment, refundId, '30', { code: 31 }))
+    expect(await lab.row(refundId)).toMatchObject({ failureCode: '31', noGrowthSince: null })
+    await expectConfirmedNext(payment, refundId)
+  })
+
+  it('a refusal that is recorded late is not confirmed by it', async () => {
+    const { payment, refundId } = await lab.openAsked()
+    await lab.fault('code', { code: 31 })
+    const sending = await beginPass(lab, payment, 'REFUND')
+    await setClockBack(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
+    await sending.finish()
+    await pass.finish()
+    expect(await lab.row(refundId)).toMatchObject({ refusedCode: '31', noGrowthSince: null })
+    await expectConfirmedNext(payment, refundId)
+  })
+
+  it('a refund at the portal is not part of what it shows of a new payment', async () => {
+    const { sql } = lab.database
+    const payment = { id: `P-${crypto.randomUUID()}`, transactionId: `T-${crypto.randomUUID()}` }
+    const { id, transactionId } = payment
+    const payments = [{ id, amount: '100', paymentMethod: 'CC', status: 'SUCCESS' }]
+    await lab.control('POST', '/transactions', { transactionId, payments, ipn: false })
+    await lab.show(payment, '10')
+    await sql`
+      insert into transactions (merchant_code, transaction_id) values (${MERCHANT.merchantCode}, ${transactionId})`
+    await passDuring(payment, () => lab.notify(payment, 'portal-1', '10'))
+    expect(await lab.left(payment)).toBe('80')
+  })
+
+  it('a refund at the portal is later than the first answer, also where another transaction has it', async () => {
+    const payment = await lab.open()
+    await lab.database.sql`
+      update payments set refunded_at_first = 10, refunded_amount = 10,
+        first_as_of = first_as_of + interval '1 hour'`
+    await lab.show(payment, '10')
+    await lab.passNotified(payment, 'portal-1', '10')
+    expect(await lab.left(payment)).toBe('80')
+  })
+})
+
+describe("the next answer speaks about what came before, although the database's clock has gone back since:", () => {
+  it('a requested refund is sent on it', async () => {
+    const { payment, refundId } = await lab.openAsked()
+    await dateAhead('requested_at')
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('growth shows a refund that was sent', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await dateAhead('first_sent_at')
+    await lab.passShowing(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  })
+
+  it('growth shows a refund whose attempt is recorded again, as its record was lost with later requests', async () => {
+    const { payment, refundId } = await lab.openAsked()
+    const { sql } = lab.database
+    await sql`update transactions set want = want + 50`
+    await passSending(lab, payment, async () => {
+      await sql`update transactions set want = 2, claimed = 2`
+      await sql`delete from refund_attempts`
+      await sql`
+        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
+          first_sent_number = null, refunded_before = null`
+      return { kind: 'unknown', reason: 'reset' }
+    })
+    await lab.passShowing(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  })
+
+  it('growth shows a refund whose payment has moved from a transaction that was asked about more often', async () => {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1', { amount: 100 }))
+    await gateway.sync('T-OLD')
+    const { body } = await lab.refund('p1', { amount: '30' })
+    await lab.database.sql`update transactions set want = want + 50`
+    gateway.answer('REFUND', '{}')
+    await gateway.sync('T-OLD')
+    gateway.list()
+    await gateway.sync('T-OLD')
+    await ageOmission(lab, 'p1')
+    await gateway.sync('T-OLD')
+    expect(await lab.status(body.id)).toBe('unknown')
+    gateway.list(makeEntry('p1', { amount: 100, refundedAmount: 30 }))
+    await gateway.sync('T-NEW')
+    expect(await lab.row(body.id)).toMatchObject({ status: 'succeeded', inferred: true })
+  })
+
+  it('no growth after a refusal begins to confirm it', async () => {
+    const { payment, refundId } = await lab.openSent('code', { code: 31 })
+    await dateAhead('refused_at')
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).noGrowthSince).not.toBeNull()
+  })
+
+  it('no growth after a notified failure begins to confirm it', async () => {
+    const { payment, refundId } = await lab.openSent()
+    await lab.passNotified(payment, refundId, '30', { code: 31 })
+    await dateAhead('failure_notified_at')
+    await lab.database.sql`update refunds set no_growth_since = null`
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).noGrowthSince).not.toBeNull()
+  })
+})
