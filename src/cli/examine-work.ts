@@ -28,7 +28,7 @@ const age = ({ at }: Overview, since: string | null) =>
 
 const oldest = (ms: number) => (ms === 0 ? '' : `; the oldest is ${formatSpan(ms / 1000)} old`)
 
-/** What is examined of the work that the database holds. */
+/** Examinations of the work that the database holds. */
 export const OF_WORK: Examinations = {
   async processes({ sql }) {
     const processes = await readProcesses(sql)
