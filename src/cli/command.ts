@@ -30,7 +30,6 @@ export type CliStreams = {
 }
 
 export type Cli = CliStreams & {
-  /** Whether `--json` was given. */
   json: boolean
   /** Whether there is a person who can be asked. */
   canAsk: boolean

@@ -114,7 +114,6 @@ export const NO_KEY = {
   },
 }
 
-/** Names the user of the operating system as the actor. */
 export function readActor(): Actor {
   return { id: null, name: `cli (${userInfo().username})`, requestId: null }
 }

@@ -111,7 +111,6 @@ async function writeRows(
   show(rows, true)
 }
 
-/** Exports a list of the API, with its filters. */
 const listed = <Query extends z.ZodRawShape, Row extends object>(listing: Listing<Query, Row>) =>
   exportOf({
     ...{ name: listing.name, order: 'newest', schema: listing.schema, query: listing.query },

@@ -33,7 +33,6 @@ export function formatCell(value: unknown): string {
   return members.map(([name, member]) => `${name} ${formatCell(member)}`).join(', ')
 }
 
-/** Describes the webhook endpoints that end with a key or a person; empty if there are none. */
 export function describeEnded(endpoints: readonly EndedEndpoint[]): string {
   if (endpoints.length === 0) return ''
   return `These webhook endpoints belong to it, and are disabled:\n${formatTable(endpoints, ['id', 'host'])}`

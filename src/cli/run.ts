@@ -23,7 +23,6 @@ import { REQUEUE } from './requeue.ts'
 import { SHOW } from './show.ts'
 import { SIGNING } from './sign.ts'
 
-/** Commands are grouped by the first word of their names. */
 const GROUPS = {
   export: 'write every row of a list, as the API has it, as CSV or lines of JSON',
   keys: 'create, list, rotate and revoke API keys; encrypt stored data again',
