@@ -70,7 +70,6 @@ export function serveCards(
   })
 }
 
-/** For faults: codes from 400 to 599 are also the HTTP status, others are sent with HTTP 200. */
 function refuseWithCode(code: number): Refusal {
   if (code === 401) return UNAUTHORISED
   return { status: isErrorStatus(code) ? code : 200, code, en: 'Failed', vi: 'Thất bại' }
@@ -166,7 +165,6 @@ function wholeNumber(min: number, max: number) {
 
 type GivenParameters = Readonly<Record<string, readonly string[]>>
 
-/** Keeps the known parameters that are not empty. Repeated values are joined by commas. */
 function readParameters(given: GivenParameters): Record<string, string> {
   const joined = Object.entries(given)
     .filter(([name]) => PARAMETERS.includes(name))

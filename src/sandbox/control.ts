@@ -50,7 +50,6 @@ type Reply = readonly [status: Status, shown?: unknown]
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Makes a row of the table. Without a schema it reads no body. */
 function route<T>(
   method: Method,
   path: string,

@@ -18,7 +18,6 @@ export function requireOwnHost(own: string) {
   })
 }
 
-/** Reads the name or address of a `Host` header, without port and brackets. */
 function readHostName(header = ''): string | undefined {
   const url = `http://${header}/`
   if (!/^[\w.:[\]-]+$/.test(header) || !URL.canParse(url)) return undefined

@@ -2,8 +2,6 @@ import { LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
 import { isPositive, parseAmount } from '../money.ts'
 
-// The bodies of the control routes.
-
 /** A JSON number, which lossless-json keeps as text. */
 const jsonNumber = z
   .instanceof(LosslessNumber, { error: 'expected a number' })

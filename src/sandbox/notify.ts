@@ -9,7 +9,6 @@ import { type Fields, JSON_TYPE, type PaygateAnswer, writeSigned } from './wire.
 
 export const ONCE: DeliveryPlan = { copies: 1, delayMs: 0, shuffle: false }
 
-/** The codes of a payment's notification by its final status. */
 const STATUS_CODES: ReadonlyMap<string, PaygateAnswer> = new Map([
   ['SUCCESS', { code: 0, message: 'Success' }],
   ['FAILED', { code: 1, message: 'Failed' }],

@@ -31,7 +31,6 @@ const headers = secureHeaders({
   strictTransportSecurity: false,
 })
 
-/** Serves the start page: what the gateway holds, its journal, and forms that post to the control routes. */
 export function makePageRoutes(state: SandboxState): Hono {
   return new Hono()
     .get('/', headers, (c) => {

@@ -20,7 +20,6 @@ import {
   type SandboxTransaction,
 } from './state.ts'
 
-/** `createdAt` of the first transaction does not depend on the time of seeding. */
 const FIRST_AT = Date.UTC(2026, 0, 1)
 const BETWEEN_MS = 7 * 60_000
 /** Above the range of `pickFirstPaymentId`. */
@@ -99,7 +98,6 @@ function makeAmount(pick: PickNumber, currency: string): string {
   return `${1 + pick(500)}.${String(pick(10 ** decimals)).padStart(decimals, '0')}`
 }
 
-/** Adds a refund to a third of the successful payments. */
 function addRefunds(
   state: SandboxState,
   { payments, createdAt }: SandboxTransaction,
@@ -184,7 +182,6 @@ export function addCards(
   })
 }
 
-/** Generates a card without adding it to the merchant. */
 export function makeCard(
   { merchantCode, cards }: SandboxMerchant,
   at: string,

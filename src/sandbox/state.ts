@@ -145,7 +145,6 @@ export type JournalEntry = {
   clientId?: string | null
 }
 
-/** Access to virtual cards: configured tokens and clients with the accounts that they can read, and issued tokens. */
 export type TokenStore = {
   grants: readonly { source: TokenSource; merchantCodes: readonly string[] }[]
   /** `expiresAt` is on the clock of `performance.now()`. */

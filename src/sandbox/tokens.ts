@@ -9,7 +9,6 @@ import { type Fields, readParams, writeJson } from './wire.ts'
 /** An expired token is reported as expired while it is kept, and then as unknown. */
 const MAX_ISSUED = 10_000
 
-/** Makes the client of an account without a token source. */
 export function makeDefaultClient(merchantCode: string) {
   return { clientId: merchantCode, clientSecret: `sandbox-${merchantCode}` }
 }

@@ -4,7 +4,6 @@ import { computeSecureHash, type WireParams } from '../gateway/signature.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Whether a value is a JSON object. */
 export function isMembers(value: unknown): value is Fields {
   return (
     typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
@@ -46,7 +45,6 @@ function readForm(body: string, prefix: string): WireParams {
   )
 }
 
-/** Picks the parameters with the prefix, by their names without it. */
 export function readFields(params: WireParams, prefix: string): Fields {
   const start = `${prefix}_`
   return Object.fromEntries(
@@ -138,7 +136,6 @@ export function refuse(name: keyof typeof ANSWERS, detail?: string): PaygateAnsw
   return { code, message: detail === undefined ? message : `${message}: ${detail}` }
 }
 
-/** Answers with any code, for faults and notifications. */
 export function answerWithCode(code: number): PaygateAnswer {
   return Object.values(ANSWERS).find((one) => one.code === code) ?? { ...ANSWERS.failed, code }
 }
@@ -195,7 +192,6 @@ export function readReceiver(given: string): z.output<typeof receiver> | undefin
   }
 }
 
-/** Masks a receiver for the journal, except for the last four digits of the account number. */
 export function maskReceiver(given: unknown): unknown {
   const known = typeof given === 'string' ? readReceiver(given) : undefined
   if (known === undefined) return '(unreadable)'
