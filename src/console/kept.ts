@@ -58,7 +58,6 @@ export function open<T>(
 
 const Texts = z.record(z.string(), z.string())
 
-/** A form that was not carried out. */
 export const KeptForm = z.strictObject({
   action: z.string(),
   fields: Texts,

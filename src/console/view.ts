@@ -118,7 +118,6 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
   c.get('access').required.add(role)
 }
 
-/** Formats an amount with its currency: `250,000 VND`. */
 export function formatMoney(amount: string, currency: string | null): string {
   const number = formatNumber(amount, currency)
   return currency === null ? number : `${number} ${currency}`
