@@ -165,12 +165,11 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
     : t('discrepancyPage.resolve.entersNothing')
 }
 
-/** A payment has few refunds made elsewhere. */
 const MAX_EXTERNAL = 20
 
 type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
 
-/** @throws DomainError `discrepancy_not_found`, also for one of an account that the person may not see */
+/** @throws DomainError `discrepancy_not_found`, also for an account that the person may not see */
 async function findPathDiscrepancy({ db: { sql } }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
@@ -185,7 +184,7 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
   const [found, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
-    // It may be about a transaction that is not known.
+    // The discrepancy may be about an unknown transaction.
     findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined),
     payment && entersGrowth ? readGrowth(ctx.db.sql, payment) : undefined,
     payment ? listExternalToDecide(ctx, payment, named, MAX_EXTERNAL + 1) : [],
@@ -196,7 +195,7 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
   return {
     ...{ row, view: showDiscrepancy(row), deciders, mayResolve, mayDecideExternal },
     currency: found?.transaction.currency ?? null,
-    /** What resolving it enters (decimal string). */
+    /** The amount that a resolution enters (decimal string). */
     amount: entersGrowth ? (growth?.unexplained ?? '0') : undefined,
     ...{ external, named: named.id },
   }

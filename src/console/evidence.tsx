@@ -78,7 +78,7 @@ export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: Conso
   )
 }
 
-/** Card payments go back the way they came. */
+/** Without a receiver, the money goes back the way it came. */
 export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   const to = receiver ?? view.receiver
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
@@ -122,7 +122,6 @@ function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'faile
   )
 }
 
-/** What to ask the gateway's support, with the request id to quote and the times it was sent. */
 export function SupportCard({ shown: { view, proof } }: { shown: ShownRefundPage }) {
   const { merchantCode: account, paymentId: payment, id, amount, currency } = view
   return (

@@ -1,6 +1,6 @@
 // What scripts add. Everything works without them.
 
-/** Read aloud when it changes. */
+/** Screen readers read its text aloud when it changes. */
 const announcer = document.getElementById('announcer') ?? document.body
 const { textCopy: copy, textCopied: copied } = announcer.dataset
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: 'auto' })
@@ -44,10 +44,10 @@ function enhance(root) {
 
 /** Parts as the server wrote them, by id. @type {Map<string, string>} */
 const known = new Map()
-/** Each form has a token of its own. @param {Element} part */
+/** Leaves out form tokens, which always differ. @param {Element} part */
 const write = (part) => part.innerHTML.replaceAll(/name="formToken" value="[^"]*"/g, '')
 
-/** Takes over the parts that differ, without a jump. @param {string} html */
+/** Replaces the parts that differ, without scrolling the page. @param {string} html */
 function takeOver(html) {
   const next = new DOMParser().parseFromString(html, 'text/html')
   const measure = () => seen?.getBoundingClientRect().top ?? 0

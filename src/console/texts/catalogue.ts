@@ -1,7 +1,4 @@
-/**
- * Every text that the console shows, in English and in Vietnamese; `{name}` stands for a value. Groups with `.one` and
- * `.other` depend on a number.
- */
+/** The texts of the console. `{name}` stands for a value, and a number chooses between `.one` and `.other`. */
 export const TEXTS = {
   'frame.product': ['IPN processor', 'IPN processor'],
   'frame.titleOf': ['{page} – IPN processor', '{page} – IPN processor'],

@@ -1,9 +1,9 @@
 import { findText, type Language } from './text.ts'
 
 /**
- * The sentences that the service stores and its API returns in English, and what they are in Vietnamese. `{name}` stays
- * as it is stored, `{name:}` is a sentence or a part of one itself, and `{name:group}` has a text in that group of the
- * catalogue. The first that fits is taken, so a narrower one stands before a wider one.
+ * The sentences that are stored and returned by the API in English, and their Vietnamese translations. `{name}` stays
+ * as it is stored, `{name:}` is itself a sentence or a part of one, and `{name:group}` has a text in that group of
+ * the catalogue. The first that fits is taken, so a narrow one stands before a wide one.
  */
 export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   // What people and keys did. What they wrote stays as they wrote it.
@@ -226,12 +226,12 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['expired', 'đã hết hạn'],
 ]
 
-/** Places that hold no space. */
+/** Places without a space. */
 const FIGURES = ['amount', 'code', 'grown', 'left', 'n', 'ms']
 
 const PLACE = /\{(\w+)(?::([\w.]*))?\}/g
 
-/** The English sentence as an expression, and its places, each with the group that names its value: `''` for a sentence. */
+/** The English sentences as expressions, with the group of each place, which is `''` for a sentence. */
 const PATTERNS = SENTENCES.map(([en, vi]) => {
   const places = [...en.matchAll(PLACE)].map(([, name = '', group]) => ({ name, group }))
   const whole = en.replaceAll(/\{(\w+).*?\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
@@ -241,7 +241,7 @@ const PATTERNS = SENTENCES.map(([en, vi]) => {
   return { whole: new RegExp(`^${whole}$`, 's'), places, vi }
 })
 
-/** Says a stored sentence in a language. One that is not known stays as it is, and so does what people wrote. */
+/** Translates a stored sentence. An unknown one, and what people wrote, stays as it is. */
 export function sayStored(language: Language, text: string): string {
   if (language === 'en') return text
   for (const pattern of PATTERNS) {
@@ -251,7 +251,7 @@ export function sayStored(language: Language, text: string): string {
   return text
 }
 
-/** Undefined where the text is none of these sentences, or names what the catalogue does not. */
+/** @returns undefined if the text is not this sentence, or holds a value that the catalogue does not */
 function fill({ whole, places, vi }: (typeof PATTERNS)[number], text: string): string | undefined {
   const found = whole.exec(text)
   if (!found) return undefined
