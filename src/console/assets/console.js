@@ -112,6 +112,13 @@ async function keepFresh(etag) {
   }
 }
 
+/** When a form was sent last: a double click sends it once. */
+let sentAt = Number.NEGATIVE_INFINITY
+addEventListener('submit', (event) => {
+  if (event.timeStamp - sentAt < 1_000) event.preventDefault()
+  else sentAt = event.timeStamp
+})
+
 for (const part of document.querySelectorAll('[data-live]')) known.set(part.id, write(part))
 enhance(document)
 const fresh = document.querySelector('[data-refresh]')?.getAttribute('data-refresh')
